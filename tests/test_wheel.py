@@ -68,8 +68,9 @@ def test_the_wheel_installs_every_script_as_a_command(environment):
         if path.stem != "run_experiment"  # runs the other scripts
     }
     assert {path.name for path in commands.glob("albert-*")} == scripts
-    # Not only the modules: the page of a report, and the mark of typed code.
-    for name in ("training/report.html.jinja2", "py.typed"):
+    # Not only the modules: what pages are made of, and the mark of typed code.
+    card = "checkpoints/model_card.md.jinja2"
+    for name in (card, "training/report.html.jinja2", "py.typed"):
         assert (packages / "albert_tf" / name).is_file()
     assert not (packages / "tests").exists()
 

@@ -33,7 +33,8 @@ _HEAD_ADVICE = (
 class Note(NamedTuple):
     """A line for the user: what became of a part of a checkpoint."""
 
-    # `left out`, `assumed` of what the source does not say, or `compared`
+    # `left out`, `unread` of what is kept for us alone, `assumed` of what the
+    # source does not say, or `compared`
     kind: str
     text: str  # the part, and the reason in brackets
 
@@ -42,12 +43,12 @@ class Note(NamedTuple):
 
 
 def notes_of_metadata(known: Metadata, reason: str) -> list[Note]:
-    """Returns notes on the metadata that change what a model answers."""
+    """Returns notes on metadata, kept in a file that others do not read."""
     facts = known.known()
     facts.pop("tokenizer_hash", None)
     if known.task not in metadata.MULTIPLE_CHOICE_TASKS:
         facts.pop("task", None)
-    return notes_of(facts, reason)
+    return [n._replace(kind="unread") for n in notes_of(facts, reason)]
 
 
 def notes_of(facts: Mapping[str, Any], reason: str) -> list[Note]:

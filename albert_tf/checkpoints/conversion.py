@@ -20,6 +20,7 @@ from albert_tf.checkpoints import (
     keras_hub,
     load,
     meaning,
+    model_card,
     tf1,
     token_ids,
     variable_names,
@@ -95,6 +96,12 @@ def convert(config: ConversionConfig) -> Summary:
             differences = output_differences(reference, load.read(folder))
             _check_equal(differences)
             notes = [*notes, *token_ids.compare(folder, target)]
+        model_card.write(
+            folder,
+            target,
+            run=None if changes else config.input_path,
+            conversion=config,
+        )
     written = [a for n, a in target.weights.items() if n not in left_out]
     return Summary(
         input_format=beside.recognise(config.input_path),

@@ -393,7 +393,7 @@ def _write_metadata(folder: str, source: Checkpoint) -> list[Note]:
     metadata.write(folder, others)
     return checkpoint.notes_of_metadata(
         dataclasses.replace(others, task=None),
-        f"transformers does not read {metadata.METADATA_FILE}",
+        f"only in {metadata.METADATA_FILE}: transformers does not read it",
     )
 
 

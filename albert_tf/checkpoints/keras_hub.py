@@ -196,7 +196,9 @@ def write(folder: str, source: Checkpoint) -> WriteReport:
 
 def _notes(source: Checkpoint) -> list[Note]:
     """Returns notes on what KerasHub's readers of a preset do not learn."""
-    reason = f"KerasHub does not read {metadata.PRESET_METADATA_FILE}"
+    reason = (
+        f"only in {metadata.PRESET_METADATA_FILE}: KerasHub does not read it"
+    )
     others = dataclasses.replace(source.metadata, do_lower_case=None)
     notes = checkpoint.notes_of_metadata(others, reason)
     path = source.vocabulary

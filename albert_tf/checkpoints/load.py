@@ -290,10 +290,11 @@ def assign(
     checkpoint.check_values({name: weights[name] for name in variables}, where)
     for name, variable in variables.items():
         variable.assign(weights[name])
-    unused_heads = sorted(set(weights) - set(variables))
-    if unused_heads:
-        _LOGGER.info("%s: unused heads: %s", where, ", ".join(unused_heads))
-    return unused_heads
+    unused = sorted(set(weights) - set(variables))
+    heads = {*map(variable_names.head_of, unused)} - {*_OBJECTIVES}
+    if heads:
+        _LOGGER.info("%s: unused heads: %s", where, ", ".join(sorted(heads)))
+    return unused
 
 
 def _first_group_everywhere(

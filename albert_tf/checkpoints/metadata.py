@@ -139,7 +139,7 @@ def read(path: files.Path) -> Metadata:
             **_facts_of_metadata(folder),
             **facts,
         }
-        results |= _read_json(folder, "eval_results.json")
+        results |= _read_json(folder, run_checkpoints.RESULTS_FILE)
     # Weights that were saved before their evaluation have its thresholds.
     evaluated = Metadata(**facts).with_thresholds(results)
     return Metadata(**evaluated.known() | facts)

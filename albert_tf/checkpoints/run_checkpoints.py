@@ -15,6 +15,8 @@ BEST_FOLDER = "best"
 CHECKPOINTS_FOLDER = "checkpoints"
 # The stem of the weights' files in each of these folders.
 MODEL_PREFIX = "model.ckpt"
+FLAGS_FILE = "flags.txt"
+RESULTS_FILE = "eval_results.json"
 # What the run remembered besides the weights.
 STATE_FILE = "state.json"
 # Key of a state: the score of the weights in `best/`; None if there are none.
@@ -53,6 +55,12 @@ def step_of(path: str | None) -> int:
     100
     """
     return -1 if path is None else int(path.rpartition("-")[2])
+
+
+def flags_of(output_dir: str) -> str:
+    """Returns the flags that a run was trained with; "" if unknown."""
+    path = os.path.join(output_dir, FLAGS_FILE)
+    return files.read_text(path) if os.path.exists(path) else ""
 
 
 def trained_weights(output_dir: str) -> str | None:

@@ -33,7 +33,7 @@ _DATA = ".data-00000-of-00001"
 # Not in the original's configs; `write_released` leaves it out.
 _OUR_FIELD = "parameter_sharing"
 _NOT_IN_ORIGINAL = (
-    f"google-research/albert does not read {metadata.METADATA_FILE}"
+    f"only in {metadata.METADATA_FILE}, which the original does not read"
 )
 
 

@@ -9,6 +9,7 @@ import contextlib
 import logging
 import os
 import re
+import shlex
 import signal
 import sys
 import tempfile
@@ -53,6 +54,23 @@ _CONTROLS = re.compile("[\0-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
 # Those that may name a checkpoint to fetch.
 _CHECKPOINT_FLAGS = ("init_checkpoint", "input_path")
 _EXIT_CODE_FLAG = "preemption_exit_code"
+
+# What to type after a command, with values of its flags.
+_NEXT = {
+    "build_vocab": "python create_pretraining_data.py --input_file={input_file}"
+    " --spm_model_file={output_prefix}.model --output_file=train.tf_record",
+    "create_pretraining_data": "python run_pretraining.py --do_train "
+    "--input_file={output_file} --albert_config_file=base_v2 --output_dir=run "
+    "--max_seq_length={max_seq_length} "
+    "--max_predictions_per_seq={max_predictions_per_seq}",
+    "run_pretraining": "python run_classifier.py --do_train --do_eval "
+    "--init_checkpoint={output_dir} --task_name=custom --train_file=TABLE "
+    "--text_columns=text --validation_share=0.1 --output_dir=classifier",
+    "convert_checkpoint": "python export_saved_model.py "
+    "--init_checkpoint={output_path} --export_dir=served/albert",
+    "export_saved_model": "docker run -p 8501:8501 -e MODEL_NAME=albert -v "
+    '"$(realpath {export_dir})":/models/albert tensorflow/serving:2.20.0',
+}
 
 _LOGGER = logging.getLogger(__name__)
 
@@ -99,6 +117,11 @@ def run(
                 values[name].value = hub.local_folder(path)
         code = main(values)
         sys.stdout.flush()
+        if (
+            following := _NEXT.get(main.__module__.split(".")[-1])
+        ) and not code:
+            given = {n: shlex.quote(str(values[n].value)) for n in values}
+            _LOGGER.info("next: %s", following.format_map(given))
     except KeyboardInterrupt:
         print("error: interrupted", file=sys.stderr)
         is_run = _EXIT_CODE_FLAG in values
@@ -143,10 +166,10 @@ def quiet_import() -> Iterator[None]:
     """Hides what TensorFlow's C++ code prints while it is imported.
 
     It prints before it reads any log level, so stderr itself is redirected,
-    and shown only if the import fails. `--verbosity=1`, or a
-    TF_CPP_MIN_LOG_LEVEL set by the user, lets everything through.
+    and shown only if the import fails. `--verbosity=1` lets everything through;
+    a TF_CPP_MIN_LOG_LEVEL of the user does not.
     """
-    if "TF_CPP_MIN_LOG_LEVEL" in os.environ or _is_debugging():
+    if _is_debugging():
         yield
         return
     # Errors that matter (no CUDA) are raised as exceptions where they do.

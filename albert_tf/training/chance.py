@@ -51,10 +51,9 @@ def verdict(scores: Mapping[str, float]) -> str | None:
         if metric in scores and not scores[metric] > scores[key]:
             return (
                 f"The model has learnt nothing that helps: {metric} is "
-                f"{scores[metric]:.4g}, and {scores[key]:.4g} without a model "
-                "(by one answer for all, or by chance). Try more steps "
-                "(--num_train_epochs), a lower --learning_rate, another "
-                "--random_seed, or more examples."
+                f"{scores[metric]:.4g}, and {scores[key]:.4g} without "
+                "training. Try more steps, a lower "
+                "--learning_rate, another --random_seed, or more examples."
             )
     return None
 

@@ -33,14 +33,6 @@ from albert_tf.training.workers import Workers
 
 _LOGGER = logging.getLogger(__name__)
 
-# Settings of the report, by their names there.
-_REPORTED = {
-    "initial checkpoint": "init_checkpoint",
-    "training steps": "num_train_steps",
-    "batch size": "train_batch_size",
-    "learning rate": "learning_rate",
-}
-
 
 class Result(NamedTuple):
     """What a run has given.
@@ -258,30 +250,21 @@ class FinetuningRun:
     ) -> None:
         """Writes results, JSON values, to their file and to the report."""
         config = self._config
-        path = os.path.join(config.output_dir, run_folder.RESULTS_FILE)
+        path = os.path.join(config.output_dir, run_checkpoints.RESULTS_FILE)
         kept = files.read_json_object(path, missing_ok=True)
         if report.SEEDS_KEY in kept and report.SEEDS_KEY not in results:
             _LOGGER.warning(
                 "%s has the results of all seeds and is kept.", path
             )
             return
-        run_folder.write_results(config.output_dir, results)
+        run_folder.write_results(config, results, self._task.model)
         runs = {str(x.random_seed): x for x in config.seed_configs()}
         runs = runs or {"": config}
-        # Those of the run that trained the model, if it is here.
-        settings = run_folder.read_fingerprint(
-            next(iter(runs.values())).output_dir
-        ) or {"init_checkpoint": config.init_checkpoint}
         main = self._sets.evaluation[0]
-        report.write_finetuning(
-            config.output_dir,
-            task_name=main.data.name,
-            facts={"evaluated examples": len(main.examples)}
-            | {
-                shown: "none" if settings[name] is None else settings[name]
-                for shown, name in _REPORTED.items()
-                if name in settings
-            },
+        report.write_run(
+            config,
+            title=f"Fine-tuning: {main.data.name}",
+            evaluated=f"{len(main.examples):,} examples",
             results=results,
             logs={
                 seed: metric_log.read_lines(run.output_dir)

@@ -25,9 +25,12 @@ from albert_tf.data.record_source import RecordSource
 from albert_tf.tasks.pretraining import PretrainingTask
 from albert_tf.tasks.task import Batch, Task
 from albert_tf.training import (
+    chance,
     devices,
     loop,
+    metric_log,
     pretrain_config,
+    report,
     run_folder,
     train,
 )
@@ -108,8 +111,28 @@ def run(config: PretrainingConfig) -> dict[str, float] | None:
         _LOGGER.info("Using the weights of %s, of step %d.", path, step)
         scores = evaluator.evaluate() | {"global_step": step}
         if workers.is_chief:
-            run_folder.write_results(config.output_dir, scores)
+            _write_results(config, scores, task)
         return scores
+
+
+def _write_results(
+    config: PretrainingConfig, scores: dict[str, float], task: Task
+) -> None:
+    """Writes the scores, the model card, and a report, and says where."""
+    run_folder.write_results(config, scores, task.model)
+    lines = metric_log.read_lines(config.output_dir)
+    metric = config.primary_metric.replace("loss", "accuracy")
+    start = report.points(lines, f"eval_{metric}")[:1]
+    report.write_run(
+        config,
+        title="Pretraining",
+        evaluated="held-out text",
+        results=scores | {chance.baseline_key(metric): v for _, v in start},
+        logs={"": lines},
+        primary_metric=metric,
+    )
+    path = os.path.join(config.output_dir, report.FILE_NAME)
+    _LOGGER.info("report: %s", path)
 
 
 def _check_start(

@@ -7,6 +7,7 @@ NumPy; matplotlib and Jinja2 are imported when a page is written.
 import dataclasses
 import io
 import os
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -15,6 +16,9 @@ from scipy import special
 from sklearn import metrics
 
 from albert_tf import files
+from albert_tf.checkpoints import run_checkpoints
+from albert_tf.training import chance, run_folder
+from albert_tf.training.run_config import RunConfig
 
 FILE_NAME = "report.html"
 # In the results of several seeds: the scores of each seed, and for a seed
@@ -26,10 +30,14 @@ MAX_ERRORS = 20
 _TEMPLATE_FILE = "report.html.jinja2"
 _MAX_TEXT_CHARACTERS = 300
 _EVAL = "eval_"
+_LOSS = "loss"
+# Counts, thresholds, and scores of single classes, of which there are many.
+_DETAILS = re.compile(r"_of_|threshold|^num_|_step$|_seed$|seeds$|_baseline$")
 # Logged by evaluations, but not on the scale of the scores.
-_NOT_SCORES = frozenset(["loss", "mean_squared_error", "null_threshold"])
-_SIZE_INCHES = (7.5, 3.2)
-_LEGEND_COLUMNS = 4
+_NOT_SCORES = re.compile(rf"{_LOSS}$|error$|{_DETAILS.pattern}")
+# Small, so that its text is large enough on a phone.
+_SIZE_INCHES = (6.0, 3.0)
+_LEGEND_COLUMNS = 3
 
 Points = Sequence[tuple[float, float]]
 LogLines = Sequence[Mapping[str, Any]]
@@ -51,7 +59,7 @@ class Chart:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Table:
-    """Rows of plain text under a title; facts have an empty header."""
+    """Rows of plain text under a title."""
 
     title: str
     header: Sequence[str]
@@ -67,11 +75,15 @@ def write(
     title: str,
     facts: Mapping[str, object],
     sections: Sequence[Section],
+    results: Mapping[str, Any] | None = None,
+    metric: str = "",
+    evaluated: str = "",
 ) -> None:
     """Writes a page that opens without a network, whole or not at all.
 
-    The facts, what was run and what came out, come first; floats are shown with
-    six significant digits.
+    It begins with the results, if there are any: how good a `metric` is on what
+    was `evaluated`. The facts, what was run, come last, folded. Floats are
+    shown with six significant digits.
     """
     import jinja2
 
@@ -81,59 +93,65 @@ def write(
         trim_blocks=True,
         keep_trailing_newline=True,
     )
-    rows = [(name, _text(value)) for name, value in facts.items()]
-    about = Table(title="The run", header=(), rows=rows)
     page = environment.get_template(_TEMPLATE_FILE).render(
-        title=title, sections=[about, *sections], draw=_draw
+        title=title,
+        facts=facts,
+        sections=sections,
+        results=results or {},
+        metric=metric,
+        evaluated=evaluated,
+        advice=chance.verdict(results or {}),
+        is_detail=_DETAILS.search,
+        draw=_draw,
+        text=_text,
     )
     files.write_text(path, page)
 
 
-def write_finetuning(
-    output_dir: str,
+def write_run(
+    config: RunConfig,
     *,
-    task_name: str,
-    facts: Mapping[str, object],
+    title: str,
+    evaluated: str,
     results: Mapping[str, Any],
     logs: Mapping[str, LogLines],
     primary_metric: str,
     sections: Sequence[Section] = (),
 ) -> None:
-    """Writes the report of a fine-tuning run to its folder.
+    """Writes the report of a run, with scores on what was `evaluated`.
 
     The results of several seeds are medians, beside `SEEDS_KEY` (scores by
     seed) and `FAILED_SEEDS_KEY` (reasons by seed). `logs` are the lines of
     `metrics.jsonl` by seed; `{"": lines}` for a run without seeds.
     """
-    scores = {
-        f"{key} (median)" if f"{key}_std" in results else key: value
-        for key, value in results.items()
-        if not isinstance(value, Mapping)
-    }
     if list(logs) == [""]:
         [lines] = logs.values()
-        names = {key for line in lines for key in line if key.startswith(_EVAL)}
+        keys = sorted({key for line in lines for key in line})
         evaluations = {
-            name: points(lines, f"{_EVAL}{name}")
-            for name in sorted(key.removeprefix(_EVAL) for key in names)
-            # Those of single classes would be too many curves.
-            if name not in _NOT_SCORES and "_of_" not in name
+            key.removeprefix(_EVAL): points(lines, key)
+            for key in keys
+            if key.startswith(_EVAL) and not _NOT_SCORES.search(key)
         }
-        losses, unit = {"loss": points(lines, "loss")}, "score"
+        losses = {k: points(lines, k) for k in keys if k.endswith(_LOSS)}
+        unit = "score"
     else:
         losses, evaluations = (
             {f"seed {seed}": points(lines, key) for seed, lines in logs.items()}
-            for key in ("loss", f"{_EVAL}{primary_metric}")
+            for key in (_LOSS, f"{_EVAL}{primary_metric}")
         )
         unit = primary_metric
+    kept = run_checkpoints.flags_of(config.output_dir)
+    run = run_folder.read_fingerprint(config.output_dir)
     write(
-        os.path.join(output_dir, FILE_NAME),
-        title=f"Fine-tuning: {task_name}",
-        facts={**facts, **scores},
+        os.path.join(config.output_dir, FILE_NAME),
+        title=title,
+        facts={"flags": kept or config.flags_text, **run},
+        results=results,
+        metric=primary_metric,
+        evaluated=evaluated,
         sections=[
-            Chart(title="Training loss", unit="loss", curves=losses),
+            Chart(title="Loss", unit=_LOSS, curves=losses),
             Chart(title="Evaluations", unit=unit, curves=evaluations),
-            *_seed_tables(results),
             *sections,
         ],
     )
@@ -221,32 +239,6 @@ def _error_table(
             text = f"{text[: _MAX_TEXT_CHARACTERS - 1]}…"
         rows.append((guid, text, *(column[i] for column in columns.values())))
     return Table(title=title, header=("id", "text", *columns), rows=rows)
-
-
-def _seed_tables(results: Mapping[str, Any]) -> list[Section]:
-    scores_by_seed = results.get(SEEDS_KEY)
-    if not scores_by_seed:
-        return []
-    names = list(next(iter(scores_by_seed.values())))
-    tables: list[Section] = [
-        Table(
-            title="Scores by seed",
-            header=("seed", *names),
-            rows=[
-                (seed, *(_text(scores[name]) for name in names))
-                for seed, scores in scores_by_seed.items()
-            ],
-        )
-    ]
-    if reasons := results.get(FAILED_SEEDS_KEY):
-        tables.append(
-            Table(
-                title="Failed seeds, which no score includes",
-                header=("seed", "reason"),
-                rows=list(reasons.items()),
-            )
-        )
-    return tables
 
 
 def _text(value: object) -> str:

@@ -20,7 +20,10 @@ from albert_tf.checkpoints import (
     beside,
     checkpoint,
     meaning,
+    metadata,
+    model_card,
     run_checkpoints,
+    variable_names,
 )
 from albert_tf.checkpoints.checkpoint import Checkpoint
 from albert_tf.checkpoints.metadata import Metadata
@@ -32,8 +35,6 @@ from albert_tf.training.run_config import FinetuningConfig, RunConfig
 _LOGGER = logging.getLogger(__name__)
 
 FINGERPRINT_FILE = "run.json"
-FLAGS_FILE = "flags.txt"
-RESULTS_FILE = "eval_results.json"
 LOCK_FILE = "run.lock"
 # Key of a fingerprint: the settings of the task.
 SETTINGS = "settings"
@@ -190,7 +191,8 @@ class RunFolder:
             checkpoint.write_vocabulary(
                 Checkpoint(vocabulary=config.vocabulary), self.path
             )
-        files.write_text(os.path.join(self.path, FLAGS_FILE), config.flags_text)
+        flags_file = os.path.join(self.path, run_checkpoints.FLAGS_FILE)
+        files.write_text(flags_file, config.flags_text)
 
 
 def finetuning_folder(
@@ -306,11 +308,20 @@ def weights_to_use(
     return trained
 
 
-def write_results(output_dir: str, results: Mapping[str, Any]) -> None:
-    """Writes `eval_results.json`."""
-    files.write_json(
-        os.path.join(output_dir, RESULTS_FILE), dict(results), sort_keys=True
-    )
+def write_results(
+    config: RunConfig, results: Mapping[str, Any], model: Any
+) -> None:
+    """Writes `eval_results.json`, and the card of a model trained here."""
+    folder = config.output_dir
+    path = os.path.join(folder, run_checkpoints.RESULTS_FILE)
+    files.write_json(path, dict(results), sort_keys=True)
+    if read_fingerprint(folder):
+        described = Checkpoint(
+            arrays=variable_names.variables_by_tf1_name(model.weights),
+            config=config.albert_config,
+            metadata=metadata.read(folder),
+        )
+        model_card.write(folder, described, run=folder)
 
 
 def _check_same(

@@ -1,6 +1,7 @@
 import json
 import os
 import pathlib
+import re
 
 import pytest
 
@@ -26,7 +27,10 @@ def run(run_script, tmp_path):
 def test_a_checkpoint_is_converted_and_verified(run, tmp_path):
     done = run("--output_format=huggingface", "--verify")
 
-    assert (done.returncode, done.stderr) == (0, "")
+    assert done.returncode == 0
+    assert re.fullmatch(
+        r"\S+ next: python export_\S+ --init_checkpoint=out .*\n", done.stderr
+    )
     assert f"read      {_BASE} (tf1)" in done.stdout
     assert "written   out (huggingface): 32 variables" in done.stdout
     assert "left out  global_step (the format cannot" in done.stdout

@@ -176,8 +176,8 @@ def test_a_trained_folder_evaluates_and_predicts_alone(trained, job, tmp_path):
     report = pathlib.Path(alone.output_dir, "report.html").read_text("utf-8")
     rows = re.findall("<t[hd][^>]*>([^<]*)</t[hd]>", report)
     facts = dict(zip(rows[::2], rows[1::2], strict=False))
-    assert facts["training steps"] == "60"
-    assert facts["learning rate"] == "0.01"
+    assert facts["num_train_steps"] == "60"
+    assert facts["learning_rate"] == "0.01"
     elsewhere = job(
         "elsewhere",
         train=None,

@@ -2,6 +2,7 @@ import dataclasses
 import html.parser
 import math
 import re
+import types
 import xml.etree.ElementTree
 
 import numpy as np
@@ -134,37 +135,68 @@ def _log(loss, score):
 
 
 @pytest.fixture
-def written(monkeypatch, tmp_path):
-    """A function that returns facts and sections of a fine-tuning's page."""
-    pages = []
-    monkeypatch.setattr(report, "write", lambda *a, **k: pages.append(k))
+def written(tmp_path):
+    """A function that returns the rows of a run's tables, and its page."""
 
     def write(logs, results, sections=()):
-        report.write_finetuning(
-            str(tmp_path),
-            task_name="words",
-            facts={"batch size": 8},
+        report.write_run(
+            types.SimpleNamespace(
+                output_dir=str(tmp_path), flags_text="--do_train\n"
+            ),
+            title="Words",
+            evaluated="9 examples",
             results=results,
             logs=logs,
             primary_metric="accuracy",
             sections=sections,
         )
-        return pages[-1]["facts"], pages[-1]["sections"]
+        text = (tmp_path / "report.html").read_text("utf-8")
+        rows = [
+            re.findall("<t[hd][^>]*>([^<]*)</t[hd]>", row)
+            for row in text.splitlines()
+            if row.startswith("<tr>")
+        ]
+        return rows, text
 
     return write
 
 
-def test_a_run_shows_its_scores_and_curves_and_the_given_sections(written):
-    own = report.Table(title="Own", header=(), rows=())
+def test_a_run_begins_with_how_good_it_is_and_folds_its_settings(written):
+    own = report.Table(title="Own", header=["x"], rows=[["y"]])
+    results = {
+        "accuracy": 0.75,
+        "accuracy_baseline": 0.5,
+        "f1_of_ham": 0.25,
+        "loss": 2.0,
+    }
 
-    facts, sections = written({"": _log(0.7, 0.25)}, {"accuracy": 0.25}, [own])
+    rows, text = written({"": _log(0.7, 0.75)}, results, [own])
 
-    assert facts == {"batch size": 8, "accuracy": 0.25}
-    loss, scores, last = sections
-    assert loss.curves == {"loss": [(5, 0.7)]}
+    assert rows[:3] == [
+        ["", "score", "without training"],
+        ["accuracy", "0.75", "0.5"],
+        ["loss", "2", ""],
+    ]
+    assert ["y"] in rows
+    verdict, _, rest = text.partition("<table>")
+    assert 'class="verdict good"' in verdict
+    words = "Better than without training: accuracy 0.75 on 9 examples"
+    assert f"{words}, against 0.5." in " ".join(verdict.split())
+    shown, _, folded = rest.partition("<details>")
+    assert "<td>flags</td><td>--do_train\n</td>" in folded
+    assert "f1_of_ham" in folded and "f1_of_ham" not in shown
     # The threshold has another scale, so it is not drawn among the scores.
-    assert scores.curves == {"accuracy": [(5, 0.25)]}
-    assert last is own
+    assert ">accuracy<" in shown and "null_threshold" not in shown
+
+
+def test_a_run_that_has_learnt_nothing_says_so_in_words(written):
+    results = {"accuracy": 0.5, "accuracy_baseline": 0.5}
+
+    _, text = written({"": []}, results)
+
+    assert 'class="verdict bad"' in text
+    assert "<p>No better than without training: " in text
+    assert "<p>The model has learnt nothing that helps: accuracy is" in text
 
 
 def test_of_several_seeds_each_has_a_curve_and_a_row(written):
@@ -177,18 +209,13 @@ def test_of_several_seeds_each_has_a_curve_and_a_row(written):
         report.FAILED_SEEDS_KEY: {"4": "It stuck."},
     }
 
-    facts, (losses, scores, seeds, failed) = written(logs, results)
+    rows, text = written(logs, results)
 
-    assert facts["accuracy (median)"] == 0.25
-    assert losses.curves["seed 2"] == [(5, 0.35)]
-    assert scores.curves == {
-        "seed 1": [(5, 0.5)],
-        "seed 2": [(5, 1.0)],
-        "seed 4": [],
-    }
-    assert seeds.header == ("seed", "accuracy", "global_step")
-    assert seeds.rows == [("1", "0.123457", "9")]
-    assert failed.rows == [("4", "It stuck.")]
+    assert "Median scores" in text
+    assert ["accuracy_std", "0.1", ""] in rows
+    assert {"seed 1", "seed 2", "seed 4"} <= {*re.findall(r">(seed \d)<", text)}
+    assert ["1", "0.123457"] in rows
+    assert "<p>Seed 4 has failed, and is in no score: It stuck.</p>" in text
 
 
 @dataclasses.dataclass

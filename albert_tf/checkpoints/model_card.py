@@ -1,0 +1,53 @@
+"""The model card of a run or a conversion: README.md, as model hubs read it.
+
+Data flow: flags and scores of a run, metadata -> [this file] -> README.md.
+Jinja2 is imported when a card is written.
+"""
+
+import dataclasses
+import os
+import shlex
+
+from albert_tf import files
+from albert_tf.checkpoints import run_checkpoints
+from albert_tf.checkpoints.checkpoint import Checkpoint
+from albert_tf.checkpoints.conversion_config import ConversionConfig
+
+_MARKER = (
+    "<!-- Written by albert_tf. Without this line, it is left as it is. -->"
+)
+_TEMPLATE = os.path.join(os.path.dirname(__file__), "model_card.md.jinja2")
+
+
+def write(
+    folder: str,
+    model: Checkpoint,
+    *,
+    run: files.Path | None,
+    conversion: ConversionConfig | None = None,
+) -> None:
+    """Writes the card of the model in a folder, unless a user's is there.
+
+    `run` is the run, or a checkpoint of it, whose flags and scores are those of
+    the model; they may be unknown.
+    """
+    import jinja2
+
+    path = os.path.join(folder, "README.md")
+    if os.path.exists(path) and _MARKER not in files.read_text(path):
+        return
+    # The folder of a run comes after that of its weights.
+    source = run_checkpoints.folders_of(run)[-1] if run else ""
+    flags = run_checkpoints.flags_of(source).splitlines()
+    results = os.path.join(source, run_checkpoints.RESULTS_FILE)
+    template = jinja2.Template(files.read_text(_TEMPLATE), trim_blocks=True)
+    card = template.render(
+        marker=_MARKER,
+        model=model,
+        flags=flags,
+        settings=dict(line.partition("=")[::2] for line in flags),
+        scores=run and files.read_json_object(results, missing_ok=True),
+        conversion=dataclasses.asdict(conversion) if conversion else {},
+        quote=shlex.quote,
+    )
+    files.write_text(path, f"{card}\n")
