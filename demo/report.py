@@ -17,7 +17,7 @@ from keras import ops
 import albert_tf
 from albert_tf import files
 from albert_tf.text.tokenizer import Tokenizer
-from albert_tf.training import report
+from albert_tf.training import chance, report
 
 # Pretraining runs in the order of training; the last trains both objectives.
 RUNS = ("short", "long")
@@ -76,18 +76,23 @@ def write(
     blanks = choose_blanks(sentences, tokenizer)
     guesses = [guess(model, blanks, tokenizer) for model in models.values()]
     accuracies = _curves(logs, _ACCURACIES)
+    results: dict[str, float] = {}
+    for title in _ACCURACIES.values():
+        curves = [c for name, c in accuracies.items() if name.startswith(title)]
+        (_, before), (_, after) = curves[0][0], curves[-1][-1]
+        results |= {title: after, chance.baseline_key(title): before}
     report.write(
         folder / "report.html",
         title="A small ALBERT, pretrained on docstrings",
         facts={**facts, **_facts(models["After"], logs)},
+        results=results,
+        metric=_ACCURACIES["eval_masked_lm_accuracy"],
+        evaluated="held-out text",
         sections=[
             report.Table(
-                title="Held-out text",
-                header=["Accuracy (sequences)", "Before the run", "After"],
-                rows=[
-                    (name, f"{points[0][1]:.1%}", f"{points[-1][1]:.1%}")
-                    for name, points in accuracies.items()
-                ],
+                title="Raw text sent to the exported models",
+                header=["Text", "Answer"],
+                rows=answers,
             ),
             report.Chart(
                 title="Accuracy on the held-out text",
@@ -107,11 +112,6 @@ def write(
                     (blank.text, blank.word, *guessed)
                     for blank, *guessed in zip(blanks, *guesses, strict=True)
                 ],
-            ),
-            report.Table(
-                title="Raw text sent to the exported models",
-                header=["Text", "Answer"],
-                rows=answers,
             ),
         ],
     )

@@ -76,7 +76,11 @@ class MetricLog:
         line = {f"{_EVALUATED}{key}": value for key, value in scores.items()}
         self.write(step, {**line, **facts})
         if self._is_writer:
-            shown = ", ".join(f"{key} {v:.4g}" for key, v in scores.items())
+            shown = ", ".join(
+                f"{key} {value:.4g}"
+                for key, value in scores.items()
+                if "_of_" not in key  # those of single classes
+            )
             _LOGGER.info("Evaluation after step %d: %s", step, shown)
 
     def close(self) -> None:

@@ -283,6 +283,8 @@ def test_a_new_classifier_of_any_checkpoint(tmp_path, source, head, caplog):
     assert isinstance(model, ClassifierModel)
     assert model.task_head.output_bias.shape == (3,)
     assert "randomly initialised heads: output_weights" in caplog.text
+    # Whoever needs those of a pretraining has the checkpoint.
+    assert "unused heads" not in caplog.text
     ours = weights_of(model)
     for name, array in source.arrays.items():
         if name in ours:

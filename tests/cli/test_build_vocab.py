@@ -28,7 +28,9 @@ def test_a_vocabulary_is_built_and_summed_up(run, tiny_corpus, tmp_path):
         "--output_prefix=new/p",
     )
 
-    assert (done.returncode, done.stderr) == (0, "")
+    assert done.returncode == 0
+    assert " next: python create_pretraining_data.py --input_" in done.stderr
+    assert done.stderr.count("\n") == 1
     assert sorted(os.listdir(tmp_path / "new")) == ["p.model", "p.vocab"]
     words = " ".join(done.stdout.split())
     assert "tokens 200 sentences read 60" in words

@@ -149,9 +149,16 @@ def test_a_closed_pipe_is_no_error(script):
     assert command.returncode == 141
 
 
-@pytest.mark.parametrize("verbosity", [0, 1])
-def test_verbosity_1_shows_what_other_libraries_say(run, verbosity):
-    said = run(f"--verbosity={verbosity}").stderr
+LEVEL = 'import os; os.environ["TF_CPP_MIN_LOG_LEVEL"] = "0"'
+
+
+@pytest.mark.parametrize(
+    ("verbosity", "before"), [(0, ""), (0, LEVEL), (1, "")]
+)
+def test_verbosity_1_alone_shows_what_other_libraries_say(
+    run, verbosity, before
+):
+    said = run(f"--verbosity={verbosity}", before=before).stderr
 
     assert "read on" in said and "counting" in said
     assert ("of another library" in said) == verbosity

@@ -171,15 +171,24 @@ def test_a_run_leaves_all_that_it_promises(first_run, finished_run):
 
     assert len(events) == 1
     assert names - events == {
+        "README.md",
         "albert_config.json",
         "best",
         "checkpoints",
         "eval_results.json",
         "flags.txt",
         "metrics.jsonl",
+        "report.html",
         "run.json",
         "tiny.model",
     }
+    report = (finished_run / "report.html").read_text("utf-8")
+    assert re.search(
+        r"masked_lm_accuracy \S+ on held-out text, against", report
+    )
+    log = first_run[0].stderr.splitlines()
+    assert "report: my rüns/first one/report.html" in log[-2]
+    assert " --init_checkpoint='my rüns/first one' " in log[-1]
     flags = (finished_run / "flags.txt").read_text("utf-8")
     assert "--output_dir=my rüns/first one\n" in flags
     results = results_of(finished_run)
