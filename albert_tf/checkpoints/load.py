@@ -237,7 +237,8 @@ def _read_arrays(path: files.Path, config: Any, *, with_slots: bool) -> Arrays:
 
 
 def _read_keras_file(path: str) -> Checkpoint:
-    model = _load_keras_file(path, compile=False)
+    with beside.naming(path):
+        model = _load_keras_file(path, compile=False)
     if not isinstance(model, base.BaseModel):
         raise ValueError(
             f"{path!r} holds a {type(model).__name__} and not one of our "
@@ -256,7 +257,7 @@ def _load_keras_file(path: str, **options: Any) -> keras.Model:
     if zipfile.is_zipfile(path):
         with zipfile.ZipFile(path) as archive:
             text = archive.read("config.json").decode()
-        for name in {*_OUR_MODULE.findall(text)}:
+        for name in _OUR_MODULE.findall(text):
             importlib.import_module(name)
     model: keras.Model = keras.saving.load_model(path, **options)
     return model

@@ -83,11 +83,9 @@ class TokenizerLayer(keras.layers.Layer):
         }
 
     def get_config(self) -> dict[str, Any]:
-        """Returns the arguments of the constructor but the tokenizer."""
         return super().get_config() | {"max_seq_length": self.max_seq_length}
 
     def save_assets(self, dir_path: str) -> None:
-        """Writes the vocabulary for a `.keras` file."""
         name = checkpoint.WORDPIECE_FILE
         if isinstance(self.tokenizer, SentencePieceTokenizer):
             name = checkpoint.SPM_FILE
@@ -97,7 +95,6 @@ class TokenizerLayer(keras.layers.Layer):
         metadata.write(dir_path, metadata.Metadata(do_lower_case=lower_case))
 
     def load_assets(self, dir_path: str) -> None:
-        """Reads what `save_assets` wrote."""
         [path] = beside.vocabularies_in(dir_path)
         known = metadata.read(dir_path)
         self._use(Checkpoint(vocabulary=path, metadata=known).load_tokenizer())

@@ -2,6 +2,7 @@ import dataclasses
 import os
 import subprocess
 import sys
+import zipfile
 
 import keras
 import numpy as np
@@ -318,6 +319,10 @@ def test_a_keras_file_of_another_model_has_no_encoder(tmp_path, tiny_config):
     keras.Model(ids, keras.layers.Dense(2)(pooled)).save(path)
 
     with pytest.raises(ValueError, match="holds a Functional and not one of"):
+        load.load_model(path, head="encoder")
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("other.txt", "")
+    with pytest.raises(ValueError, match=r"model.keras' is damaged"):
         load.load_model(path, head="encoder")
 
 
