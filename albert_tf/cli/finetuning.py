@@ -8,6 +8,7 @@ import dataclasses
 import logging
 import math
 import os
+import shlex
 from collections.abc import Mapping
 from types import ModuleType
 from typing import Any
@@ -168,6 +169,7 @@ def _say_what_is_next(
         _LOGGER.info("report: %s", report)
     if run_checkpoints.trained_weights(config.output_dir):
         weights = config.output_dir
+    weights = shlex.quote(weights)
     _LOGGER.info("next: python -m albert_tf.predict %s < inputs", weights)
     if problem:
         _LOGGER.warning("%s", problem)

@@ -37,7 +37,7 @@ _DETAILS = re.compile(r"_of_|threshold|^num_|_step$|_seed$|seeds$|_baseline$")
 _NOT_SCORES = re.compile(rf"{_LOSS}$|error$|{_DETAILS.pattern}")
 # Small, so that its text is large enough on a phone.
 _SIZE_INCHES = (6.0, 3.0)
-_LEGEND_COLUMNS = 3
+_LEGEND_COLUMNS = 2
 
 Points = Sequence[tuple[float, float]]
 LogLines = Sequence[Mapping[str, Any]]

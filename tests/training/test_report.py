@@ -189,14 +189,20 @@ def test_a_run_begins_with_how_good_it_is_and_folds_its_settings(written):
     assert ">accuracy<" in shown and "null_threshold" not in shown
 
 
-def test_a_run_that_has_learnt_nothing_says_so_in_words(written):
-    results = {"accuracy": 0.5, "accuracy_baseline": 0.5}
-
-    _, text = written({"": []}, results)
+@pytest.mark.parametrize(
+    ("others", "words"),
+    [
+        ({"accuracy_baseline": 0.5}, "has learnt nothing that helps: accur"),
+        ({"accuracy_baseline": 0.4, "degenerate": 1}, "is degenerate: its"),
+        ({"degenerate": 1}, "is degenerate: its"),
+    ],
+)
+def test_a_run_that_has_learnt_nothing_says_so_in_words(others, words, written):
+    _, text = written({"": []}, {"accuracy": 0.5, **others})
 
     assert 'class="verdict bad"' in text
     assert "<p>No better than without training: " in text
-    assert "<p>The model has learnt nothing that helps: accuracy is" in text
+    assert f"<p>The model {words}" in text
 
 
 def test_of_several_seeds_each_has_a_curve_and_a_row(written):
