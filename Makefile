@@ -5,7 +5,11 @@ UV ?= uv
 RUN := .venv/bin/python
 INSTALL := $(RUN) -m pip install --disable-pip-version-check --quiet
 
-.PHONY: demo docs test test-slow test-beam lint format lock
+.PHONY: install demo docs site test test-slow test-beam lint format lock
+
+# What the commands need, in .venv, and the commands as programs.
+install: .venv/runtime.stamp
+	$(INSTALL) --no-deps --no-build-isolation --editable .
 
 # From the docstrings on this machine to a served model, and
 # demo_output/report.html: a few minutes on two cores.
@@ -15,8 +19,9 @@ demo: .venv/runtime.stamp
 test: lint
 	$(RUN) -m pytest --numprocesses=2 --dist=worksteal
 
-test-slow: .venv/dev.stamp .venv-transformers/stamp
+test-slow: .venv/dev.stamp .venv-transformers/stamp .venv-docs/stamp
 	ALBERT_TF_PEER_PYTHON=$(CURDIR)/.venv-transformers/bin/python \
+	ALBERT_TF_DOCS_PYTHON=$(CURDIR)/.venv-docs/bin/python \
 		$(RUN) -m pytest -m slow
 
 # Apache Beam lives without TensorFlow, and so do its tests.
@@ -29,8 +34,19 @@ lint: .venv/dev.stamp
 	$(RUN) -m mypy
 
 # The pages of docs/ that are generated from the code.
-docs: .venv/dev.stamp
+docs: .venv/dev.stamp .venv-docs/stamp
 	$(RUN) docs/generate_flags.py
+	.venv-docs/bin/python docs/run_notebooks.py
+
+# All pages as build/site/index.html, to be read without a network. They keep
+# their places below the repository, so that links are the same.
+site: .venv-docs/stamp
+	rm -rf build/pages build/site
+	mkdir -p build/pages/tests/parity
+	ln -s $(addprefix $(CURDIR)/,$(wildcard *.md) LICENSE docs examples recipes) \
+		build/pages
+	ln -s $(CURDIR)/tests/parity/README.md build/pages/tests/parity
+	NO_MKDOCS_2_WARNING=1 .venv-docs/bin/python -m mkdocs build --strict
 
 format: .venv/dev.stamp
 	$(RUN) -m ruff check --fix
@@ -60,7 +76,7 @@ endef
 
 # A stamp is older than its lock exactly when .venv does not hold the lock.
 .venv/runtime.stamp: requirements.lock
-	@echo "Installing into .venv (about 2 GB, once) ..."
+	@echo "Installing into .venv (about 3 GB, once) ..."
 	$(MAKE_VENV)
 	$(INSTALL) --require-hashes --requirement requirements.lock
 	touch $@
@@ -84,6 +100,18 @@ TRANSFORMERS := .venv-transformers/bin/python -m pip install \
 	$(PYTHON) -m venv .venv-transformers
 	$(TRANSFORMERS) --index-url https://download.pytorch.org/whl/cpu torch
 	$(TRANSFORMERS) numpy transformers==5.24.0
+	touch $@
+
+# What makes the site and runs the notebooks. It sees the packages of .venv:
+# the last line names their folder.
+.venv-docs/stamp: pyproject.toml .venv/dev.stamp
+	$(PYTHON) -m venv .venv-docs
+	.venv-docs/bin/python -m pip install --disable-pip-version-check --quiet \
+		--upgrade pip
+	.venv-docs/bin/python -m pip install --quiet --group docs
+	$(RUN) -c "import sysconfig; print(sysconfig.get_path('purelib'))" \
+		> $$(.venv-docs/bin/python -c "import sysconfig; \
+		print(sysconfig.get_path('purelib'))")/albert_tf.pth
 	touch $@
 
 define MAKE_VENV

@@ -1,9 +1,12 @@
-"""The pages for users: links lead somewhere, commands parse."""
+"""The pages for users: links lead somewhere, commands parse, figures hold."""
 
 import importlib
+import json
+import os
 import pathlib
 import re
 import shlex
+import subprocess
 
 import pytest
 
@@ -11,8 +14,11 @@ ROOT = pathlib.Path(__file__).resolve().parents[1]
 PAGES = sorted(
     [*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), *ROOT.glob("examples/*/*.md")]
 )
+NOTEBOOKS = sorted(ROOT.glob("docs/notebooks/*.ipynb"))
 COMMANDS = sorted(path.stem for path in ROOT.glob("*.py"))
 MAX_README_LINES = 250
+MAX_WORDS_OF_A_CELL = 20
+DOCS_PYTHON = os.environ.get("ALBERT_TF_DOCS_PYTHON")
 
 
 def _name(path):
@@ -29,6 +35,22 @@ def _anchors(page):
     headings = re.findall(r"^#+ (.+)$", page.read_text(), re.M)
     words = [re.sub(r"[^\w\- ]", "", heading.lower()) for heading in headings]
     return {heading.replace(" ", "-") for heading in words}
+
+
+def _cells(notebook, kind):
+    """Returns the source of a notebook's cells: `code` or `markdown`."""
+    cells = json.loads(notebook.read_text())["cells"]
+    return ["".join(one["source"]) for one in cells if one["cell_type"] == kind]
+
+
+def _commands_of_notebook(notebook):
+    """Yields script and arguments of the commands in a notebook's cells."""
+    for cell in _cells(notebook, "code"):
+        if cell.startswith("%%bash"):
+            for line in cell.replace("\\\n", " ").splitlines():
+                if line.strip().startswith("python "):
+                    _, script, *arguments = shlex.split(line)
+                    yield script, arguments
 
 
 def _commands(page):
@@ -73,6 +95,13 @@ def test_commands_of_the_pages_parse(command, parse, monkeypatch):
         if script == f"{command}.py"
     ]
 
+    found += [
+        arguments
+        for notebook in NOTEBOOKS
+        for script, arguments in _commands_of_notebook(notebook)
+        if script == f"{command}.py"
+    ]
+
     assert found, f"no page shows how to call {command}.py"
     for arguments in found:
         parse(define_flags, *arguments)
@@ -95,3 +124,84 @@ def test_the_readme_is_short():
     lines = (ROOT / "README.md").read_text().splitlines()
 
     assert len(lines) <= MAX_README_LINES
+
+
+def test_the_readme_counts_the_lines():
+    text = (ROOT / "README.md").read_text()
+    said = re.search(r"([\d,]+) of ([\d,]+) lines", text)
+    num_lines = [
+        sum(
+            len(path.read_text().splitlines())
+            for path in (ROOT / folder).rglob("*.py")
+        )
+        for folder in ("albert_tf/modeling", "albert_tf")
+    ]
+
+    assert [int(one.replace(",", "")) for one in said.groups()] == (
+        pytest.approx(num_lines, rel=0.02)
+    )
+
+
+def test_the_pages_name_one_version_of_tf_serving():
+    paths = [*PAGES, *NOTEBOOKS, *ROOT.glob("examples/serving/*.yml")]
+    found = {
+        version
+        for path in paths
+        for version in re.findall(
+            r"tensorflow/serving:(?:\$\{\w+:-)?([\d.]+)", path.read_text()
+        )
+    }
+
+    assert len(found) == 1
+
+
+def test_the_site_has_every_page():
+    navigation = (ROOT / "mkdocs.yml").read_text().partition("\nnav:\n")[2]
+    named = set(re.findall(r"(\S+\.(?:md|ipynb))$", navigation, re.M))
+
+    assert {_name(path) for path in [*PAGES, *NOTEBOOKS]} <= named
+    assert all((ROOT / name).exists() for name in named)
+
+
+def test_the_results_are_short():
+    page = (ROOT / "docs" / "results.md").read_text()
+    cells = [
+        cell
+        for line in page.splitlines()
+        if line.startswith("|")
+        for cell in line.strip("|").split("|")
+    ]
+
+    assert [one for one in cells if len(one.split()) > MAX_WORDS_OF_A_CELL] == []
+
+
+@pytest.mark.parametrize("notebook", NOTEBOOKS, ids=_name)
+def test_the_cells_of_notebooks_compile_and_link(notebook):
+    for cell in _cells(notebook, "code"):
+        if not cell.startswith("%%"):
+            compile(cell, notebook.name, "exec")
+    links = re.findall(
+        r"\]\(([^)#\s]+)", "\n".join(_cells(notebook, "markdown"))
+    )
+
+    assert links
+    assert all((notebook.parent / link).exists() for link in links)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not DOCS_PYTHON, reason="`make test-slow` has it")
+@pytest.mark.parametrize("notebook", NOTEBOOKS, ids=_name)
+def test_notebooks_run(notebook, tmp_path):
+    script = ROOT / "docs" / "run_notebooks.py"
+
+    subprocess.run(
+        [
+            DOCS_PYTHON,
+            script,
+            f"--output_dir={tmp_path}",
+            f"--only={notebook.stem}",
+        ],
+        check=True,
+    )
+
+    assert (tmp_path / notebook.name).exists()
