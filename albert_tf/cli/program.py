@@ -117,11 +117,8 @@ def run(
                 values[name].value = hub.local_folder(path)
         code = main(values)
         sys.stdout.flush()
-        if (
-            following := _NEXT.get(main.__module__.split(".")[-1])
-        ) and not code:
-            given = {n: shlex.quote(str(values[n].value)) for n in values}
-            _LOGGER.info("next: %s", following.format_map(given))
+        if not code:
+            _say_what_is_next(main.__module__.split(".")[-1], values)
     except KeyboardInterrupt:
         print("error: interrupted", file=sys.stderr)
         is_run = _EXIT_CODE_FLAG in values
@@ -159,6 +156,12 @@ def _report_unused_flags(values: flags.FlagValues) -> None:
     for name, advice in UNSUPPORTED_FLAGS.items():
         if values[name].value not in (None, "", "0"):
             raise ValueError(f"--{name} is not supported. {advice}")
+
+
+def _say_what_is_next(command: str, values: flags.FlagValues) -> None:
+    if following := _NEXT.get(command):
+        given = {n: shlex.quote(str(values[n].value)) for n in values}
+        _LOGGER.info("next: %s", following.format_map(given))
 
 
 @contextlib.contextmanager

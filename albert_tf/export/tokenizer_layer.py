@@ -9,7 +9,7 @@ from typing import Any
 import keras
 import tensorflow as tf
 
-from albert_tf import files
+from albert_tf import checks, files
 from albert_tf.checkpoints import beside, checkpoint, metadata
 from albert_tf.checkpoints.checkpoint import Checkpoint
 from albert_tf.export import graph_tokenizer, model_inputs, signature
@@ -45,6 +45,9 @@ class TokenizerLayer(keras.layers.Layer):
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
+        # A pair must not lose its second text.
+        least = model_inputs.MIN_SEQ_LENGTH
+        checks.check_integer("max_seq_length", max_seq_length, at_least=least)
         self.max_seq_length = max_seq_length
         if not isinstance(tokenizer, Tokenizer | None):
             tokenizer = beside.load_tokenizer(tokenizer)

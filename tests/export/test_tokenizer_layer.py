@@ -150,3 +150,8 @@ def test_other_types_than_strings_are_refused(tiny):
         layer(tf.constant([1, 2]))
     with pytest.raises(ValueError, match="unpack"):
         layer(tuple("abc"))
+
+
+def test_rows_that_cannot_hold_a_pair_are_refused(tokenizer):
+    with pytest.raises(ValueError, match="`max_seq_length` must be"):
+        TokenizerLayer(tokenizer, max_seq_length=4)
