@@ -12,6 +12,7 @@ import shlex
 import shutil
 import subprocess
 import sys
+import textwrap
 import time
 
 from absl import flags
@@ -44,8 +45,9 @@ MASKED_LM_PROBS = {"train": 0.2, "held_out": 0.15}
 FINETUNING_LEARNING_RATE = 0.0001
 # Files and folders that the demo writes to --output_dir.
 RESULTS = """
-    train.txt held_out.txt vocabulary.model vocabulary.vocab records
-    albert_config.json pretraining_short pretraining_long huggingface round_trip
+    train.txt held_out.txt train_sop.txt held_out_sop.txt
+    vocabulary.model vocabulary.vocab records albert_config.json
+    pretraining_short pretraining_long huggingface round_trip
     reviews_train.tsv reviews_dev.tsv classifier exported report.html
 """.split()
 
@@ -153,7 +155,7 @@ def main(values: flags.FlagValues) -> None:
     print(f"{minutes:.1f} minutes. Accuracy on held-out text:")
     missed = []
     for name, (score, baseline) in results(folder).items():
-        print(f"  {name:15}{score:6.1%} ({baseline:.1%} without a model)")
+        print(f"  {name:15}{score:6.1%} ({baseline:.1%} without training)")
         if score <= baseline:
             missed.append(name)
     print(f"report: {(folder / 'report.html').resolve()}")
@@ -165,7 +167,7 @@ def main(values: flags.FlagValues) -> None:
 
 
 def results(folder: pathlib.Path) -> dict[str, tuple[float, float]]:
-    """Returns accuracies by name, and what they are without a model.
+    """Returns accuracies by name, and what they are without training.
 
     Of masked words, that is after an eighth of the first run, when frequent
     words are all that is known.
@@ -202,6 +204,10 @@ def write_corpus(folder: pathlib.Path) -> dict[str, str]:
     if not is_done(*texts.values()):
         parts = corpus.train_and_held_out()
         for path, documents in zip(texts.values(), parts, strict=True):
+            # A single sentence has no order.
+            longer = [one for one in documents if len(one) > 1]
+            pairs = path.with_stem(f"{path.stem}_sop")
+            files.write_text(pairs, corpus.to_text(longer))
             files.write_text(path, corpus.to_text(documents))
     facts = {}
     for title, path in texts.items():
@@ -223,10 +229,11 @@ def build_vocabulary(folder: pathlib.Path) -> None:
 
 def build_records(folder: pathlib.Path, phase: Phase) -> None:
     """Writes the records of a phase; they are masked when they are read."""
+    kind = "_sop" if phase.pair_objective == "sop" else ""
     for part, masked_lm_prob in MASKED_LM_PROBS.items():
         call(
             "create_pretraining_data.py",
-            input_file=folder / f"{part}.txt",
+            input_file=folder / f"{part}{kind}.txt",
             output_file=folder / f"records/{part}_{phase.name}.tfrecord",
             spm_model_file=folder / "vocabulary.model",
             masking="dynamic",
@@ -361,7 +368,10 @@ def call(script: str, **script_flags: object) -> str:
         ),
     ]
     command = shlex.join(arguments)
-    print(f"$ {command}", flush=True)
+    lines = textwrap.wrap(
+        f"$ {command}", break_on_hyphens=False, break_long_words=False
+    )
+    print(*lines, sep=" \\\n      ", flush=True)
     if code := subprocess.run(arguments, check=False).returncode:
         sys.exit(code)
     return command

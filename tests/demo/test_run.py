@@ -117,9 +117,17 @@ def test_each_step_uses_what_an_earlier_one_wrote(
         "This is to train on.\nSo is this.\n\nAnd this.\n"
     )
     assert held_out.read_text("utf-8") == "Held out.\n"
+    pairs = [tmp_path / "train_sop.txt", tmp_path / "held_out_sop.txt"]
+    assert [path.read_text("utf-8") for path in pairs] == [
+        "This is to train on.\nSo is this.\n",
+        "",
+    ]
     assert vocabulary["input_file"] == str(train)
-    for part, pretraining in ((records[:2], short), (records[2:], long)):
-        assert [r["input_file"] for r in part] == [str(train), str(held_out)]
+    for part, texts, pretraining in (
+        (records[:2], [train, held_out], short),
+        (records[2:], pairs, long),
+    ):
+        assert [r["input_file"] for r in part] == [*map(str, texts)]
         assert pretraining["input_file"] == part[0]["output_file"]
         assert pretraining["eval_file"] == part[1]["output_file"]
         for name in ("max_seq_length", "max_predictions_per_seq"):
@@ -144,9 +152,9 @@ def test_each_step_uses_what_an_earlier_one_wrote(
         "'Is it?': yes\n",
         "'Reviews': '95.5% of 200 held-out reviews'",
         "'answers': [('Is it?', 'yes')]",
-        "masked words    25.0% (10.0% without a model)",
-        "sentence order  70.0% (50.0% without a model)",
-        "reviews         95.5% (55.0% without a model)",
+        "masked words    25.0% (10.0% without training)",
+        "sentence order  70.0% (50.0% without training)",
+        "reviews         95.5% (55.0% without training)",
     ):
         assert text in printed
 
