@@ -5,7 +5,7 @@ UV ?= uv
 RUN := .venv/bin/python
 INSTALL := $(RUN) -m pip install --disable-pip-version-check --quiet
 
-.PHONY: install demo docs site test test-slow test-beam lint format lock
+.PHONY: install demo docs notebooks site test test-slow test-beam lint format lock
 
 # What the commands need, in .venv, and the commands as programs.
 install: .venv/runtime.stamp
@@ -34,8 +34,11 @@ lint: .venv/dev.stamp
 	$(RUN) -m mypy
 
 # The pages of docs/ that are generated from the code.
-docs: .venv/dev.stamp .venv-docs/stamp
+docs: .venv/dev.stamp
 	$(RUN) docs/generate_flags.py
+
+# The output of the notebooks, anew.
+notebooks: .venv-docs/stamp
 	.venv-docs/bin/python docs/run_notebooks.py
 
 # All pages as build/site/index.html, to be read without a network. They keep
