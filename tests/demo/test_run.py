@@ -120,7 +120,7 @@ def test_each_step_uses_what_an_earlier_one_wrote(
     pairs = [tmp_path / "train_sop.txt", tmp_path / "held_out_sop.txt"]
     assert [path.read_text("utf-8") for path in pairs] == [
         "This is to train on.\nSo is this.\n",
-        "",
+        "\n",
     ]
     assert vocabulary["input_file"] == str(train)
     for part, texts, pretraining in (
