@@ -98,7 +98,7 @@ class _Encoder:
     def mlm(self, mlm_positions: tf.Tensor, **ids: tf.Tensor) -> Tensors:
         sequence, pooled = self._encode(**ids)
         with self._weights.scope():
-            table = self._albert.embeddings.word_embeddings
+            table = self._albert.embeddings.word_embeddings.matrix
             logits = self.masked_lm_head(
                 sequence, mlm_positions, tf.convert_to_tensor(table)
             )

@@ -89,6 +89,20 @@ class AlbertModel(base.BaseModel):
         self.encoder.build((None, None, self.config.embedding_size))
         self.pooler.build((None, self.config.hidden_size))
 
+    def enable_lora(self, rank: int) -> None:
+        """Freezes the encoder, except for low-rank matrices that it adds.
+
+        They are added to the kernels of query and value, whose biases are
+        trained too. A saved encoder has their sum.
+
+        Source: Hu et al. 2021, "LoRA: Low-Rank Adaptation".
+        """
+        for layer in self._flatten_layers(include_self=False):
+            if layer.name in ("query", "value"):
+                layer.enable_lora(rank)
+            elif not any(layer._flatten_layers(include_self=False)):
+                layer.trainable = False
+
     def dropout_seed(self, training: bool | None, seed: Any | None) -> Any:
         """Returns the seed that decides the dropout masks of one call.
 
@@ -121,7 +135,7 @@ class AlbertModel(base.BaseModel):
             attention_mask = rows.attention_mask
             position_ids = rows.position_ids
         else:
-            attention_mask = ops.convert_to_tensor(input_mask)[:, None, None, :]
+            attention_mask = ops.expand_dims(input_mask, (1, 2))
         embedded = self.embeddings(
             input_ids, segment_ids, position_ids, seed=seed, fusion=fusion
         )  # [B, S, E]

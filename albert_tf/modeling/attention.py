@@ -51,10 +51,13 @@ class AttentionSublayer(base.AlbertLayer):
         site: int = 0,
         fusion: fused.Fusion | None = None,
     ) -> Any:
+        # Not that of the projections, which end in a change of shape: tf2onnx
+        # would merge two in a row, and then copy sizes of the wrong tensor.
+        shape = ops.shape(hidden)
         residual, *inputs = fused.fan_out(hidden, 4, fusion)  # [B, S, H]
-        query = self._split_heads(self.query(inputs[0], fusion=fusion))
-        key = self._split_heads(self.key(inputs[1], fusion=fusion))
-        value = self._split_heads(self.value(inputs[2], fusion=fusion))
+        query = self._split_heads(self.query(inputs[0], fusion=fusion), shape)
+        key = self._split_heads(self.key(inputs[1], fusion=fusion), shape)
+        value = self._split_heads(self.value(inputs[2], fusion=fusion), shape)
         attended = fused.attend(
             query,  # [B, N, S, D]
             key,
@@ -68,7 +71,8 @@ class AttentionSublayer(base.AlbertLayer):
             seed=seed,
             fusion=fusion,
         )
-        attended = self._join_heads(attended)  # [B, S, H]
+        attended = ops.transpose(attended, (0, 2, 1, 3))
+        attended = ops.reshape(attended, shape)  # [B, S, H]
         output = self.output_projection(attended, fusion=fusion)
         output = dropout.dropout(
             output,
@@ -78,15 +82,9 @@ class AttentionSublayer(base.AlbertLayer):
         )
         return self.layer_norm(residual, output, fusion=fusion)
 
-    def _split_heads(self, inputs: Any) -> Any:
+    def _split_heads(self, inputs: Any, shape: Any) -> Any:
         """Splits vectors, `[B, S, H]`, into a slice a head, `[B, N, S, D]`."""
-        batch, length, width = ops.shape(inputs)
+        *leading, width = shape
         num_heads = self.config.num_attention_heads
-        shape = (batch, length, num_heads, width // num_heads)
+        shape = (*leading, num_heads, width // num_heads)
         return ops.transpose(ops.reshape(inputs, shape), (0, 2, 1, 3))
-
-    def _join_heads(self, inputs: Any) -> Any:
-        """Undoes `_split_heads`."""
-        batch, num_heads, length, head_size = ops.shape(inputs)
-        shape = (batch, length, num_heads * head_size)
-        return ops.reshape(ops.transpose(inputs, (0, 2, 1, 3)), shape)

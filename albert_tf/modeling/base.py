@@ -16,6 +16,8 @@ from albert_tf import config as config_lib
 
 _CONFIG = "config"
 _FROZEN = "frozen_layers"
+_QUANTIZED = "quantized_layers"
+_RUNTIMES = ("onnx", "litert", "openvino")
 # Names that transformers gives to inputs, and ours.
 _OUR_NAMES = {"attention_mask": "input_mask", "token_type_ids": "segment_ids"}
 register = keras.saving.register_keras_serializable(package="albert_tf")
@@ -32,10 +34,11 @@ class SerializableLayer(keras.layers.Layer):
     metadata: Mapping[str, Any] = {}
 
     def get_config(self) -> dict[str, Any]:
-        """Returns the arguments of the constructor, and what is frozen.
+        """Returns the arguments of the constructor, and what was changed since.
 
-        That is `trainable` of the layer itself, and the positions of the
-        frozen layers among all layers within it.
+        That is `trainable` of the layer itself, and the positions, among all
+        layers within it, of the frozen ones and of the quantized ones; the
+        latter with mode and configuration.
         """
         saved = super().get_config()
         for name in _argument_names(type(self)):
@@ -48,6 +51,13 @@ class SerializableLayer(keras.layers.Layer):
             index
             for index, layer in enumerate(self._flatten_layers(False))
             if not layer.trainable
+        ]
+        serialize = keras.saving.serialize_keras_object
+        saved[_QUANTIZED] = [
+            (index, layer.quantization_mode, serialize(settings))
+            for index, layer in enumerate(self._flatten_layers(False))
+            if (settings := getattr(layer, "quantization_config", None))
+            or layer.quantization_mode
         ]
         return saved
 
@@ -66,9 +76,15 @@ class SerializableLayer(keras.layers.Layer):
         layer = cls(**arguments)
         layer.trainable = config.get("trainable", True)
         layer.metadata = config.get("metadata", layer.metadata)
-        for index, inner in enumerate(layer._flatten_layers(False)):
-            if index in config.get(_FROZEN, ()):
-                inner.trainable = False
+        inner_layers = list(layer._flatten_layers(False))
+        for index in config.get(_FROZEN, ()):
+            inner_layers[index].trainable = False
+        for index, mode, settings in config.get(_QUANTIZED, ()):
+            if not layer.built:
+                layer.build()
+            inner_layers[index].quantize(
+                mode, config=keras.saving.deserialize_keras_object(settings)
+            )
         return layer
 
     def compute_output_spec(self, *args: Any, **kwargs: Any) -> Any:
@@ -210,15 +226,25 @@ class BaseModel(AlbertLayer, keras.Model):
         # of Keras assumes float inputs. `export` has its own signature.
         return None
 
-    def export(self, filepath: Any, *args: Any, **kwargs: Any) -> None:
+    def export(
+        self, filepath: Any, format: str = "tf_saved_model", **kwargs: Any
+    ) -> None:
         """Exports the model for inference, as `keras.Model.export` does.
 
         Without `input_signature`, batch size and length of the inputs are
-        free.
+        free. Raises ValueError for a precision that the format does not have.
         """
+        allowed = {"float32", "int8_from_float32" if format == "onnx" else ""}
+        found = {layer.dtype_policy.name for layer in self._flatten_layers()}
+        # OpenVINO computes other numbers in int8; the rest does not load.
+        if format in _RUNTIMES and (others := found - allowed):
+            raise ValueError(
+                f"A model exported as {format} must be float32 (ONNX: or "
+                f"int8). Received: {checks.listed(sorted(others))}."
+            )
         signature = self._symbolic(self.input_shapes())
         kwargs.setdefault("input_signature", [signature])
-        super().export(filepath, *args, **kwargs)
+        super().export(filepath, format, **kwargs)
 
 
 def check_inputs(

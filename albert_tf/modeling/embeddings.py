@@ -19,6 +19,35 @@ from albert_tf.modeling.layers import LayerNorm
 
 
 @base.register
+class Table(keras.layers.Embedding):
+    """An `Embedding` layer whose weights are float32, or quantized.
+
+    Its variable is named as in checkpoints: after the layer.
+    """
+
+    # Ids have none.
+    input_width = None
+
+    def add_weight(self, *args: Any, **kwargs: Any) -> keras.Variable:
+        return super().add_weight(*args, **(kwargs | {"autocast": False}))
+
+    def build(self, input_shape: Any = None) -> None:
+        super().build(input_shape)
+        self._embeddings._path = self.path
+
+    @property
+    def matrix(self) -> Any:
+        """All rows, float `[rows, E]`."""
+        if self.quantization_mode is None:
+            return self.embeddings
+        return self(ops.arange(self.input_dim))
+
+    def quantize(self, mode: Any = None, **options: Any) -> None:
+        # Keras refuses subclasses of `Embedding`.
+        super().quantize(mode, **(options | {"type_check": False}))
+
+
+@base.register
 class Embeddings(base.AlbertLayer):
     """Turns token ids and segment ids into vectors.
 
@@ -36,28 +65,25 @@ class Embeddings(base.AlbertLayer):
 
     def __init__(self, config: config_lib.AlbertConfig, **kwargs: Any) -> None:
         super().__init__(config, **kwargs)
-        self.layer_norm = LayerNorm(config.embedding_size, dtype="float32")
-
-    def build(self, input_shape: Any = None) -> None:
-        config, add_table = self.config, self._add_table
-        self.word_embeddings = add_table("word_embeddings", config.vocab_size)
-        self.token_type_embeddings = add_table(
+        table = self._table
+        self.word_embeddings = table("word_embeddings", config.vocab_size)
+        self.token_type_embeddings = table(
             "token_type_embeddings", config.type_vocab_size
         )
-        self.position_embeddings = add_table(
+        self.position_embeddings = table(
             "position_embeddings", config.max_position_embeddings
         )
-        self.layer_norm.build((None, None, config.embedding_size))
+        self.layer_norm = LayerNorm(config.embedding_size, dtype="float32")
 
-    def _add_table(self, name: str, num_rows: int) -> keras.Variable:
-        return self.add_weight(
-            name=name,
-            shape=(num_rows, self.config.embedding_size),
-            initializer=layers.truncated_normal(
+    def _table(self, name: str, num_rows: int) -> Table:
+        return Table(
+            num_rows,
+            self.config.embedding_size,
+            embeddings_initializer=layers.truncated_normal(
                 self.config.initializer_range, seed=self.seed, name=name
             ),
             dtype="float32",
-            autocast=False,
+            name=name,
         )
 
     def call(
@@ -68,15 +94,16 @@ class Embeddings(base.AlbertLayer):
         seed: Any | None = None,
         fusion: fused.Fusion | None = None,
     ) -> Any:
-        positions = self.position_embeddings[: ops.shape(input_ids)[1]]
-        if position_ids is not None:
-            positions = ops.take(self.position_embeddings, position_ids, axis=0)
-        words = ops.take(self.word_embeddings, input_ids, axis=0)
-        types = ops.take(self.token_type_embeddings, segment_ids, axis=0)
-        # An exported model may hold its tables in a lower precision.
-        words, types, positions = (
-            ops.cast(values, "float32") for values in (words, types, positions)
-        )
+        if position_ids is None:
+            length = ops.shape(input_ids)[1]
+            # An exported model may hold its tables in a lower precision.
+            positions = ops.cast(
+                self.position_embeddings.matrix[:length], "float32"
+            )
+        else:
+            positions = self.position_embeddings(position_ids)
+        words = self.word_embeddings(input_ids)
+        types = self.token_type_embeddings(segment_ids)
         embedded = self.layer_norm(words, types, positions, fusion=fusion)
         embedded = dropout.dropout(
             embedded,  # [B, S, E]

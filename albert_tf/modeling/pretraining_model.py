@@ -153,7 +153,9 @@ class PretrainingModel(base.BaseModel):
             outputs["masked_lm_logits"] = self.masked_lm_head(
                 encoded["sequence_output"],
                 inputs["masked_lm_positions"],
-                ops.convert_to_tensor(self.albert.embeddings.word_embeddings),
+                ops.convert_to_tensor(
+                    self.albert.embeddings.word_embeddings.matrix
+                ),
                 fusion=fusion,
             )
         if self.sentence_order_head is not None:

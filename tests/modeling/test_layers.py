@@ -8,6 +8,7 @@ import tensorflow as tf
 from albert_tf.modeling import layers
 from albert_tf.modeling.albert_model import AlbertModel
 from albert_tf.modeling.attention import AttentionSublayer
+from albert_tf.modeling.pretraining_model import PretrainingModel
 from albert_tf.modeling.sequence_models import ClassifierModel
 from albert_tf.modeling.span_models import BeamSpanModel
 from tests import tiny
@@ -105,6 +106,42 @@ def test_keras_quantizes_all_matrices_of_linear_layers(make, output, dtype):
     assert 0 < np.abs(after - before).max() < 0.1 * np.abs(before).max()
 
 
+@pytest.mark.parametrize("mode", ["int8", "int4"])
+def test_a_quantized_model_is_saved_and_copied(mode, tmp_path):
+    model = PretrainingModel(tiny.config(), dtype="mixed_bfloat16")
+    batch = tiny.batch()
+    model.quantize(mode)
+    tables = [w for w in model.weights if w.name == "embeddings"]
+    assert [table.dtype for table in tables] == ["int8"] * 3
+
+    model.save(tmp_path / "quantized.keras")
+    loaded = keras.saving.load_model(tmp_path / "quantized.keras")
+    copied = keras.models.clone_model(model)
+    copied.set_weights(model.get_weights())
+
+    for name, values in model(batch).items():
+        np.testing.assert_array_equal(loaded(batch)[name], values)
+        np.testing.assert_array_equal(copied(batch)[name], values)
+
+
+def test_a_model_keeps_how_its_layers_were_quantized(tiny_batch):
+    model = AlbertModel(tiny.config(initializer_range=2.0))
+    exact = model(tiny_batch)["pooled_output"]
+    settings = keras.quantizers.Int8QuantizationConfig(
+        activation_quantizer=None
+    )
+    model.quantize(config=settings, filters="pooler")
+
+    copied = keras.models.clone_model(model)
+    copied.set_weights(model.get_weights())
+
+    assert copied.pooler.inputs_quantizer is None
+    assert copied.embeddings.word_embeddings.quantization_mode is None
+    wanted = np.asarray(model(tiny_batch)["pooled_output"])
+    np.testing.assert_array_equal(copied(tiny_batch)["pooled_output"], wanted)
+    assert np.any(wanted != np.asarray(exact))
+
+
 def test_a_layer_whose_kernel_is_read_in_halves_is_not_quantized(tiny_config):
     head = BeamSpanModel(tiny_config).beam_span_head
 
@@ -130,3 +167,35 @@ def test_lora_of_a_linear_layer_is_trained(
     assert names == ["bias", "lora_kernel_a", "lora_kernel_b"]
     gradient = tape.gradient(loss, sublayer.query.lora_kernel_b.value)
     assert np.abs(gradient).max() > 0
+
+
+@pytest.mark.parametrize("mode", [None, "int8"])
+def test_lora_of_a_model_trains_query_and_value_alone(
+    tiny_batch, mode, tmp_path
+):
+    model = ClassifierModel(tiny.config(hidden_size=32), num_labels=3)
+    if mode:
+        model.quantize(mode)
+    model.albert.enable_lora(2)
+
+    names = {v.path.split("/", 1)[1] for v in model.trainable_variables}
+    lora = ("bias", "lora_kernel_a", "lora_kernel_b")
+    assert names == {"output_weights", "output_bias"} | {
+        f"encoder/attention_0_0/{layer}/{variable}"
+        for layer in ("query", "value")
+        for variable in lora
+    }
+    model.compile("adam", loss={"logits": "mse"})
+    before = np.asarray(model(tiny_batch)["logits"])
+    model.fit(tiny_batch, {"logits": before + 1}, epochs=3, verbose=0)
+    trained = np.asarray(model(tiny_batch)["logits"])
+    assert np.any(trained != before)
+    model.save(tmp_path / "lora.keras")
+    loaded = keras.saving.load_model(tmp_path / "lora.keras", compile=False)
+    # The sum of a quantized kernel and its addition is quantized once more.
+    np.testing.assert_allclose(
+        loaded(tiny_batch)["logits"], trained, atol=1e-2 if mode else 1e-6
+    )
+    assert len(loaded.trainable_variables) == (4 if mode else 6)
+    loaded.albert.enable_lora(2)
+    assert len(loaded.trainable_variables) == 8
