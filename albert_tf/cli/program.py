@@ -112,9 +112,7 @@ def run(
         _parse(values)
         _set_up_logging()
         _report_unused_flags(values)
-        for name in _CHECKPOINT_FLAGS:
-            if name in values and (path := values[name].value):
-                values[name].value = hub.local_folder(path)
+        _fetch_checkpoints(values)
         code = main(values)
         sys.stdout.flush()
         if not code:
@@ -147,6 +145,12 @@ def _parse(values: flags.FlagValues) -> None:
         # Help was asked for and given; absl would exit with 1.
         sys.stdout.flush()
         sys.exit(0)
+
+
+def _fetch_checkpoints(values: flags.FlagValues) -> None:
+    for name in _CHECKPOINT_FLAGS:
+        if name in values and (path := values[name].value):
+            values[name].value = hub.local_folder(path)
 
 
 def _report_unused_flags(values: flags.FlagValues) -> None:
