@@ -10,6 +10,7 @@ import subprocess
 
 import pytest
 
+import albert_tf
 from albert_tf.config import published_config
 from benchmarks import planner
 
@@ -164,6 +165,14 @@ def test_the_site_has_every_page():
 
     assert {_name(path) for path in [*PAGES, *NOTEBOOKS]} <= named
     assert all((ROOT / name).exists() for name in named)
+
+
+def test_the_python_page_has_every_public_name():
+    page = (ROOT / "docs" / "python.md").read_text()
+
+    assert sorted(re.findall(r"^::: albert_tf\.(\w+)$", page, re.M)) == sorted(
+        albert_tf.__all__
+    )
 
 
 def test_the_results_are_short():
