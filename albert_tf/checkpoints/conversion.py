@@ -95,7 +95,8 @@ def convert(config: ConversionConfig) -> Summary:
             reference = source if _keeps_outputs(source, config) else target
             differences = output_differences(reference, load.read(folder))
             _check_equal(differences)
-            notes = [*notes, *token_ids.compare(folder, target)]
+            if config.output_format == "huggingface":
+                notes = [*notes, *token_ids.compare(folder, target)]
         model_card.write(
             folder,
             target,

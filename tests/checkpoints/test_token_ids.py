@@ -58,10 +58,16 @@ def test_a_verified_conversion_says_how_many_differ(
     tf1.write_ours(str(ours), source)
 
     notes = [
-        convert(ours, tmp_path / name, "huggingface", verify=verify).notes
-        for name, verify in {"plain": False, "verified": True}.items()
+        convert(ours, tmp_path / name, output_format, verify=verify).notes
+        for name, output_format, verify in (
+            ("plain", "huggingface", False),
+            ("verified", "huggingface", True),
+            # Its `tokenizer.json` is a configuration of Keras.
+            ("preset", "keras_hub", True),
+        )
     ]
 
     kinds = [[note.kind for note in one] for one in notes]
-    assert kinds == [[], ["compared"]]
+    assert kinds[:2] == [[], ["compared"]]
+    assert "compared" not in kinds[2]
     assert notes[1][0].text.startswith("300 sentences: the ids of ")
