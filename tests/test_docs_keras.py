@@ -43,6 +43,7 @@ def test_the_examples_of_in_keras_run(run_examples, tmp_path):
     assert len(names["history"].history["loss"]) == 3
 
 
+@pytest.mark.slow
 def test_the_examples_of_small_models_run(run_examples):
     num_blocks, names = run_examples("small_models.md")
 

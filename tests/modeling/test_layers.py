@@ -169,7 +169,9 @@ def test_lora_of_a_linear_layer_is_trained(
     assert np.abs(gradient).max() > 0
 
 
-@pytest.mark.parametrize("mode", [None, "int8"])
+@pytest.mark.parametrize(
+    "mode", [None, pytest.param("int8", marks=pytest.mark.slow)]
+)
 def test_lora_of_a_model_trains_query_and_value_alone(
     tiny_batch, mode, tmp_path
 ):
