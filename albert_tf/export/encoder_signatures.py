@@ -11,19 +11,26 @@ the raw-text signatures are ours.
 
 from typing import Any
 
+import numpy as np
 import tensorflow as tf
 
 from albert_tf.checkpoints.metadata import Metadata
 from albert_tf.export import model_inputs, ragged, signature
 from albert_tf.export.export_config import ExportConfig
 from albert_tf.export.exported_encoder import ExportedEncoder, ExportedWeights
-from albert_tf.export.graph_tokenizer import CPU, GraphTokenizer
+from albert_tf.export.graph_tokenizer import (
+    CPU,
+    GraphTokenizer,
+    Tokens,
+)
 from albert_tf.export.ragged import Ranges
 from albert_tf.export.signature import Signature, Tensors
 from albert_tf.modeling.albert_model import AlbertModel
 from albert_tf.modeling.pretraining_model import PretrainingModel
 
 MASK = "[MASK]"
+# A text that begins with white space.
+_SPACED = r"(?s)[\s\pZ\x0b\x1c-\x1f\x{85}].*"
 MAX_MASKS = 8
 _NUM_TOP = 5
 _WARMUP_POSITIONS = range(4)
@@ -185,17 +192,39 @@ def _masked_tokens(
     # Each text has one part more than masks.
     indices, parts, _ = tf.raw_ops.StringSplitV2(input=texts, sep=MASK)
     part_rows = tf.cast(indices[:, 0], tf.int32)
-    tokens = tokenizer(parts)
+    all_ids, rows = _within_words(
+        tokenizer(parts),
+        (indices[:, 1] > 0) & ~tf.strings.regex_full_match(parts, _SPACED),
+        tokenizer.ids_within_words,
+    )
     has_mask = tf.cast(~ragged.is_last(part_rows), tf.int32)
-    sources, within = ragged.expand(tokens.rows.sizes + has_mask)
+    sources, within = ragged.expand(rows.sizes + has_mask)
     # A part that is followed by a mask has one more place than tokens.
-    is_mask = within == tf.gather(tokens.rows.sizes, sources)
-    place = tf.gather(tokens.rows.starts, sources) + within
-    place = tf.where(is_mask, ragged.size(tokens.ids), place)
-    ids = ragged.gather_or(tokens.ids, place, tokenizer.special_ids.mask)
+    is_mask = within == tf.gather(rows.sizes, sources)
+    place = tf.gather(rows.starts, sources) + within
+    place = tf.where(is_mask, ragged.size(all_ids), place)
+    ids = ragged.gather_or(all_ids, place, tokenizer.special_ids.mask)
     return ids, ragged.row_splits(
         tf.gather(part_rows, sources), ragged.size(texts)
     )
+
+
+def _within_words(
+    tokens: Tokens, is_within: tf.Tensor, ids_within_words: np.ndarray
+) -> tuple[tf.Tensor, Ranges]:
+    """Returns ids, and the tokens of each part, as `encode_with_masks` does.
+
+    `is_within`, bool `[R]`, says which parts begin within a word.
+    """
+    ids, rows = tokens.ids, tokens.rows
+    is_within &= rows.sizes > 0
+    places = tf.boolean_mask(rows.starts, is_within)
+    found = tf.gather(ids_within_words, tf.gather(ids, places))
+    ids = tf.tensor_scatter_nd_update(ids, places[:, None], found)
+    # The mark of a word's start alone.
+    first = ragged.gather_or(ids, rows.starts, 0)
+    dropped = tf.cast((first < 0) & is_within, tf.int32)
+    return ids, Ranges(starts=rows.starts + dropped, sizes=rows.sizes - dropped)
 
 
 def _positions(

@@ -27,7 +27,7 @@ from albert_tf.export.text_normalization import (
     SentencePieceNormalization,
     WordPieceNormalization,
 )
-from albert_tf.text.base import Tokenizer
+from albert_tf.text.base import WORD_MARK, Tokenizer
 from albert_tf.text.sentencepiece_tokenizer import SentencePieceTokenizer
 from albert_tf.text.wordpiece_tokenizer import (
     MAX_WORD_SIZE,
@@ -35,7 +35,6 @@ from albert_tf.text.wordpiece_tokenizer import (
 )
 
 CPU = "/device:CPU:0"
-_WORD_MARK = "▁"
 _COMMA = ord(",")
 # Texts of more characters lose the middles of their runs of unknown ones, of
 # which a few are kept at either end.
@@ -74,6 +73,7 @@ class GraphTokenizer(abc.ABC):
     Attributes:
         special_ids: Ids of padding, unknown, `[CLS]`, `[SEP]`, `[MASK]`.
         tokens: The token of each id.
+        ids_within_words: As those of `Tokenizer`.
         resource: What a SavedModel has to track.
     """
 
@@ -84,6 +84,7 @@ class GraphTokenizer(abc.ABC):
         self.tokens = tuple(
             map(tokenizer.id_to_token, range(tokenizer.vocab_size))
         )
+        self.ids_within_words = tokenizer.ids_within_words
         self._function = tf.function(
             self._run,
             autograph=False,
@@ -220,7 +221,7 @@ class _Replacements:
         sizes, totals = [0], [0]
         for ids in new_ids:
             pieces = map(tokenizer.id_to_token, ids[:-1])
-            own_sizes = [len(p.removeprefix(_WORD_MARK)) for p in pieces]
+            own_sizes = [len(p.removeprefix(WORD_MARK)) for p in pieces]
             sizes += itertools.accumulate([0, *own_sizes])
             totals += [sum(own_sizes)] * len(ids)
         self._sizes, self._totals = tf.constant(sizes), tf.constant(totals)

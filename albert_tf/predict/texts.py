@@ -87,9 +87,7 @@ class TextData:
     def _encode(self, text: str) -> list[int]:
         if "mlm" not in self.objectives:
             return self.tokenizer.encode(text)
-        first, *others = map(self.tokenizer.encode, text.split(MASK))
-        mask = self.tokenizer.special_ids.mask
-        return [*first, *(i for ids in others for i in (mask, *ids))]
+        return self.tokenizer.encode_with_masks(text, MASK)
 
     def _check_masks(self, example: Texts, num_kept: int) -> None:
         num_masks = sum(text.count(MASK) for text in example)

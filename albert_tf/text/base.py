@@ -6,6 +6,7 @@ Source: google-research/albert, `classifier_utils.convert_single_example` and
 
 import abc
 import dataclasses
+import functools
 from collections.abc import Iterable, Sequence
 
 import numpy as np
@@ -13,6 +14,8 @@ import numpy as np
 from albert_tf import checks, files
 
 SENTENCEPIECE_NAMES = ("<pad>", "<unk>", "[CLS]", "[SEP]", "[MASK]")
+# SentencePiece's mark of the start of a word.
+WORD_MARK = "▁"
 WORDPIECE_NAMES = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
 
 _NUM_SPECIAL_ALONE = 2  # [CLS] a [SEP]
@@ -183,6 +186,36 @@ class Tokenizer(abc.ABC):
             "token_id", int(token_id), at_most=self.vocab_size - 1
         )
         return self._tokens[token_id]
+
+    @functools.cached_property
+    def ids_within_words(self) -> np.ndarray:
+        """Int32 `[V]`: each id without SentencePiece's mark of a word's start.
+
+        It is -1 for the mark alone, and the same id where a token has no mark,
+        or the vocabulary lacks the rest.
+        """
+        ids = {WORD_MARK: -1} | {
+            token: self._ids.get(token.removeprefix(WORD_MARK), i)
+            for token, i in self._ids.items()
+            if token != WORD_MARK
+        }
+        return np.array([ids[token] for token in self._tokens], np.int32)
+
+    def encode_with_masks(self, text: str, mask: str) -> list[int]:
+        """Encodes a text in which `mask` stands for the token `[MASK]`.
+
+        What follows a mask without a space is within its word, as in training:
+        no text has a word that starts with a full stop.
+        """
+        first, *others = text.split(mask)
+        ids = self.encode(first)
+        for part in others:
+            found = self.encode(part)
+            if found and not part[0].isspace():
+                within = int(self.ids_within_words[found[0]])
+                found[:1] = [within] if within >= 0 else []
+            ids += [self.special_ids.mask, *found]
+        return ids
 
     def token_to_id(self, token: str) -> int:
         """Returns the id of a token, or of `unk` if it is unknown.

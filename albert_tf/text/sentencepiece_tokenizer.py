@@ -16,9 +16,8 @@ import sentencepiece
 
 from albert_tf import files
 from albert_tf.text import base, normalization, tokenizer_json
-from albert_tf.text.base import Tokenizer
+from albert_tf.text.base import WORD_MARK, Tokenizer
 
-_WORD_MARK = "▁"
 _PUNCTUATION = frozenset('!"#$%&()*+,-./:;?@[\\]^_`{|}~')
 # Texts from which on one call for all is faster than one for each.
 _FEW_TEXTS = 16
@@ -162,7 +161,7 @@ class SentencePieceTokenizer(Tokenizer):
         comma = (self.token_to_id(","),)
         return {
             token_id: (
-                *self._processor.encode(piece[:-1].replace(_WORD_MARK, "")),
+                *self._processor.encode(piece[:-1].replace(WORD_MARK, "")),
                 *comma,
             )
             for token_id, piece in enumerate(self._tokens)
@@ -198,7 +197,7 @@ class SentencePieceTokenizer(Tokenizer):
         the model computes the offsets.
         """
         pieces = "".join([self._tokens[i] for i in ids.tolist()])
-        is_spelled = pieces == _WORD_MARK + row.replace(" ", _WORD_MARK)
+        is_spelled = pieces == WORD_MARK + row.replace(" ", WORD_MARK)
         if not is_spelled or self.special_ids.unk in ids:
             asked = self._processor.encode(row, return_type="offset_mapping")
             return np.array(asked["offsets"], np.int64).reshape(-1, 2)
@@ -241,7 +240,7 @@ class SentencePieceTokenizer(Tokenizer):
         start += len(text[start:end]) - len(text[start:end].lstrip())
         comma = max(text.rfind(",", start, end), start)
         tokens = [self._tokens[part] for part in parts[:-1]]
-        sizes = [len(token.removeprefix(_WORD_MARK)) for token in tokens]
+        sizes = [len(token.removeprefix(WORD_MARK)) for token in tokens]
         # What the model takes for space may precede the number.
         cuts = [max(start, comma - sum(sizes))]
         for size in sizes:
@@ -257,7 +256,7 @@ def _starts_word(token: str) -> bool:
     the apostrophe and foreign characters count as words of their own.
     """
     return (
-        token.startswith((_WORD_MARK, "<"))
+        token.startswith((WORD_MARK, "<"))
         or token in _PUNCTUATION
         or not _ENGLISH.issuperset(token.lower())
     )

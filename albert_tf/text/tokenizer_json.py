@@ -21,7 +21,6 @@ from albert_tf import files, storage
 from albert_tf.text import base
 
 FILE_NAME = "tokenizer.json"
-_WORD_MARK = "▁"
 _NORMALIZERS = {"NFKD", "StripAccents", "Lowercase", "Precompiled"}
 # What may be replaced, and by what.
 _REPLACEMENTS = (
@@ -144,7 +143,7 @@ def _is_known(step: Mapping[str, Any]) -> bool:
 
 def _marks_words(step: Mapping[str, Any]) -> bool:
     return (
-        step["replacement"] == _WORD_MARK
+        step["replacement"] == base.WORD_MARK
         and step.get("add_prefix_space") is not False
         and step.get("prepend_scheme") != "never"
         and step.get("split") is not False
@@ -224,7 +223,7 @@ def make(path: files.Path, *, do_lower_case: bool) -> dict[str, Any]:
     # "first": what follows a special token may go on without a space.
     marks = {
         "type": "Metaspace",
-        "replacement": _WORD_MARK,
+        "replacement": base.WORD_MARK,
         "prepend_scheme": "first",
     }
     return {

@@ -18,10 +18,8 @@ def test_masks_and_order(load):
 
     tokenizer = predictor.tokenizer
     special = tokenizer.special_ids
-    ids = [special.cls]
-    for part in text.split("[MASK]"):
-        ids += [*tokenizer.encode(part), special.mask]
-    ids[-1] = special.sep
+    ids = tokenizer.encode_with_masks(text, "[MASK]")
+    ids = [special.cls, *ids, special.sep]
     places = [i for i, one in enumerate(ids) if one == special.mask]
     outputs = model(
         {
@@ -76,3 +74,15 @@ def test_texts_that_no_head_answers(text, message, load):
 
     with pytest.raises(ValueError, match=message):
         predictor.predict(text)
+
+
+def test_what_follows_a_mask_without_a_space_starts_no_word(load):
+    tokenizer = load(albert_tf.PretrainingModel(CONFIG)).tokenizer
+    whole = tokenizer.encode("The cat sat.")
+
+    masked = tokenizer.encode_with_masks("The cat [MASK].", "[MASK]")
+    spaced = tokenizer.encode_with_masks("[MASK] sat.", "[MASK]")
+
+    assert tokenizer.id_to_token(whole[-1]) == "."
+    assert masked[-2:] == [tokenizer.special_ids.mask, whole[-1]]
+    assert spaced[1:] == tokenizer.encode("sat.")
