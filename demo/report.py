@@ -54,10 +54,12 @@ def write(
     *,
     facts: Mapping[str, object],
     answers: Sequence[tuple[str, str]],
+    results: Mapping[str, tuple[float, float]],
 ) -> None:
     """Writes `report.html`.
 
-    `answers` are texts sent to the exported models, and what came back.
+    `answers` are texts sent to the exported models, and what came back;
+    `results` accuracies by name, each with that without training.
     """
     runs = {name: folder / f"pretraining_{name}" for name in RUNS}
     logs = {
@@ -75,17 +77,14 @@ def write(
     sentences = files.read_text(folder / "held_out.txt").splitlines()
     blanks = choose_blanks(sentences, tokenizer)
     guesses = [guess(model, blanks, tokenizer) for model in models.values()]
-    accuracies = _curves(logs, _ACCURACIES)
-    results: dict[str, float] = {}
-    for title in _ACCURACIES.values():
-        curves = [c for name, c in accuracies.items() if name.startswith(title)]
-        (_, before), (_, after) = curves[0][0], curves[-1][-1]
-        results |= {title: after, chance.baseline_key(title): before}
+    scores: dict[str, float] = {}
+    for name, (score, baseline) in results.items():
+        scores |= {name: score, chance.baseline_key(name): baseline}
     report.write(
         folder / "report.html",
         title="A small ALBERT, pretrained on docstrings",
         facts={**facts, **_facts(models["After"], logs)},
-        results=results,
+        results=scores,
         metric=_ACCURACIES["eval_masked_lm_accuracy"],
         evaluated="held-out text",
         sections=[
@@ -97,7 +96,7 @@ def write(
             report.Chart(
                 title="Accuracy on the held-out text",
                 unit="share",
-                curves=accuracies,
+                curves=_curves(logs, _ACCURACIES),
             ),
             report.Chart(
                 title="Masked-LM loss",

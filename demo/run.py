@@ -150,7 +150,7 @@ def main(values: flags.FlagValues) -> None:
     for text, answer in answers:
         print(f"{text!r}: {answer}")
     print("8/8 Report")
-    report.write(folder, facts=facts, answers=answers)
+    report.write(folder, facts=facts, answers=answers, results=results(folder))
     minutes = (time.monotonic() - start) / 60
     print(f"{minutes:.1f} minutes. Accuracy on held-out text:")
     missed = []

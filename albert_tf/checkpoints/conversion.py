@@ -21,6 +21,7 @@ from albert_tf.checkpoints import (
     load,
     meaning,
     model_card,
+    run_checkpoints,
     tf1,
     token_ids,
     variable_names,
@@ -100,7 +101,10 @@ def convert(config: ConversionConfig) -> Summary:
         model_card.write(
             folder,
             target,
-            run=None if changes else config.input_path,
+            # The scores of a run are those of its best weights alone.
+            run=None
+            if changes or not run_checkpoints.trained_weights(config.input_path)
+            else config.input_path,
             conversion=config,
         )
     written = [a for n, a in target.weights.items() if n not in left_out]

@@ -244,6 +244,11 @@ def _read_keras_file(path: str) -> Checkpoint:
             f"{path!r} holds a {type(model).__name__} and not one of our "
             "models. Load it without other arguments, and use its `export`."
         )
+    if any(layer.quantization_mode for layer in model._flatten_layers()):
+        raise ValueError(
+            f"{path!r} is quantized: load it without other arguments, and use "
+            "its `export`; or pass the file from before `quantize`."
+        )
     named = variable_names.variables_by_tf1_name(model.weights)
     return Checkpoint(
         arrays={name: np.asarray(value) for name, value in named.items()},

@@ -51,6 +51,7 @@ _RELATIVE = {
 }
 _MULTI_WORKER = ("auto", "multi_worker")
 _LEAST_EVALUATIONS = 5
+_FEW_EXAMPLES = 50
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -122,14 +123,15 @@ def run(
 
     # 3. The config, whose number of steps may depend on that of the examples.
     if sets.train and task_config.name == CUSTOM:
-        run_values |= _suit_table(values, len(sets.train.examples), run_values)
+        model = run_values["albert_config"]
+        _suit_table(values, len(sets.train.examples), model.hidden_size)
+    run_values |= _run_length(values, sets, task_config)
     config = cli_flags.read(
         FinetuningConfig,
         values,
         task_settings=settings.affects_training(task_config),
         vocabulary=source.vocabulary,
         **run_values,
-        **_run_length(values, sets, task_config),
     )
     head_flags.check_devices(task_config, on_tpu=config.uses_tpu)
 
@@ -157,8 +159,19 @@ def run(
             export, init_checkpoint=result.weights, **task_fields
         )
         print(saved_model.export(export, albert_config=config.albert_config))
-    _say_what_is_next(config, result.weights, chance.verdict(result.scores))
+    problem = chance.verdict(result.scores) or _few_evaluated(sets)
+    _say_what_is_next(config, result.weights, problem)
     return 0
+
+
+def _few_evaluated(sets: Sets) -> str | None:
+    for one in sets.evaluation[:1]:
+        if (number := len(one.examples)) < _FEW_EXAMPLES:
+            return (
+                f"Only {number} examples were evaluated: scores of so few say "
+                "little."
+            )
+    return None
 
 
 def _say_what_is_next(
@@ -170,7 +183,9 @@ def _say_what_is_next(
     if run_checkpoints.trained_weights(config.output_dir):
         weights = config.output_dir
     weights = shlex.quote(weights)
-    _LOGGER.info("next: python -m albert_tf.predict %s < inputs", weights)
+    _LOGGER.info(
+        "next: python -m albert_tf.predict %s < inputs  # one a line", weights
+    )
     if problem:
         _LOGGER.warning("%s", problem)
 
@@ -261,20 +276,26 @@ def _apply_settings(values: FlagValues, chosen: Mapping[str, Any]) -> None:
             values[relative].value = None
 
 
-def _suit_table(
-    values: FlagValues, num_rows: int, run_values: Mapping[str, Any]
-) -> dict[str, Any]:
-    """Gives the flags what suits so many rows; returns fields that change."""
+def _suit_table(values: FlagValues, num_rows: int, hidden_size: int) -> None:
+    """Gives the flags that were not given what suits so many rows."""
     chosen = table_defaults.run_settings(
         num_rows,
         train_batch_size=values.train_batch_size,
-        hidden_size=run_values["albert_config"].hidden_size,
+        hidden_size=hidden_size,
     )
     _apply_settings(values, chosen)
     names = (name for name in chosen if not values[name].present)
     used = ", ".join(f"--{name}={values[name].value}" for name in names)
     _LOGGER.info("For a table of %d rows, by default: %s", num_rows, used)
-    return {"flags_text": cli_flags.as_text(values)}
+
+
+def _flags_text(values: FlagValues, length: Mapping[str, Any]) -> str:
+    """Returns the flags as text, with the length that the run has."""
+    for absolute, relative in _RELATIVE.items():
+        values[absolute].value = length[absolute]
+        values[relative].value = None
+    values["save_checkpoints_steps"].value = length["save_checkpoints_steps"]
+    return cli_flags.as_text(values)
 
 
 def _find_weights(values: FlagValues) -> TrainedWeights:
@@ -302,7 +323,7 @@ def _find_weights(values: FlagValues) -> TrainedWeights:
 def _run_length(
     values: FlagValues, sets: Sets, task_config: Any
 ) -> dict[str, Any]:
-    """Returns the numbers of updates of the run and of its warm-up.
+    """Returns the numbers of updates of the run and of its warm-up, and flags.
 
     Numbers that are given come first; else the epochs and the proportion, of
     which a command may have defaults, determine them.
@@ -340,9 +361,10 @@ def _run_length(
     interval = values.save_checkpoints_steps
     if not values["save_checkpoints_steps"].present:
         interval = min(interval, math.ceil(num_steps / _LEAST_EVALUATIONS))
-    return {
+    length = {
         "num_train_steps": num_steps,
         "num_warmup_steps": num_warmup,
         "warmup_proportion": proportion,
         "save_checkpoints_steps": interval,
     }
+    return length | {"flags_text": _flags_text(values, length)}

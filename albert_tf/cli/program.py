@@ -58,16 +58,18 @@ _EXIT_CODE_FLAG = "preemption_exit_code"
 # What to type after a command, with values of its flags.
 _NEXT = {
     "build_vocab": "python create_pretraining_data.py --input_file={input_file}"
-    " --spm_model_file={output_prefix}.model --output_file=train.tf_record",
+    " --spm_model_file={output_prefix}.model --do_lower_case={do_lower_case}"
+    " --output_file=train.tf_record",
     "create_pretraining_data": "python run_pretraining.py --do_train "
-    "--input_file={output_file} --albert_config_file=base_v2 --output_dir=run "
+    "--input_file={output_file} --albert_config_file=CONFIG --output_dir=run "
     "--max_seq_length={max_seq_length} "
     "--max_predictions_per_seq={max_predictions_per_seq}",
     "run_pretraining": "python run_classifier.py --do_train --do_eval "
     "--init_checkpoint={output_dir} --task_name=custom --train_file=TABLE "
-    "--text_columns=text --validation_share=0.1 --output_dir=classifier",
-    "convert_checkpoint": "python export_saved_model.py "
-    "--init_checkpoint={output_path} --export_dir=served/albert",
+    "--text_columns=text --label_column=label --validation_share=0.1 "
+    "--max_seq_length={max_seq_length} --output_dir=classifier",
+    "convert_checkpoint": "python -m albert_tf.predict {output_path} < inputs"
+    "  # one a line",
     "export_saved_model": "docker run -p 8501:8501 -e MODEL_NAME=albert -v "
     '"$(realpath {export_dir})":/models/albert tensorflow/serving:2.20.0',
 }

@@ -6,6 +6,7 @@ attributes of the same names. `AlbertConfig` is saved as its dict.
 
 import dataclasses
 import inspect
+import types
 from collections.abc import Mapping
 from typing import Any, Self
 
@@ -31,7 +32,7 @@ class SerializableLayer(keras.layers.Layer):
     """
 
     # Of a model: fields of `checkpoints.metadata.Metadata`, which are saved.
-    metadata: Mapping[str, Any] = {}
+    metadata: Mapping[str, Any] = types.MappingProxyType({})
 
     def get_config(self) -> dict[str, Any]:
         """Returns the arguments of the constructor, and what was changed since.

@@ -5,6 +5,7 @@ google-research/albert, `classifier_utils.create_model`,
 `race_utils.create_model`.
 """
 
+import types
 from collections.abc import Mapping
 from typing import Any
 
@@ -100,7 +101,7 @@ class MultipleChoiceModel(ClassifierModel):
     """
 
     default_name = "multiple_choice_model"
-    metadata: Mapping[str, Any] = {"task": "race"}
+    metadata: Mapping[str, Any] = types.MappingProxyType({"task": "race"})
 
     def __init__(self, config: config_lib.AlbertConfig, **kwargs: Any) -> None:
         super().__init__(config, **(kwargs | {"num_labels": 1}))

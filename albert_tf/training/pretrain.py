@@ -25,7 +25,6 @@ from albert_tf.data.record_source import RecordSource
 from albert_tf.tasks.pretraining import PretrainingTask
 from albert_tf.tasks.task import Batch, Task
 from albert_tf.training import (
-    chance,
     devices,
     loop,
     metric_log,
@@ -122,12 +121,11 @@ def _write_results(
     run_folder.write_results(config, scores, task.model)
     lines = metric_log.read_lines(config.output_dir)
     metric = config.primary_metric.replace("loss", "accuracy")
-    start = report.points(lines, f"eval_{metric}")[:1]
     report.write_run(
         config,
         title="Pretraining",
         evaluated="held-out text",
-        results=scores | {chance.baseline_key(metric): v for _, v in start},
+        results=scores,
         logs={"": lines},
         primary_metric=metric,
     )

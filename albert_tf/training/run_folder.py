@@ -311,11 +311,11 @@ def weights_to_use(
 def write_results(
     config: RunConfig, results: Mapping[str, Any], model: Any
 ) -> None:
-    """Writes `eval_results.json`, and the card of a model trained here."""
+    """Writes `eval_results.json`, and the card of a model trained now."""
     folder = config.output_dir
     path = os.path.join(folder, run_checkpoints.RESULTS_FILE)
     files.write_json(path, dict(results), sort_keys=True)
-    if read_fingerprint(folder):
+    if getattr(config, "do_train", False) and read_fingerprint(folder):
         described = Checkpoint(
             arrays=variable_names.variables_by_tf1_name(model.weights),
             config=config.albert_config,

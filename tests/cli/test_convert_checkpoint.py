@@ -29,7 +29,7 @@ def test_a_checkpoint_is_converted_and_verified(run, tmp_path):
 
     assert done.returncode == 0
     assert re.fullmatch(
-        r"\S+ next: python export_\S+ --init_checkpoint=out .*\n", done.stderr
+        r"\S+ next: python -m albert_tf.predict out < inputs .*\n", done.stderr
     )
     assert f"read      {_BASE} (tf1)" in done.stdout
     assert "written   out (huggingface): 32 variables" in done.stdout

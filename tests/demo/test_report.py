@@ -109,6 +109,7 @@ def test_report_tells_what_was_run_and_what_came_out(
         tmp_path,
         facts={"Command": "python -m demo.run"},
         answers=[("It is [MASK].", "fast (90%)")],
+        results={"masked words": (0.25, 0.01), "reviews": (0.75, 0.5)},
     )
 
     page = (tmp_path / "report.html").read_text(encoding="utf-8")
@@ -116,7 +117,7 @@ def test_report_tells_what_was_run_and_what_came_out(
         ["Command", "python -m demo.run"],
         ["Sequences per second (median)", "50 (short)"],
         ["masked words", "0.25", "0.01"],
-        ["sentence order", "0.75", "0.5"],
+        ["reviews", "0.75", "0.5"],
         ["It is [MASK].", "fast (90%)"],
     ):
         assert "<td>" + "</td><td>".join(cells) + "</td>" in page

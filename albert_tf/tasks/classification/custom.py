@@ -190,7 +190,7 @@ def _read_examples(
         use: examples.get(use) or _read(config, use, labels) for use in uses
     }
     for use, rows in examples.items():
-        _warn_of_missing_labels(use, rows, labels)
+        _warn_of_rare_labels(use, rows, labels)
     if len(examples) > 1:
         _warn_of_repetitions(examples["train"], examples["eval"])
     return examples
@@ -228,25 +228,29 @@ def split(
     return parts[0], parts[1]
 
 
-def _warn_of_missing_labels(
+def _warn_of_rare_labels(
     use: str, rows: Sequence[ClassificationExample], labels: Sequence[str]
 ) -> None:
-    """Logs labels that no row has: their scores would mean nothing."""
-    occurring = {
+    """Logs labels that few rows have: their scores mean little."""
+    counts = collections.Counter(
         place
         for row in rows
         for place in (
             row.label if isinstance(row.label, tuple) else [row.label]
         )
-    }
-    missing = [repr(x) for i, x in enumerate(labels) if i not in occurring]
-    if missing:
+    )
+    rare = [
+        f"{label!r} ({counts[i]})"
+        for i, label in enumerate(labels)
+        if counts[i] < scores.LEAST_EXAMPLES
+    ]
+    if rare:
         _logger.warning(
-            "None of the %d rows to %s has the label %s. Pass more rows, or "
-            "another --validation_seed or --validation_share.",
+            "Of the %d rows to %s, too few to rely on have the label %s. Pass "
+            "more rows, or another --validation_seed or --validation_share.",
             len(rows),
             _VERBS[use],
-            checks.listed(missing),
+            checks.listed(rare),
         )
 
 

@@ -31,6 +31,8 @@ AREAS = {
 }
 _MACRO = "_macro"
 _HALF = 0.5
+# Of fewer examples of a label, its threshold and scores say nothing.
+LEAST_EXAMPLES = 5
 
 
 def names_for(
@@ -121,14 +123,15 @@ def best_thresholds(
     """Returns for each label the threshold with the best F1.
 
     It lies halfway between two probabilities; of equally good ones it is the
-    one nearest to 1/2. A label that does not occur gets 1/2. The labels are
-    0 and 1, both arrays `[N, K]`.
+    one nearest to 1/2. A label with fewer than `LEAST_EXAMPLES`, on which no
+    threshold can be chosen, gets 1/2. The labels are 0 and 1, both arrays
+    `[N, K]`.
     """
     return tuple(map(_best_threshold, labels.T, probabilities.T))
 
 
 def _best_threshold(labels: np.ndarray, probabilities: np.ndarray) -> float:
-    if not labels.any():
+    if np.count_nonzero(labels) < LEAST_EXAMPLES:
         return _HALF
     order = np.argsort(-probabilities, kind="stable")
     values = probabilities[order].astype(np.float64)

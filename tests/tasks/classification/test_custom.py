@@ -82,15 +82,15 @@ def test_rows_are_held_out_where_there_is_no_dev_file(read):
     assert again.train is None
 
 
-def test_a_label_without_a_row_is_named(read, caplog):
+def test_labels_with_few_rows_are_named(read, caplog):
     read("train", "eval")
 
-    # The three rows of the other file are of both labels.
-    assert "has the label" not in caplog.text
-    read("eval", labels=("fraud", "ok", "spam", "ham"))
+    assert "rows to train" not in caplog.text
     assert (
-        "None of the 3 rows to evaluate has the label 'spam', 'ham'. Pass more"
+        "Of the 3 rows to evaluate, too few to rely on have the label "
     ) in caplog.text
+    read("eval", labels=("fraud", "ok", "spam", "ham"))
+    assert "'spam' (0), 'ham' (0). Pass more" in caplog.text
 
 
 def test_balanced_classes_weigh_the_same(read):

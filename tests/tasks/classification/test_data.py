@@ -247,8 +247,8 @@ SEVERAL_LABELS = ((0,), (0, 1), ())
 
 
 def test_rows_of_several_labels_choose_their_thresholds(several, tmp_path):
-    examples = make_examples(*SEVERAL_LABELS)
-    outputs = {"logits": SEVERAL_LOGITS}
+    examples = make_examples(*SEVERAL_LABELS * 5)
+    outputs = {"logits": np.tile(SEVERAL_LOGITS, (5, 1))}
 
     scores = several.scores(examples, outputs)
     write_predictions(several, examples, outputs, tmp_path, scores)
@@ -257,9 +257,9 @@ def test_rows_of_several_labels_choose_their_thresholds(several, tmp_path):
     # Of ham 1/4 and 1/2 are divided, of spam 1/4 and 3/4; eggs never occurs.
     assert several.label_thresholds(scores) == pytest.approx((0.375, 0.5, 0.5))
     assert scores["threshold_of_ham"] == pytest.approx(0.375)
-    assert scores["number_of_ham"] == 2
+    assert scores["number_of_ham"] == 10
     rows = (tmp_path / "predictions.tsv").read_text().splitlines()
-    assert rows[1:] == [
+    assert rows[1:4] == [
         "id-0\tham\tham",
         "id-1\tham|spam\tham|spam",
         "id-2\t\t",

@@ -55,32 +55,41 @@ def test_areas_of_many_classes_are_those_of_one_against_the_rest():
 
 
 def test_a_threshold_lies_between_what_it_divides_best():
-    labels = np.array([[1, 0], [1, 0], [0, 0], [1, 0]])
+    labels = np.array([[1, 0], [1, 0], [0, 0], [1, 0]]).repeat(5, axis=0)
     probabilities = np.array([[0.9], [0.6], [0.3], [0.1]]) * [[1, 1]]
+    probabilities = probabilities.repeat(5, axis=0)
 
     found = scores.best_thresholds(labels, probabilities)
 
     # All predicted: F1 = 6/7, more than 4/5 of the first two. No label: 1/2.
     assert found == (pytest.approx(0.05), 0.5)
-    labels[3, 0] = 0
+    labels[15:, 0] = 0
     found = scores.best_thresholds(labels, probabilities)
     assert found[0] == pytest.approx(0.45)
 
 
 def test_of_equally_good_thresholds_the_one_nearest_to_a_half_is_chosen():
-    labels = np.array([[1], [0], [1], [0], [0]])
+    labels = np.array([[1], [0], [1], [0], [0]]).repeat(5, axis=0)
     probabilities = np.array([[0.9], [0.8], [0.7], [0.6], [0.2]])
+    probabilities = probabilities.repeat(5, axis=0)
 
     (found,) = scores.best_thresholds(labels, probabilities)
 
     # 3 predicted: 4/5; the others are worse: 2/3, 1/2, 2/3, 4/7.
     assert found == pytest.approx(0.65)
     (found,) = scores.best_thresholds(
-        np.array([[1], [0], [0], [1]]),
-        np.array([[0.95], [0.9], [0.8], [0.55]]),
+        np.array([[1], [0], [0], [1]]).repeat(5, axis=0),
+        np.array([[0.95], [0.9], [0.8], [0.55]]).repeat(5, axis=0),
     )
     # 1 or all 4 predicted: 2/3 each.
     assert found == pytest.approx(0.275)
+
+
+def test_on_four_examples_no_threshold_is_chosen():
+    labels = np.array([[1], [1], [1], [1], [0], [0]])
+    probabilities = np.array([[0.1]] * 4 + [[0.0]] * 2)
+
+    assert scores.best_thresholds(labels, probabilities) == (0.5,)
 
 
 def test_the_best_threshold_is_the_best_of_all():
