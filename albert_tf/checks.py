@@ -74,7 +74,8 @@ def check_vocab_file(path: str | None) -> None:
     """Checks the ending by which checkpoints tell WordPiece vocabularies."""
     if path and not path.endswith(".txt"):
         raise ValueError(
-            f"The name of `vocab_file` must end in .txt. Received: {path!r}."
+            "The name of `vocab_file`, a WordPiece vocabulary, must end in "
+            f".txt; SentencePiece is `spm_model_file`. Received: {path!r}."
         )
 
 

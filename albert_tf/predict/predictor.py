@@ -122,14 +122,23 @@ def load_predictor(
     data, task = _MAKERS[head](source, settings, dtype=dtype)
     weights = load.with_pooler(source, task.model)
     load.assign(task.model, weights, where)
-    return Predictor(_KINDS[head], data, task)
+    has_one_text = len(settings.get("text_columns", ())) == 1
+    return Predictor(
+        _KINDS[head],
+        data,
+        task,
+        has_one_text=has_one_text and head == "classifier",
+    )
 
 
 class Predictor:
     """Answers texts; `load_predictor` makes one."""
 
-    def __init__(self, kind: str, data: Any, task: Any) -> None:
+    def __init__(
+        self, kind: str, data: Any, task: Any, *, has_one_text: bool = False
+    ) -> None:
         self.kind = kind
+        self._has_one_text = has_one_text
         self.model = task.model
         self.tokenizer = data.tokenizer
         self._data = data
@@ -175,6 +184,11 @@ class Predictor:
         while chunk := list(itertools.islice(numbered, _CHUNK_SIZE)):
             examples: Any = [make(*one) for one in chunk]
             data = self._data
+            if self._has_one_text and any(e.text_b for e in examples):
+                raise ValueError(
+                    "The model was trained on one text. Pass a list of texts "
+                    "for several answers; two arguments are a pair."
+                )
             if self.kind == "squad":
                 examples = data.questions(examples)
             if self.kind == "race":

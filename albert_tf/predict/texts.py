@@ -93,9 +93,9 @@ class TextData:
         num_masks = sum(text.count(MASK) for text in example)
         if "mlm" in self.objectives and num_masks != num_kept:
             raise ValueError(
-                f"A text may have {MAX_MASKS} {MASK}, within its first "
+                f"A text may have {MAX_MASKS} {MASK}, within the first "
                 f"{self.max_seq_length} tokens. Received: {num_masks}, of "
-                f"which {num_kept} are there."
+                f"which {num_kept} are within them."
             )
         if "mlm" in self.objectives and not (num_masks or example.text_b):
             raise ValueError(

@@ -104,3 +104,21 @@ def test_a_card_of_the_user_is_kept(run):
     (run / "README.md").write_text(ours.replace("ALBERT for", "Old"))
     model_card.write(str(run), _model(), run=run)
     assert _card(run) == ours
+
+
+def test_of_several_seeds_the_scores_are_those_of_the_weights(run):
+    scores = {
+        "accuracy": 0.5,
+        "accuracy_std": 0.1,
+        "accuracy_best": 0.75,
+        "best_seed": 7,
+        "num_seeds": 2,
+    }
+    (run / "eval_results.json").write_text(json.dumps(scores))
+    (run / "flags.txt").write_text("--random_seed=6\n--num_seeds=2\n")
+
+    model_card.write(str(run), _model(), run=run)
+
+    card = _card(run)
+    assert "|---|---|---|\n| accuracy | 0.75 |  |\n\n" in card
+    assert "- Random seed: `7`\n" in card

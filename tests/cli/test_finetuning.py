@@ -207,6 +207,26 @@ def test_a_table_of_ones_own_has_settings_of_its_size(
     assert tuple(getattr(config, name) for name in names) == expected
 
 
+@pytest.mark.parametrize("arguments", ["", "--num_train_epochs=2"])
+def test_flags_txt_has_the_length_that_the_run_has(arguments, run, monkeypatch):
+    def as_text(values):
+        names = (
+            "num_train_steps",
+            "num_train_epochs",
+            "save_checkpoints_steps",
+        )
+        warmup = ("num_warmup_steps", "warmup_proportion")
+        return " ".join(str(values[name].value) for name in (*names, *warmup))
+
+    monkeypatch.setattr(finetuning.cli_flags, "as_text", as_text)
+
+    found = run(*arguments.split(), train_batch_size=32, **USUAL).config
+
+    # 320 examples, 3 epochs by default; an evaluation each fifth of the run.
+    expected = "20 None 4 2 None" if arguments else "30 None 6 3 None"
+    assert found.flags_text == expected
+
+
 def test_a_preset_sets_the_dropouts_of_encoder_and_head(run):
     flags = ("--preset=paper", "--max_seq_length=16")
 

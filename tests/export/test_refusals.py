@@ -32,13 +32,13 @@ from tests.export.configs import base_config, make_config
         ),
         (
             {"task": "race", "max_seq_length": 64},
-            "`max_seq_length` must .* at least 132",
+            "`max_qa_length` must .* at most 60",
         ),
         (
             {"task": "squad", "max_seq_length": 64},
-            "`max_seq_length` must .* at least 68",
+            "`max_query_length` must .* at most 60",
         ),
-        ({"vocab_file": "words"}, r"`vocab_file` must end in \.txt.*'words'"),
+        ({"vocab_file": "words"}, r"`vocab_file`.* must end in \.txt.*'words'"),
         ({"task": "squad", "n_best_size": 0}, "`n_best_size` must .* 1"),
     ],
 )
@@ -80,14 +80,14 @@ def test_exports_that_cannot_succeed(
     assert os.listdir(tmp_path) == []
 
 
-@pytest.mark.parametrize(("task", "least"), [("race", 132), ("squad", 68)])
+@pytest.mark.parametrize("task", ["race", "squad"])
 def test_lengths_of_a_task_are_checked_before_training(
-    task, least, tiny_spm_model, tmp_path
+    task, tiny_spm_model, tmp_path
 ):
     config = make_config(tmp_path, tiny_spm_model, task=task)
 
     # The model takes 64 tokens.
-    with pytest.raises(ValueError, match=f"must .* at least {least}"):
+    with pytest.raises(ValueError, match="must .* at most 60"):
         check_before_training(config, base_config())
 
 

@@ -73,3 +73,8 @@ def test_teacher_forcing_needs_the_start():
 def test_unknown_objectives_are_refused():
     with pytest.raises(ValueError, match="one of mlm, sop.*'nsp'"):
         PretrainingModel(tiny.config(), objectives=("mlm", "nsp"))
+
+
+def test_what_is_known_of_one_model_is_not_shared_with_another():
+    with pytest.raises(TypeError):
+        AlbertModel.metadata["labels"] = ["spam"]

@@ -11,6 +11,7 @@ import tensorflow as tf
 import albert_tf
 from albert_tf.checkpoints.metadata import Metadata
 from albert_tf.config import AlbertConfig
+from albert_tf.training import run_folder
 
 CONFIG = AlbertConfig(
     vocab_size=300,
@@ -102,6 +103,17 @@ def test_the_training_decides_the_length(load):
     predictor = load(albert_tf.ClassifierModel(config, num_labels=2))
 
     assert predictor.predict("snow " * 99) == predictor.predict("snow " * 98)
+
+
+def test_a_model_of_one_text_takes_no_pair(load, monkeypatch):
+    settings = {"text_columns": ["text"], "max_seq_length": 16}
+    run = {run_folder.SETTINGS: settings}
+    monkeypatch.setattr(run_folder, "fingerprint_of_weights", lambda _: run)
+    predictor = load(albert_tf.ClassifierModel(CONFIG, num_labels=2))
+
+    with pytest.raises(ValueError, match="trained on one text"):
+        predictor.predict(("One.", "Two."))
+    assert len(predictor.predict(["One.", "Two."])) == 2
 
 
 @pytest.mark.parametrize("inputs", [None, 5])

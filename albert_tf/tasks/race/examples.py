@@ -241,11 +241,12 @@ class ChoiceLengths:
     max_qa_length: int = 128
 
     def __post_init__(self) -> None:
-        checks.check_integer("max_qa_length", self.max_qa_length, at_least=1)
+        checks.check_integer("max_seq_length", self.max_seq_length, at_least=5)
         checks.check_integer(
-            "max_seq_length",
-            self.max_seq_length,
-            at_least=self.max_qa_length + NUM_SPECIAL_TOKENS + 1,
+            "max_qa_length",
+            self.max_qa_length,
+            at_least=1,
+            at_most=self.max_seq_length - NUM_SPECIAL_TOKENS - 1,
         )
 
 

@@ -59,12 +59,13 @@ class WindowLengths:
     max_query_length: int = 64
 
     def __post_init__(self) -> None:
-        for name in ("doc_stride", "max_query_length"):
-            checks.check_integer(name, getattr(self, name), at_least=1)
+        checks.check_integer("doc_stride", self.doc_stride, at_least=1)
+        checks.check_integer("max_seq_length", self.max_seq_length, at_least=5)
         checks.check_integer(
-            "max_seq_length",
-            self.max_seq_length,
-            at_least=self.max_query_length + NUM_SPECIAL_TOKENS + 1,
+            "max_query_length",
+            self.max_query_length,
+            at_least=1,
+            at_most=self.max_seq_length - NUM_SPECIAL_TOKENS - 1,
         )
 
 

@@ -60,7 +60,7 @@ def test_questions_that_cannot_be_used(rows, message, words, tmp_path):
         (
             {"max_qa_length": 157},
             ValueError,
-            "`max_seq_length` must be a whole number of at least 161",
+            "`max_qa_length` must be .* at most 156",
         ),
         ({"max_qa_length": 0}, ValueError, "`max_qa_length` must be"),
         ({"dropout_prob": -0.1}, ValueError, "`dropout_prob` must be"),

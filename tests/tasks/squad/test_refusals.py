@@ -63,7 +63,7 @@ def content(*rows):
         (
             content({}),
             {"max_query_length": 93},
-            "`max_seq_length` must be a whole number of at least 97",
+            "`max_query_length` must be .* at most 92",
         ),
     ],
 )
