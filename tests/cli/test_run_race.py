@@ -272,7 +272,7 @@ def test_questions_may_leave_a_trained_model_early(run, finished_run, tmp_path):
     [
         ("--exit_patience=1 --strategy=tpu", ["which a TPU does not have"]),
         ("--data_dir=nowhere", ["'nowhere'", "--data_dir must be"]),
-        ("--max_qa_length=29", ["`max_seq_length`", "at least 33"]),
+        ("--max_qa_length=29", ["`max_qa_length`", "at most 28"]),
         ("--preset=best", ["preset", "paper|paper_v2"]),
         ("--task_name=cola", ["task_name", "race"]),
         ("--train_file=none.jsonl", ["No such file", "none.jsonl"]),

@@ -324,7 +324,7 @@ def test_real_questions_from_command_line_to_scores(
         ("--train_file=none.json", ["No such file", "none.json"]),
         ("--train_file={files}/asked.json", ["q20", "no answers"]),
         ("--train_file={files}/train-v2.json", ["--version_2_with_negative"]),
-        ("--max_query_length=29", ["`max_seq_length`", "at least 33"]),
+        ("--max_query_length=29", ["`max_query_length`", "at most 28"]),
         ("--dropout_prob=1", ["`dropout_prob`"]),
     ],
 )
