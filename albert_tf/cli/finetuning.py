@@ -290,11 +290,12 @@ def _suit_table(values: FlagValues, num_rows: int, hidden_size: int) -> None:
 
 
 def _flags_text(values: FlagValues, length: Mapping[str, Any]) -> str:
-    """Returns the flags as text, with the length that the run has."""
-    for absolute, relative in _RELATIVE.items():
-        values[absolute].value = length[absolute]
-        values[relative].value = None
-    values["save_checkpoints_steps"].value = length["save_checkpoints_steps"]
+    """Returns the flags as text, which give the same run again."""
+    used = {**length, "num_train_epochs": None}
+    if length["warmup_proportion"] is not None:
+        used["num_warmup_steps"] = None
+    for name, value in used.items():
+        values[name].value = value
     return cli_flags.as_text(values)
 
 

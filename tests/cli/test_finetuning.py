@@ -223,7 +223,7 @@ def test_flags_txt_has_the_length_that_the_run_has(arguments, run, monkeypatch):
     found = run(*arguments.split(), train_batch_size=32, **USUAL).config
 
     # 320 examples, 3 epochs by default; an evaluation each fifth of the run.
-    expected = "20 None 4 2 None" if arguments else "30 None 6 3 None"
+    expected = "20 None 4 None 0.1" if arguments else "30 None 6 None 0.1"
     assert found.flags_text == expected
 
 
