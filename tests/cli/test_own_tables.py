@@ -66,7 +66,7 @@ def ran(run_script, tiny_spm_model, tmp_path_factory):
     """The folder of all runs of the page, and what they printed by name."""
     folder = tmp_path_factory.mktemp("own")
     columns = [*row(0)]
-    write_table(folder / "messages.csv", range(NUM_ROWS), columns)
+    write_table(folder / "mails.csv", range(NUM_ROWS), columns)
     write_table(folder / "new.csv", range(NUM_NEW), columns[:2])
     write_encoder(folder / "albert_base", tiny_spm_model)
     commands = re.findall(
