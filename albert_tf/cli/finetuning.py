@@ -290,7 +290,10 @@ def _suit_table(values: FlagValues, num_rows: int, hidden_size: int) -> None:
 
 
 def _flags_text(values: FlagValues, length: Mapping[str, Any]) -> str:
-    """Returns the flags as text, which give the same run again."""
+    """Gives the flags the length of the run, and returns them as text.
+
+    As a command, the text gives the same run again.
+    """
     used = {**length, "num_train_epochs": None}
     if length["warmup_proportion"] is not None:
         used["num_warmup_steps"] = None

@@ -330,11 +330,19 @@ def test_a_keras_file_is_loaded_where_nothing_was_imported(
     tmp_path, tiny_config
 ):
     ClassifierModel(tiny_config, num_labels=3).save(tmp_path / "model.keras")
-    code = "import albert_tf, sys; albert_tf.load_model(sys.argv[1])"
-
-    subprocess.run(
-        [sys.executable, "-c", code, tmp_path / "model.keras"], check=True
+    code = (
+        "import albert_tf, sys\n"
+        "print(type(albert_tf.load_model(sys.argv[1])).__name__)"
     )
+
+    done = subprocess.run(
+        [sys.executable, "-c", code, tmp_path / "model.keras"],
+        check=True,
+        capture_output=True,
+        text=True,
+    )
+
+    assert done.stdout == "ClassifierModel\n"
 
 
 def test_labels_stay_with_the_model(tmp_path, tiny_config):
