@@ -25,7 +25,6 @@ from demo import corpus, reviews
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 
 VOCAB_SIZE = 2000
-SEED = 12345
 # Without dropout, which slows down a model too small to overfit.
 MODEL = AlbertConfig(
     vocab_size=VOCAB_SIZE,
@@ -104,6 +103,7 @@ def define_flags() -> None:
     flags.DEFINE_integer(
         "num_finetuning_steps", 600, "Fine-tuning steps.", lower_bound=10
     )
+    flags.DEFINE_integer("random_seed", 12345, "Seed of data and training.")
     flags.DEFINE_bool(
         "fresh", False, "Remove earlier results from --output_dir first."
     )
@@ -121,22 +121,27 @@ def main(values: flags.FlagValues) -> None:
     build_vocabulary(folder)
     print("3/8 Records")
     for phase in (SHORT, LONG):
-        build_records(folder, phase)
+        build_records(folder, phase, values.random_seed)
     print("4/8 Pretraining")
     num_short_steps = values.num_train_steps * 3 // 4
     num_long_steps = values.num_train_steps - num_short_steps
-    facts["Pretraining"] = pretrain(folder, SHORT, num_short_steps)
+    facts["Pretraining"] = pretrain(
+        folder, SHORT, num_short_steps, random_seed=values.random_seed
+    )
     facts["Continued"] = pretrain(
         folder,
         LONG,
         num_long_steps,
+        random_seed=values.random_seed,
         init_checkpoint=folder / "pretraining_short",
         allow_new_heads=True,
     )
     print("5/8 To Hugging Face's format and back")
     convert(folder)
     print("6/8 Fine-tuning: is a review of software positive?")
-    facts["Reviews"] = fine_tune(folder, values.num_finetuning_steps)
+    facts["Reviews"] = fine_tune(
+        folder, values.num_finetuning_steps, values.random_seed
+    )
     print("7/8 SavedModels that take raw text")
     export(folder)
     # They import TensorFlow: not before the flags are checked.
@@ -227,7 +232,7 @@ def build_vocabulary(folder: pathlib.Path) -> None:
         )
 
 
-def build_records(folder: pathlib.Path, phase: Phase) -> None:
+def build_records(folder: pathlib.Path, phase: Phase, random_seed: int) -> None:
     """Writes the records of a phase; they are masked when they are read."""
     kind = "_sop" if phase.pair_objective == "sop" else ""
     for part, masked_lm_prob in MASKED_LM_PROBS.items():
@@ -244,16 +249,16 @@ def build_records(folder: pathlib.Path, phase: Phase) -> None:
             pair_objective=phase.pair_objective,
             max_seq_length=phase.max_seq_length,
             max_predictions_per_seq=phase.max_predictions_per_seq,
-            random_seed=SEED,
+            random_seed=random_seed,
         )
 
 
 def pretrain(
-    folder: pathlib.Path, phase: Phase, num_train_steps: int, **start: object
+    folder: pathlib.Path, phase: Phase, num_train_steps: int, **others: object
 ) -> str:
     """Pretrains, or resumes; returns the command.
 
-    `start` are flags about the weights to start from.
+    `others` are more flags: the seed, and the weights to start from.
     """
     config = folder / "albert_config.json"
     MODEL.to_json_file(config)
@@ -263,7 +268,7 @@ def pretrain(
         eval_file=folder / f"records/held_out_{phase.name}.tfrecord",
         output_dir=folder / f"pretraining_{phase.name}",
         albert_config_file=config,
-        **start,
+        **others,
         objectives=phase.objectives,
         do_train=True,
         do_eval=True,
@@ -281,7 +286,6 @@ def pretrain(
         save_checkpoints_steps=max(1, num_train_steps // 8),
         keep_checkpoint_max=10,
         log_steps=max(1, num_train_steps // 40),
-        random_seed=SEED,
     )
 
 
@@ -301,7 +305,9 @@ def convert(folder: pathlib.Path) -> None:
             )
 
 
-def fine_tune(folder: pathlib.Path, num_train_steps: int) -> str:
+def fine_tune(
+    folder: pathlib.Path, num_train_steps: int, random_seed: int
+) -> str:
     """Fine-tunes on reviews; returns the accuracy on the held-out ones."""
     paths = (folder / "reviews_train.tsv", folder / "reviews_dev.tsv")
     for path, part in zip(paths, reviews.train_and_dev(), strict=True):
@@ -325,7 +331,7 @@ def fine_tune(folder: pathlib.Path, num_train_steps: int) -> str:
         num_warmup_steps=num_train_steps // 10,
         save_checkpoints_steps=max(1, num_train_steps // 4),
         log_steps=max(1, num_train_steps // 20),
-        random_seed=SEED,
+        random_seed=random_seed,
     )
     results = files.read_json_object(folder / "classifier/eval_results.json")
     return f"{results['accuracy']:.1%} of {reviews.NUM_DEV} held-out reviews"
