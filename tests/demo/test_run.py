@@ -101,6 +101,7 @@ def values(monkeypatch, tmp_path):
         output_dir=str(tmp_path),
         num_train_steps=40,
         num_finetuning_steps=10,
+        random_seed=1,
         fresh=False,
     )
 
