@@ -28,8 +28,7 @@ from albert_tf.cli import program
 from albert_tf.cli.flags import FlagValues
 from albert_tf.export.export_config import ExportConfig
 from albert_tf.settings import setting
-from albert_tf.tasks import head_flags, paper_presets
-from albert_tf.tasks.classification import table_defaults
+from albert_tf.tasks import head_flags, own_data_defaults, paper_presets
 from albert_tf.tasks.classification.config import CUSTOM
 from albert_tf.tasks.task import NO_WEIGHTS, SPLITS, Sets, TrainedWeights
 from albert_tf.text.tokenizer import VocabularyBeside
@@ -51,7 +50,6 @@ _RELATIVE = {
 }
 _MULTI_WORKER = ("auto", "multi_worker")
 _LEAST_EVALUATIONS = 5
-_FEW_EXAMPLES = 50
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -122,9 +120,9 @@ def run(
     )
 
     # 3. The config, whose number of steps may depend on that of the examples.
-    if sets.train and task_config.name == CUSTOM:
+    if sets.train and _is_own_data(task_config, len(sets.train.examples)):
         model = run_values["albert_config"]
-        _suit_table(values, len(sets.train.examples), model.hidden_size)
+        _suit_own_data(values, len(sets.train.examples), model.hidden_size)
     run_values |= _run_length(values, sets, task_config)
     config = cli_flags.read(
         FinetuningConfig,
@@ -159,24 +157,13 @@ def run(
             export, init_checkpoint=result.weights, **task_fields
         )
         print(saved_model.export(export, albert_config=config.albert_config))
-    problem = chance.verdict(result.scores) or _few_evaluated(sets)
-    _say_what_is_next(config, result.weights, problem)
+    _say_what_is_next(config, result.weights)
+    for main in sets.evaluation[:1]:
+        chance.warn_of(result.scores, main)
     return 0
 
 
-def _few_evaluated(sets: Sets) -> str | None:
-    for one in sets.evaluation[:1]:
-        if (number := len(one.examples)) < _FEW_EXAMPLES:
-            return (
-                f"Only {number} examples were evaluated: scores of so few say "
-                "little."
-            )
-    return None
-
-
-def _say_what_is_next(
-    config: FinetuningConfig, weights: str, problem: str | None
-) -> None:
+def _say_what_is_next(config: FinetuningConfig, weights: str) -> None:
     if config.do_eval:
         report = os.path.join(config.output_dir, "report.html")
         _LOGGER.info("report: %s", report)
@@ -186,8 +173,6 @@ def _say_what_is_next(
     _LOGGER.info(
         "next: python -m albert_tf.predict %s < inputs  # one a line", weights
     )
-    if problem:
-        _LOGGER.warning("%s", problem)
 
 
 def _export_config(
@@ -276,17 +261,26 @@ def _apply_settings(values: FlagValues, chosen: Mapping[str, Any]) -> None:
             values[relative].value = None
 
 
-def _suit_table(values: FlagValues, num_rows: int, hidden_size: int) -> None:
-    """Gives the flags that were not given what suits so many rows."""
-    chosen = table_defaults.run_settings(
-        num_rows,
+def _is_own_data(task_config: Any, num_examples: int) -> bool:
+    if task_config.name == CUSTOM:
+        return True
+    has_file = bool(getattr(task_config, "train_file", None))
+    return has_file and num_examples < own_data_defaults.FEW_QUESTIONS
+
+
+def _suit_own_data(
+    values: FlagValues, num_examples: int, hidden_size: int
+) -> None:
+    """Gives the flags that were not given what suits so many examples."""
+    chosen = own_data_defaults.run_settings(
+        num_examples,
         train_batch_size=values.train_batch_size,
         hidden_size=hidden_size,
     )
     _apply_settings(values, chosen)
     names = (name for name in chosen if not values[name].present)
     used = ", ".join(f"--{name}={values[name].value}" for name in names)
-    _LOGGER.info("For a table of %d rows, by default: %s", num_rows, used)
+    _LOGGER.info("For %d examples, by default: %s", num_examples, used)
 
 
 def _flags_text(values: FlagValues, length: Mapping[str, Any]) -> str:

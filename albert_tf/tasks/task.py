@@ -91,11 +91,11 @@ class TaskData(Protocol):
         `open_predictions`, such as a threshold.
         """
 
-    def baseline(self, examples: Examples) -> float | None:
-        """Returns the primary score that takes no model; None if there is none.
+    def baselines(self, examples: Examples) -> dict[str, float]:
+        """Returns scores that take no model, by name, if there are any.
 
-        It is that of the best single answer to all examples: the largest class,
-        no answer, or a choice by chance.
+        They are those of the best single answer to all examples: the largest
+        class, the mean, no answer, the whole text, or a choice by chance.
         """
 
     def open_predictions(

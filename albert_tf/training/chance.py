@@ -10,6 +10,8 @@ have nearly the same probabilities.
 NumPy and SciPy.
 """
 
+import logging
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -17,11 +19,15 @@ import numpy as np
 from scipy import special, stats
 
 from albert_tf.data.bucketed_batches import RecordColumns
-from albert_tf.tasks.task import Outputs
+from albert_tf.tasks.task import ExampleSet, Outputs
+from albert_tf.training import ranking
+
+_LOGGER = logging.getLogger(__name__)
 
 # Shorter runs are trials, and smaller sets say little; neither is compared.
 LEAST_STEPS = 50
 LEAST_RECORDS = 16
+_FEW_EXAMPLES = 50
 # Score of a run whose model is no better than chance: 1.
 DEGENERATE = "degenerate"
 # Ends the key of the score that takes no model.
@@ -45,17 +51,41 @@ def is_baseline(key: str) -> bool:
 
 
 def verdict(scores: Mapping[str, float]) -> str | None:
-    """Says that a score is not above its baseline; None if all are."""
+    """Says that a score is not better than its baseline; None if all are."""
     for key in filter(is_baseline, scores):
         metric = key.removesuffix(_BASELINE)
-        if metric in scores and not scores[metric] > scores[key]:
+        if metric not in scores:
+            continue
+        score, baseline = scores[metric], scores[key]
+        if ranking.rank(metric, score) <= ranking.rank(metric, baseline):
             return (
                 f"The model has learnt nothing that helps: {metric} is "
-                f"{scores[metric]:.4g}, and {scores[key]:.4g} without "
-                "training. Try more steps, a lower "
-                "--learning_rate, another --random_seed, or more examples."
+                f"{score:.4g}, and {baseline:.4g} without training. Try more "
+                "steps, a lower --learning_rate, another --random_seed, or "
+                "more examples."
             )
     return None
+
+
+def warn_of(scores: Mapping[str, float], evaluated: ExampleSet) -> None:
+    """Warns of scores that are not better than their baselines, or hardly.
+
+    The 95% interval of a share of N examples is at most 1 / sqrt(N) wide on
+    each side. Fewer than `_FEW_EXAMPLES` tell hardly any scores apart.
+    """
+    if problem := verdict(scores):
+        _LOGGER.warning("%s", problem)
+        return
+    number, metric = len(evaluated.examples), evaluated.data.primary_metric
+    margin = 1 / math.sqrt(number)
+    baseline = scores.get(baseline_key(metric), -math.inf)
+    if number < _FEW_EXAMPLES or scores[metric] < baseline + margin:
+        _LOGGER.warning(
+            "Only %d examples were evaluated: scores that differ by less than "
+            "%.0f%% of the scale may be equal.",
+            number,
+            100 * margin,
+        )
 
 
 class Comparison(NamedTuple):

@@ -185,9 +185,8 @@ class FinetuningRun:
         evaluation = self._evaluate(predictor)
         scores = dict(evaluation.scores)
         for main in sets.evaluation[:1]:
-            baseline = main.data.baseline(main.examples)
-            if baseline is not None:
-                scores[chance.baseline_key(main.data.primary_metric)] = baseline
+            for key, baseline in main.data.baselines(main.examples).items():
+                scores[chance.baseline_key(key)] = baseline
         problem = self._problem(predictor, evaluation)
         if problem:
             _LOGGER.warning("%s: %s", weights, problem)

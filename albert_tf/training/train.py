@@ -239,7 +239,8 @@ def resume(
         workers.check_same({"run.json": _is_claimed(folder.path)}, _SHARED)
 
         _LOGGER.info(
-            "Training on %s replica(s) of type %s.",
+            "Training on %s replica(s) of type %s. The first step compiles the "
+            "model, which may take a minute.",
             workers.strategy.num_replicas_in_sync,
             devices.device_type(workers.strategy),
         )

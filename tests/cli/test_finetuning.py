@@ -50,7 +50,10 @@ def run(parse, monkeypatch, tmp_path, tiny_spm_model):
 
     def start(*arguments, scores=None, **defaults):
         found = types.SimpleNamespace(exported=[])
-        some = ExampleSet(examples=Questions(range(320)), data=None)
+        some = ExampleSet(
+            examples=Questions(range(320)),
+            data=types.SimpleNamespace(primary_metric="f1"),
+        )
 
         def read_sets(task_config, uses, **settings):
             found.task_config, found.settings = task_config, settings

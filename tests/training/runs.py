@@ -237,8 +237,8 @@ class WordData:
         predictions = np.argmax(outputs["logits"], axis=-1)
         return {"accuracy": float(np.mean(predictions == labels))}
 
-    def baseline(self, examples):
-        return None
+    def baselines(self, examples):
+        return {}
 
     @contextlib.contextmanager
     def open_predictions(self, output_dir, scores):

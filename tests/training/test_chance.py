@@ -1,10 +1,13 @@
 """Which models are no better than chance, by their outputs."""
 
+import types
+
 import numpy as np
 import pytest
 
 from albert_tf.data import bucketed_batches
 from albert_tf.features import ArraySpec
+from albert_tf.tasks.task import ExampleSet
 from albert_tf.training import chance
 
 N = 1000
@@ -230,7 +233,32 @@ def test_the_starts_of_a_beam_search_must_be_right(is_right, starts):
         ({"f1": float("nan"), "f1_baseline": 0.4}, True),
         ({"f1": 0.4, "loss": 3.0}, False),
         ({"degenerate": 1.0, "f1_baseline": 0.4}, False),
+        (
+            {"mean_squared_error": 1.5, "mean_squared_error_baseline": 2.0},
+            False,
+        ),
+        (
+            {"mean_squared_error": 2.5, "mean_squared_error_baseline": 2.0},
+            True,
+        ),
     ],
 )
 def test_a_score_is_compared_with_its_baseline(scores, says):
     assert bool(chance.verdict(scores)) == says
+
+
+@pytest.mark.parametrize(
+    ("score", "number", "says"),
+    [(0.55, 200, True), (0.6, 200, False), (0.9, 20, True), (0.4, 2000, True)],
+)
+def test_a_score_is_told_from_its_baseline_by_enough_examples(
+    score, number, says, caplog
+):
+    scores = {"accuracy": score, "accuracy_baseline": 0.5}
+
+    data = types.SimpleNamespace(primary_metric="accuracy")
+    examples = ExampleSet(examples=range(number), data=data)
+
+    chance.warn_of(scores, examples)
+
+    assert bool(caplog.messages) == says

@@ -169,10 +169,7 @@ class ClassificationData:
         labels = self._label_array(examples)
         if self.is_regression:
             numbers = self._numbers(outputs)
-            return {
-                name: scores_lib.SCORES[name](labels, numbers)
-                for name in self.score_names
-            }
+            return scores_lib.of_numbers(self.score_names, labels, numbers)
         probabilities = self._probabilities(outputs)
         others, thresholds = {}, self.thresholds
         if self.is_multi_label:
@@ -196,18 +193,23 @@ class ClassificationData:
         }
         return scores_lib.defined(scores) | others
 
-    def baseline(
+    def baselines(
         self, examples: Sequence[ClassificationExample]
-    ) -> float | None:
-        """See `task.TaskData`; a correlation with a constant counts as 0."""
-        if self.is_regression:
-            return 0.0
+    ) -> dict[str, float]:
+        """See `task.TaskData`; a correlation with a constant counts as 0.
+
+        There are none if all examples have the same labels.
+        """
         labels = self._label_array(examples)
+        if self.is_regression:
+            mean = np.full_like(labels, labels.mean())
+            return scores_lib.of_numbers(self.score_names, labels, mean)
         if self.positive_label and self.positive_label == self.labels[0]:
             labels = 1 - labels
-        return scores_lib.of_one_answer(
+        score = scores_lib.of_one_answer(
             self.score_names[0], labels, len(self.labels)
         )
+        return {} if score is None else {self.primary_metric: score}
 
     def _key(self, name: str) -> str:
         """Returns the key of a score in the results, which names its class."""

@@ -70,6 +70,13 @@ def defined(scores: Mapping[str, float]) -> dict[str, float]:
     return {k: v for k, v in scores.items() if k not in left_out}
 
 
+def of_numbers(
+    names: Sequence[str], labels: np.ndarray, predictions: np.ndarray
+) -> dict[str, float]:
+    """Returns scores of a regression, of labels and predictions `[N]`."""
+    return {name: SCORES[name](labels, predictions) for name in names}
+
+
 def of_one_answer(
     name: str, labels: np.ndarray, num_labels: int
 ) -> float | None:

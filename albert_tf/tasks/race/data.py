@@ -93,10 +93,12 @@ class MultipleChoiceData:
                 result[f"accuracy_{level}"] = accuracy
         return result
 
-    def baseline(self, examples: Sequence[MultipleChoiceExample]) -> float:
+    def baselines(
+        self, examples: Sequence[MultipleChoiceExample]
+    ) -> dict[str, float]:
         """Returns the accuracy of a choice by chance; see `task.TaskData`."""
         del examples
-        return 1 / self.num_choices
+        return {self.primary_metric: 1 / self.num_choices}
 
     @contextlib.contextmanager
     def open_predictions(

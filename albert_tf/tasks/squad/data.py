@@ -195,14 +195,24 @@ class SquadData:
         threshold = self.null_score_diff_threshold
         if threshold is None and self.version_2_with_negative:
             threshold = self._threshold_curves(examples, best)["F1"].best
-        return self._scores(examples, best, threshold)
+        texts = self.final_texts(best, threshold)
+        return self._scores(examples, texts, threshold)
 
-    def baseline(self, examples: Questions) -> float | None:
-        """Returns the F1 of no answer to any question; see `task.TaskData`."""
-        has_answer = examples_lib.has_answer(examples)
-        if not self.version_2_with_negative or not has_answer.any():
-            return None
-        return 100 * float(np.mean(~has_answer))
+    def baselines(self, examples: Questions) -> dict[str, float]:
+        """Returns an F1 that takes no model; see `task.TaskData`.
+
+        It is the better one of no answer to any question and of the whole text
+        as the answer to each. There is none if no question has an answer.
+        """
+        if not examples_lib.has_answer(examples).any():
+            return {}
+        nothing = [""] * len(examples)
+        everything = [each.context for each in examples]
+        scores = (
+            self._scores(examples, texts, None)[self.primary_metric]
+            for texts in (nothing, everything)
+        )
+        return {self.primary_metric: max(scores)}
 
     def final_texts(
         self, best: Sequence[QuestionPrediction], null_threshold: float | None
@@ -272,7 +282,7 @@ class SquadData:
         if examples_lib.are_answers_known(
             examples, version_2_with_negative=self.version_2_with_negative
         ):
-            content[SCORES_FILE] = self._scores(examples, best, threshold)
+            content[SCORES_FILE] = self._scores(examples, texts, threshold)
         for name, values in content.items():
             text = json.dumps(values, indent=_INDENT)
             files.write_text(os.path.join(output_dir, name), f"{text}\n")
@@ -294,17 +304,17 @@ class SquadData:
     def _scores(
         self,
         examples: Sequence[SquadExample],
-        best: Sequence[QuestionPrediction],
+        texts: Sequence[str],
         threshold: float | None,
     ) -> dict[str, float]:
-        """Scores the predictions.
+        """Scores the answers, which may be those at a threshold.
 
         Differs: the reference's scores of version 2.0 count every question
         whose no-answer logit exceeds 1 as predicted unanswerable, whatever
         its predictions say. These are the scores of the predictions.
         """
         scores = metrics.score_answers(
-            self.final_texts(best, threshold),
+            texts,
             examples_lib.answer_texts(examples),
             are_optional=self.version_2_with_negative,
             language=self.metric_language,
