@@ -140,12 +140,15 @@ def write_run(
             for key in (_LOSS, f"{_EVAL}{primary_metric}")
         )
         unit = primary_metric
+    facts = {"flags": config.flags_text}
     kept = run_checkpoints.flags_of(config.output_dir)
+    if kept and kept != config.flags_text:
+        facts["flags of the training"] = kept
     run = run_folder.read_fingerprint(config.output_dir)
     write(
         os.path.join(config.output_dir, FILE_NAME),
         title=title,
-        facts={"flags": kept or config.flags_text, **run},
+        facts=facts | run,
         results=results,
         metric=primary_metric,
         evaluated=evaluated,

@@ -161,6 +161,17 @@ def written(tmp_path):
     return write
 
 
+def test_a_later_evaluation_shows_its_flags_and_those_of_the_training(
+    written, tmp_path
+):
+    (tmp_path / "flags.txt").write_text("--learning_rate=0.1\n", "utf-8")
+
+    _, text = written({"": _log(0.7, 0.75)}, {"accuracy": 0.75})
+
+    assert "<td>flags</td><td>--do_train\n</td>" in text
+    assert "flags of the training</td><td>--learning_rate=0.1\n</td>" in text
+
+
 def test_a_run_begins_with_how_good_it_is_and_folds_its_settings(written):
     own = report.Table(title="Own", header=["x"], rows=[["y"]])
     results = {
