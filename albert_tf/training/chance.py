@@ -59,10 +59,9 @@ def verdict(scores: Mapping[str, float]) -> str | None:
         score, baseline = scores[metric], scores[key]
         if ranking.rank(metric, score) <= ranking.rank(metric, baseline):
             return (
-                f"The model has learnt nothing that helps: {metric} is "
-                f"{score:.4g}, and {baseline:.4g} without training. Try more "
-                "steps, a lower --learning_rate, another --random_seed, or "
-                "more examples."
+                f"No better than without training: {metric} {score:.4g}, "
+                f"against {baseline:.4g}. Try more steps, a lower "
+                "--learning_rate, another --random_seed, or more examples."
             )
     return None
 

@@ -205,7 +205,7 @@ def test_a_run_begins_with_how_good_it_is_and_folds_its_settings(written):
     [
         (
             {"accuracy_baseline": 0.5},
-            "No better than without training: .*<p>The model has learnt noth",
+            "No better than without training: .*<p>Evaluated: 9 examples",
         ),
         (
             {"accuracy_baseline": 0.4, "degenerate": 1},
