@@ -5,12 +5,14 @@ attributes of the same names. `AlbertConfig` is saved as its dict.
 """
 
 import dataclasses
+import functools
 import inspect
 import types
 from collections.abc import Mapping
 from typing import Any, Self
 
 import keras
+from keras import ops
 
 from albert_tf import checks, features
 from albert_tf import config as config_lib
@@ -19,6 +21,8 @@ _CONFIG = "config"
 _FROZEN = "frozen_layers"
 _QUANTIZED = "quantized_layers"
 _RUNTIMES = ("onnx", "litert", "openvino")
+# Others of Keras give files that cannot be loaded.
+_QUANTIZATIONS = ("int8", "int4")
 # Names that transformers gives to inputs, and ours.
 _OUR_NAMES = {"attention_mask": "input_mask", "token_type_ids": "segment_ids"}
 register = keras.saving.register_keras_serializable(package="albert_tf")
@@ -145,8 +149,7 @@ class AlbertLayer(SerializableLayer):
 class Spec:
     """One tensor of the dict that a model is called on.
 
-    An `int32` accepts any integer or bool, a `float32` any number. `like` names
-    another one of the same shape.
+    `like` names another one of the same shape.
     """
 
     rank: int = 2
@@ -179,16 +182,20 @@ class BaseModel(AlbertLayer, keras.Model):
             for name, spec in self.input_specs().items()
         }
 
-    @property
-    def input(self) -> Any:
-        """The symbolic inputs that the model was called on, or new ones."""
-        if self._inbound_nodes:
-            return super().input
+    # Kept, so that a model of them has the same inputs and outputs each time.
+    @functools.cached_property
+    def input(self) -> dict[str, keras.KerasTensor]:
+        """Symbolic inputs, to build a model around this one."""
         specs = self.input_specs()
         return {
             name: keras.Input(shape[1:], dtype=specs[name].dtype, name=name)
             for name, shape in self.input_shapes().items()
         }
+
+    @functools.cached_property
+    def output(self) -> Any:
+        """What the model returns for `input`, symbolic too."""
+        return self(self.input)
 
     def build(self, input_shape: Any = None) -> None:
         """Records the shapes for `summary`; all weights exist already."""
@@ -219,7 +226,21 @@ class BaseModel(AlbertLayer, keras.Model):
                     f"of the model are {checks.listed(specs)}."
                 )
         check_inputs(inputs, specs, type(self).__name__)
+        # Keras builds a model around this one with floats, and would round
+        # them in a lower precision.
+        inputs = {
+            name: ops.cast(value, "int32")
+            if name in specs
+            and specs[name].dtype == "int32"
+            and keras.backend.is_float_dtype(value.dtype)
+            else value
+            for name, value in inputs.items()
+        }
         return super().__call__(inputs, *args, **kwargs)
+
+    def quantize(self, mode: Any, **options: Any) -> None:
+        checks.check_choice("mode", mode, _QUANTIZATIONS)
+        super().quantize(mode, **options)
 
     @property
     def _default_save_signature(self) -> None:
@@ -253,8 +274,7 @@ def check_inputs(
 ) -> None:
     """Checks what a model is called with; others of a batch are ignored.
 
-    Tensors of other shapes can be broadcast silently, and ids that are floats
-    are rounded in a lower precision.
+    Tensors of other shapes can be broadcast silently.
     """
     required = [name for name, spec in specs.items() if spec.is_required]
     given = inputs if isinstance(inputs, Mapping) else {}
@@ -267,17 +287,15 @@ def check_inputs(
     for name, spec in specs.items():
         same = given.get(spec.like or name)
         if name in given and not _fits(given[name], spec, same):
-            dtype, shape = given[name].dtype, tuple(given[name].shape)
+            shape = tuple(given[name].shape)
             like = f", with the shape of `{spec.like}`" if spec.like else ""
             raise ValueError(
-                f"`{name}` must be of dtype {spec.dtype} and rank {spec.rank}"
-                f"{like}. Received: {dtype} of shape {shape}."
+                f"`{name}` must be of rank {spec.rank}{like}. Received: shape "
+                f"{shape}."
             )
 
 
 def _fits(value: Any, spec: Spec, same: Any) -> bool:
-    dtype = keras.backend.standardize_dtype(value.dtype)
-    is_kind = spec.dtype != "int32" or dtype.startswith(("int", "uint", "bool"))
     sizes = zip(value.shape, same.shape, strict=False)
     has_shape = all(a == b for a, b in sizes if None not in (a, b))
-    return is_kind and has_shape and len(value.shape) == spec.rank
+    return has_shape and len(value.shape) == spec.rank

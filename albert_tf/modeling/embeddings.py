@@ -95,7 +95,16 @@ class Embeddings(base.AlbertLayer):
         fusion: fused.Fusion | None = None,
     ) -> Any:
         if position_ids is None:
-            length = ops.shape(input_ids)[1]
+            length, longest = (
+                ops.shape(input_ids)[1],
+                self.config.max_position_embeddings,
+            )
+            if isinstance(length, int) and length > longest:
+                raise ValueError(
+                    f"Sequences may have at most {longest} tokens, the "
+                    "max_position_embeddings of the config. Received: "
+                    f"{length}."
+                )
             # An exported model may hold its tables in a lower precision.
             positions = ops.cast(
                 self.position_embeddings.matrix[:length], "float32"
