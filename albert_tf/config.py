@@ -186,9 +186,8 @@ def _known_fields(values: Mapping[str, Any]) -> dict[str, Any]:
     for key, neutral in INERT_KEYS.items():
         if key in values and values[key] != neutral:
             raise ValueError(
-                f"Config key {key!r} never had an effect, so only its "
-                f"neutral value {neutral!r} is accepted. Received: "
-                f"{values[key]!r}."
+                f"Config key {key!r} has no effect in ALBERT, so only "
+                f"{neutral!r} is accepted. Received: {values[key]!r}."
             )
     if "vocab_size" not in values:
         raise ValueError("The config has no 'vocab_size'. Add it.")

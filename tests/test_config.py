@@ -83,7 +83,7 @@ def test_layers_of_a_group_share_what_the_strategy_says(
 @pytest.mark.parametrize(
     ("values", "words"),
     [
-        ({"vocab_size": 9, "gap_size": 1}, "'gap_size' never had an effect"),
+        ({"vocab_size": 9, "gap_size": 1}, "'gap_size' has no effect"),
         ({"vocab_size": 9, "hiden_size": 8}, "Unknown config key 'hiden_size'"),
         ({"hidden_size": 64}, "no 'vocab_size'"),
     ],

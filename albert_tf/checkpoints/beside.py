@@ -7,8 +7,10 @@ imported, so that a command can ask before it does.
 import contextlib
 import dataclasses
 import glob
+import json
 import os
 import re
+import zipfile
 from collections.abc import Iterator
 
 from albert_tf import checks, files, hub
@@ -25,6 +27,15 @@ from albert_tf.text import tokenizer
 from albert_tf.text.tokenizer import Tokenizer
 
 INDEX = ".index"
+KERAS_FILE = "keras_file"
+_OUR_PACKAGE = "albert_tf."
+_DAMAGES = (
+    AttributeError,
+    KeyError,
+    TypeError,
+    ValueError,
+    zipfile.BadZipFile,
+)
 _ENDING = re.compile(r"\.(index|meta|data-\d{5}-of-\d{5})$")
 _STATE_FILE = "checkpoint"
 _VOCABULARIES = ("*.model", "*vocab*.txt")
@@ -40,7 +51,7 @@ def recognise(path: files.Path) -> str:
     """
     name = files.check_local(path)
     if name.endswith(".keras"):
-        return "keras_file"
+        return KERAS_FILE
     if any(os.path.isfile(os.path.join(name, one)) for one in _SAFETENSORS):
         return "huggingface"
     config = os.path.join(name, keras_hub.CONFIG_FILE)
@@ -59,6 +70,8 @@ def describe(
     """
     format_name = recognise(path)
     with naming(path):
+        if format_name == KERAS_FILE:
+            return _describe_keras_file(os.fspath(path))
         if format_name == "huggingface":
             return huggingface.describe(path, albert_config=albert_config)
         if format_name == "keras_hub":
@@ -74,6 +87,26 @@ def describe(
         config=_config_beside(prefix),
         vocabulary=vocabulary,
         metadata=metadata.read(prefix),
+        notes=tuple(notes),
+    )
+
+
+def _describe_keras_file(path: str) -> Checkpoint:
+    """Reads a file that Keras has saved one of our models in."""
+    with zipfile.ZipFile(path) as archive:
+        saved = json.loads(archive.read("config.json"))
+    if not str(saved.get("module")).startswith(_OUR_PACKAGE):
+        raise ValueError(
+            f"{path!r} holds a {saved.get('class_name')} and not one of our "
+            "models. Load it without other arguments, and use its `export`."
+        )
+    vocabulary, notes = _vocabulary_in(os.path.dirname(path))
+    return Checkpoint(
+        config=AlbertConfig.from_dict(saved["config"]["config"]),
+        vocabulary=vocabulary,
+        metadata=metadata.Metadata(
+            **metadata.known(path, **saved["config"]["metadata"])
+        ),
         notes=tuple(notes),
     )
 
@@ -128,7 +161,7 @@ def naming(path: files.Path) -> Iterator[None]:
     """Names a folder that another program wrote in errors that do not."""
     try:
         yield
-    except (AttributeError, KeyError, TypeError, ValueError) as error:
+    except _DAMAGES as error:
         if os.fspath(path) in str(error):
             raise
         reason = " ".join(str(error).split())
@@ -195,8 +228,9 @@ def _prefix_in_folder(folder: str) -> str:
         raise FileNotFoundError(
             f"Folder {folder!r} has no checkpoint (no file *{INDEX}). Pass "
             "the prefix or folder of one, the folder of a run, or a folder of "
-            "Hugging Face (model.safetensors; pickles are never read) or "
-            "KerasHub."
+            "KerasHub, or of Hugging Face with model.safetensors: "
+            "`save_pretrained` of transformers writes it. Pickles are never "
+            "read."
         )
     named = _prefix_in_state_file(folder)
     if named in prefixes:

@@ -22,6 +22,7 @@ from albert_tf.text.base import Tokenizer
 SPM_FILE = "spiece.model"
 WORDPIECE_FILE = "vocab.txt"
 Arrays = Mapping[str, np.ndarray]  # by TF1 name, without `module/`
+_OUTPUT_WEIGHTS, _OUTPUT_BIAS = "output_weights", "output_bias"
 _CONFIG_ADVICE = "Use the config that the checkpoint was made with."
 _HEAD_ADVICE = (
     "Use a checkpoint that has this head, or a model without it. Only training "
@@ -285,6 +286,28 @@ def as_groups(config: AlbertConfig, format_name: str) -> AlbertConfig:
         f"{config.parameter_sharing!r}: its layers share everything or "
         "nothing. Pass --parameter_sharing=none, which copies the shared "
         "weights, or --output_format=keras."
+    )
+
+
+def in_units_of_labels(source: Checkpoint) -> Checkpoint:
+    """Returns a regression whose outputs are numbers like the labels.
+
+    Other formats do not know that ours may be scaled.
+    """
+    known = source.metadata
+    scale, mean = known.target_scale, known.target_mean
+    if scale is None or mean is None:
+        return source
+    arrays = dict(source.arrays)
+    arrays[_OUTPUT_WEIGHTS] = arrays[_OUTPUT_WEIGHTS] * np.float32(scale)
+    bias = arrays[_OUTPUT_BIAS] * scale + mean
+    arrays[_OUTPUT_BIAS] = bias.astype(np.float32)
+    return dataclasses.replace(
+        source,
+        arrays=arrays,
+        metadata=dataclasses.replace(
+            known, target_scale=None, target_mean=None
+        ),
     )
 
 

@@ -52,6 +52,7 @@ _SHARING_FROM = {
 }
 # The settings of a warm start.
 _LAYERS = ("num_hidden_layers", "num_hidden_groups", "parameter_sharing")
+_SOURCE = "the checkpoint"
 _BATCH_SIZE = 2
 _SEQUENCE_LENGTH = 16
 
@@ -139,7 +140,10 @@ def _read(config: ConversionConfig) -> Checkpoint:
             "or --vocab_file)"
         )
         notes = *notes, Note("left out", text)
-    return dataclasses.replace(source, metadata=known, notes=notes)
+    source = dataclasses.replace(source, metadata=known, notes=notes)
+    if config.output_format in ("huggingface", "keras_hub"):
+        source = checkpoint.in_units_of_labels(source)
+    return source
 
 
 def warm_start(
@@ -264,10 +268,10 @@ def outputs(
         model = load.new_model(kind, config, source)
         weights = {
             name: array
-            for name, array in load.with_pooler(source, model).items()
+            for name, array in load.with_pooler(source, model, _SOURCE).items()
             if variable_names.head_of(name) in {"", *heads}
         }
-        load.assign(model, weights, "the checkpoint")
+        load.assign(model, weights, _SOURCE)
         options = {"teacher_forcing": True} if kind == "beam_span" else {}
         answers = model(batch, **options)
         result |= {name: np.asarray(array) for name, array in answers.items()}

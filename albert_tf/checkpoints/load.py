@@ -25,17 +25,13 @@ from albert_tf.checkpoints import (
     huggingface,
     keras_hub,
     meaning,
-    metadata,
     tf1,
     variable_names,
 )
 from albert_tf.checkpoints.checkpoint import Arrays, Checkpoint
-from albert_tf.checkpoints.metadata import Metadata
 from albert_tf.config import AlbertConfig
-from albert_tf.modeling import base
 
 _LOGGER = logging.getLogger(__name__)
-_KERAS_FILE = "keras_file"
 _OUR_MODULE = re.compile(r'"module": "(albert_tf\.[\w.]+)"')
 _GROUP = re.compile(r"/group_\d+/")
 _OBJECTIVES = {"cls/predictions": "mlm", "cls/seq_relationship": "sop"}
@@ -82,7 +78,7 @@ def load_checkpoint(
     )
     return assign(
         model,
-        source.weights,
+        with_pooler(source, model, os.fspath(path)),
         os.fspath(path),
         allow_new_heads=allow_new_heads,
         from_group_0=from_group_0,
@@ -121,7 +117,7 @@ def load_model(
     path = hub.local_folder(path)
     where = os.fspath(path)
     is_whole = (head, num_labels, config, dtype) == (None,) * 4
-    if is_whole and beside.recognise(path) == _KERAS_FILE:
+    if is_whole and beside.recognise(path) == beside.KERAS_FILE:
         return _load_keras_file(where)
     if head is not None:
         checks.check_choice("head", head, tuple(_MODELS))
@@ -136,12 +132,7 @@ def load_model(
     model = new_model(
         head, checkpoint.known_config(source), source, dtype=dtype, **sizes
     )
-    if not source.has_pooler:
-        _LOGGER.warning(
-            "%s has no pooler: do not use `pooled_output` before training it",
-            where,
-        )
-    weights = with_pooler(source, model)
+    weights = with_pooler(source, model, where)
     assign(model, weights, where, allow_new_heads=num_labels is not None)
     known = source.metadata.known()
     if num_labels not in (None, len(source.arrays.get("output_bias", ()))):
@@ -182,11 +173,15 @@ def objectives_of(source: Checkpoint) -> list[str]:
 
 
 def with_pooler(
-    source: Checkpoint, model: keras.Model
+    source: Checkpoint, model: keras.Model, where: str
 ) -> dict[str, np.ndarray]:
     """Returns the weights, with the model's own pooler if they have none."""
     if source.has_pooler:
         return source.weights
+    _LOGGER.warning(
+        "%s has no pooler: do not use `pooled_output` before training it",
+        where,
+    )
     named = variable_names.variables_by_tf1_name(model.weights)
     return source.weights | {
         name: np.asarray(variable)
@@ -209,12 +204,9 @@ def read(
     answers what is ambiguous in a Hugging Face folder. Optimizer slots and the
     step are read only `with_slots`.
     """
-    if beside.recognise(path) == _KERAS_FILE:
-        source = _read_keras_file(os.fspath(path))
-    else:
-        source = beside.describe(path, albert_config=albert_config)
-        arrays = _read_arrays(path, source.config, with_slots=with_slots)
-        source = dataclasses.replace(source, arrays=arrays)
+    source = beside.describe(path, albert_config=albert_config)
+    arrays = _read_arrays(path, source.config, with_slots=with_slots)
+    source = dataclasses.replace(source, arrays=arrays)
     if albert_config is None:
         return source
     if source.config is not None:
@@ -229,6 +221,8 @@ def read(
 
 def _read_arrays(path: files.Path, config: Any, *, with_slots: bool) -> Arrays:
     format_name = beside.recognise(path)
+    if format_name == beside.KERAS_FILE:
+        return _read_keras_file(os.fspath(path))
     if format_name == "tf1":
         return tf1.read(path) if with_slots else tf1.read_weights(path)
     module = huggingface if format_name == "huggingface" else keras_hub
@@ -236,25 +230,16 @@ def _read_arrays(path: files.Path, config: Any, *, with_slots: bool) -> Arrays:
         return module.read_arrays(path, config)
 
 
-def _read_keras_file(path: str) -> Checkpoint:
+def _read_keras_file(path: str) -> Arrays:
     with beside.naming(path):
         model = _load_keras_file(path, compile=False)
-    if not isinstance(model, base.BaseModel):
-        raise ValueError(
-            f"{path!r} holds a {type(model).__name__} and not one of our "
-            "models. Load it without other arguments, and use its `export`."
-        )
     if any(layer.quantization_mode for layer in model._flatten_layers()):
         raise ValueError(
             f"{path!r} is quantized: load it without other arguments, and use "
             "its `export`; or pass the file from before `quantize`."
         )
     named = variable_names.variables_by_tf1_name(model.weights)
-    return Checkpoint(
-        arrays={name: np.asarray(value) for name, value in named.items()},
-        config=model.config,
-        metadata=Metadata(**metadata.known(path, **model.metadata)),
-    )
+    return {name: np.asarray(value) for name, value in named.items()}
 
 
 def _load_keras_file(path: str, **options: Any) -> keras.Model:

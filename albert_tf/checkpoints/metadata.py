@@ -209,9 +209,14 @@ def _labels_of_huggingface(
     config: dict[str, Any], path: str
 ) -> tuple[str, ...] | None:
     problem = config.get("problem_type")
+    names = files.object_of(config, "id2label", path)
+    if problem == REGRESSION and len(names) > 1:
+        raise ValueError(
+            f"{path} is of a regression with {len(names)} outputs. Only one is "
+            "supported."
+        )
     if problem == REGRESSION:
         return ()
-    names = files.object_of(config, "id2label", path)
     # A gap in the numbers leaves a label that is no text.
     labels: tuple[Any, ...] = tuple(
         names.get(str(i)) for i in range(len(names))

@@ -129,7 +129,11 @@ def export(
     # 3. The model and copies of its weights.
     head = _find_head(config, source)
     model = _make_model(head, config, source)
-    left_out = load.assign(model, source.weights, config.init_checkpoint)
+    left_out = load.assign(
+        model,
+        load.with_pooler(source, model, config.init_checkpoint),
+        config.init_checkpoint,
+    )
     weights = ExportedWeights(model.weights, precision=config.precision)
     # 4. The graph.
     signatures = _SIGNATURES[config.task](

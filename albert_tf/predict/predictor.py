@@ -120,7 +120,7 @@ def load_predictor(
         "normalizes": normalize,
     }
     data, task = _MAKERS[head](source, settings, dtype=dtype)
-    weights = load.with_pooler(source, task.model)
+    weights = load.with_pooler(source, task.model, where)
     load.assign(task.model, weights, where)
     has_one_text = len(settings.get("text_columns", ())) == 1
     return Predictor(

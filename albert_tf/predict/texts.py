@@ -97,7 +97,8 @@ class TextData:
                 f"{self.max_seq_length} tokens. Received: {num_masks}, of "
                 f"which {num_kept} are within them."
             )
-        if "mlm" in self.objectives and not (num_masks or example.text_b):
+        has_order = example.text_b and "sop" in self.objectives
+        if self.objectives and not (num_masks or has_order):
             raise ValueError(
                 f"Pass a text with {MASK}, or two texts, or head='encoder' for "
                 f"vectors. Received: {example.text_a!r:.60}."

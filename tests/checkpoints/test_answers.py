@@ -35,7 +35,7 @@ _DROPOUT = {"hidden_dropout_prob": 0.1}
 _BOTH_DROPOUTS = _DROPOUT | {"attention_probs_dropout_prob": 0.1}
 _LABELS = ("bad", "so-so", "good")
 _SEVERAL = {"multi_label": True, "thresholds": (0.25, 0.5, 0.75)}
-_NUMBER = {"labels": (), "target_mean": 1e6, "target_scale": 0.5}
+_NUMBER = {"labels": (), "target_mean": 10.0, "target_scale": 0.5}
 # A model, its config, what is known of it, and formats that refuse it.
 _MODELS = {
     "cased": (
@@ -108,12 +108,13 @@ def _answers(path):
         number = len(source.weights["output_bias"])
         names = meaning.find_labels(source.metadata, number, where="x")
     known = source.metadata
+    if known.target_scale is not None:
+        numbers = outputs["logits"] * known.target_scale + known.target_mean
+        outputs["logits"] = numbers
     return outputs, (
         names,
         known.multi_label,
         known.thresholds,
-        known.target_mean,
-        known.target_scale,
         known.null_from_cls,
     )
 

@@ -1,5 +1,6 @@
 import dataclasses
 import os
+import shutil
 import subprocess
 import sys
 import zipfile
@@ -246,12 +247,17 @@ def test_a_missing_pooler_keeps_its_initial_weights(
     model = SpanModel(tiny_config, seed=1)
     arrays = {n: a for n, a in weights_of(model).items() if "pooler" not in n}
 
-    found = load.load_model(_save(tmp_path, tiny_config, arrays))
+    path = _save(tmp_path, tiny_config, arrays)
 
-    assert "has no pooler" in caplog.text
-    np.testing.assert_array_equal(
-        found.span_head.output_weights, model.span_head.output_weights
-    )
+    found = load.load_model(path)
+    other = SpanModel(tiny_config, seed=2)
+    load.load_checkpoint(other, path)
+
+    assert caplog.text.count("has no pooler") == 2
+    for one in (found, other):
+        np.testing.assert_array_equal(
+            one.span_head.output_weights, model.span_head.output_weights
+        )
 
 
 def test_an_encoder_of_any_name_is_loaded(prefix, tiny_config, arrays):
@@ -310,6 +316,19 @@ def test_a_head_of_a_keras_file_can_be_chosen(tmp_path, tiny_config):
     assert new.task_head.output_bias.shape == (2,)
     with pytest.raises(ValueError, match=r"cls/squad.* is missing"):
         load.load_model(tmp_path / "model.keras", head="span")
+
+
+def test_beside_a_keras_file_its_vocabulary_is_found(tmp_path, tiny_spm_model):
+    shutil.copy(tiny_spm_model, tmp_path / "spiece.model")
+    tokenizer = beside.load_tokenizer(spm_model_file=tiny_spm_model)
+    config = tiny.config(vocab_size=tokenizer.vocab_size)
+    AlbertModel(config).save(tmp_path / "model.keras")
+
+    source = beside.describe(tmp_path / "model.keras")
+
+    assert source.config == config
+    found = beside.load_tokenizer(tmp_path / "model.keras")
+    assert found.hash == tokenizer.hash
 
 
 def test_a_keras_file_of_another_model_has_no_encoder(tmp_path, tiny_config):

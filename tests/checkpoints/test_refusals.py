@@ -346,7 +346,7 @@ _ROWS = [
     (lambda case: case.load(case.folder / "x"), "no checkpoint '.*x"),
     (lambda case: case.load(case.folder), "has no checkp"),
     (_two_checkpoints, "2 checkpoints.*ckpt-7, .*ckpt-9"),
-    (_foreign("model.pt"), "no checkpoint.*pickles are never read"),
+    (_foreign("model.pt"), "no checkpoint.*Pickles are never read"),
     (_truncated(tf1.write_ours, _DATA), "is damaged or inc"),
     (_truncated(huggingface.write, "model.safetensors"), "is damaged or inc"),
     # The model of a checkpoint.
