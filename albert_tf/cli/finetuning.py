@@ -18,6 +18,7 @@ from absl import flags
 from albert_tf import checks, files, settings
 from albert_tf.checkpoints import (
     beside,
+    checkpoint,
     meaning,
     metadata,
     run_checkpoints,
@@ -47,6 +48,12 @@ _ALIASES = {
 _RELATIVE = {
     "num_train_steps": "num_train_epochs",
     "num_warmup_steps": "warmup_proportion",
+}
+# What `albert_tf.predict` takes, by task of an export.
+_INPUTS = {
+    "classifier": '"TEXT"  # or < texts, one a line',
+    "squad": '"QUESTION" "CONTEXT"',
+    "race": "< questions.jsonl",
 }
 _MULTI_WORKER = ("auto", "multi_worker")
 _LEAST_EVALUATIONS = 5
@@ -104,6 +111,7 @@ def run(
     # 1. The flags; the weights in use, and what lies beside them.
     shared = _check(values)
     source = _describe_start(values, shared)
+    _fit_length(values, source)
     shared = dataclasses.replace(shared, **source.tokenizer_settings)
     task_config, run_values = _read_flags(
         values, task_config_class, shared.preset
@@ -157,21 +165,22 @@ def run(
             export, init_checkpoint=result.weights, **task_fields
         )
         print(saved_model.export(export, albert_config=config.albert_config))
-    _say_what_is_next(config, result.weights)
+    _say_what_is_next(config, result.weights, _INPUTS[export_task])
     for main in sets.evaluation[:1]:
         chance.warn_of(result.scores, main)
     return 0
 
 
-def _say_what_is_next(config: FinetuningConfig, weights: str) -> None:
+def _say_what_is_next(
+    config: FinetuningConfig, weights: str, inputs: str
+) -> None:
     if config.do_eval:
         report = os.path.join(config.output_dir, "report.html")
         _LOGGER.info("report: %s", report)
     if run_checkpoints.trained_weights(config.output_dir):
         weights = config.output_dir
-    weights = shlex.quote(weights)
     _LOGGER.info(
-        "next: python -m albert_tf.predict %s < inputs  # one a line", weights
+        "next: python -m albert_tf.predict %s %s", shlex.quote(weights), inputs
     )
 
 
@@ -244,6 +253,13 @@ def _read_flags(
     config = preset.with_dropout(run_values["albert_config"])
     task_config = cli_flags.read(task_config_class, values)
     return task_config, run_values | {"albert_config": config}
+
+
+def _fit_length(values: FlagValues, source: Checkpoint) -> None:
+    """Makes a length that was not given one that the model can take."""
+    longest = checkpoint.known_config(source).max_position_embeddings
+    if not values["max_seq_length"].present:
+        values["max_seq_length"].value = min(values.max_seq_length, longest)
 
 
 def _apply_settings(values: FlagValues, chosen: Mapping[str, Any]) -> None:

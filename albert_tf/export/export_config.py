@@ -66,7 +66,12 @@ class ExportConfig(VocabularyBeside):
         "one (base_v2, xxlarge_v1, base_zh, bert_base, ...). Default: the "
         "config beside the checkpoint.",
     )
-    task: str = setting("encoder", "What the model computes.", choices=TASKS)
+    task: str | None = setting(
+        None,
+        "What the model computes. Default: the task that the checkpoint has a "
+        "head for, or else encoder.",
+        choices=TASKS,
+    )
     precision: str = setting(
         "float32",
         "Precision of the stored matrices and of the computation; bfloat16 "
@@ -155,7 +160,8 @@ class ExportConfig(VocabularyBeside):
             raise ValueError(
                 "--init_checkpoint and --export_dir must be given."
             )
-        check_choice("task", self.task, TASKS)
+        if self.task is not None:
+            check_choice("task", self.task, TASKS)
         check_vocab_file(self.vocab_file)
         check_choice("precision", self.precision, PRECISIONS)
         if self.export_version is not None:
@@ -163,13 +169,13 @@ class ExportConfig(VocabularyBeside):
         check_integer("num_choices", self.choices, at_least=MIN_OPTIONS)
         check_integer("exit_patience", self.exit_patience, at_least=0)
         for name, tasks in _TASKS_OF_SETTINGS.items():
-            if getattr(self, name) and self.task not in tasks:
+            if getattr(self, name) and self.task not in (None, *tasks):
                 raise ValueError(
                     f"--{name} is for --task={' or '.join(tasks)} only. "
                     f"Received: task={self.task}."
                 )
         if self.tflite and (
-            self.task not in LITERT_TASKS
+            self.task not in (None, *LITERT_TASKS)
             or self.precision != "float32"
             or self.exit_patience
         ):
@@ -188,7 +194,9 @@ class ExportConfig(VocabularyBeside):
     @property
     def seq_length(self) -> int:
         """`max_seq_length`, or the default of the task."""
-        return self.max_seq_length or DEFAULT_SEQ_LENGTHS[self.task]
+        return (
+            self.max_seq_length or DEFAULT_SEQ_LENGTHS[self.task or "encoder"]
+        )
 
     @property
     def choices(self) -> int:
@@ -212,19 +220,14 @@ class ExportConfig(VocabularyBeside):
 
     def choice_lengths(self) -> ChoiceLengths:
         """Returns the lengths of a choice of RACE."""
-        return _with_defaults(
-            ChoiceLengths,
-            max_seq_length=self.seq_length,
-            max_qa_length=self.max_qa_length,
+        return ChoiceLengths.within(
+            {**vars(self), "max_seq_length": self.seq_length}
         )
 
     def window_lengths(self) -> WindowLengths:
         """Returns the lengths of a window of SQuAD."""
-        return _with_defaults(
-            WindowLengths,
-            max_seq_length=self.seq_length,
-            doc_stride=self.doc_stride,
-            max_query_length=self.max_query_length,
+        return WindowLengths.within(
+            {**vars(self), "max_seq_length": self.seq_length}
         )
 
     def span_limits(self) -> SpanLimits:
@@ -233,8 +236,3 @@ class ExportConfig(VocabularyBeside):
             n_best_size=self.n_best_size,
             max_answer_length=self.max_answer_length,
         )
-
-
-def _with_defaults(kind: Any, **values: int | None) -> Any:
-    """Makes lengths of the values that are given."""
-    return kind(**{k: v for k, v in values.items() if v is not None})

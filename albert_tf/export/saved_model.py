@@ -40,7 +40,7 @@ LITERT_FILE = "model.tflite"
 _KERAS_DTYPES = {"float32": "float32", "bfloat16": "mixed_bfloat16"}
 # The heads of `checkpoints.load` that serve a task, the preferred one first.
 _HEADS = {
-    "encoder": ("pretraining",),
+    "encoder": ("pretraining", "encoder"),
     "classifier": ("classifier",),
     "squad": ("span", "beam_span"),
     "race": ("multiple_choice",),
@@ -114,8 +114,6 @@ def export(
     version_folder.check_version(config.export_dir, config.export_version)
     # 1. The checkpoint; its config, vocabulary and lengths, unless others are
     # given.
-    run = run_folder.fingerprint_of_weights(config.init_checkpoint)
-    config = config.as_trained(run.get(run_folder.SETTINGS, {}))
     if albert_config is None and config.albert_config_file:
         albert_config = config_lib.load_config(config.albert_config_file)
     source = load.read(config.init_checkpoint, albert_config=albert_config)
@@ -123,11 +121,16 @@ def export(
     source = meaning.with_vocabulary(
         source, config.spm_model_file or config.vocab_file, config.do_lower_case
     )
+    head = _find_head(config, source)
+    task = next(task for task, heads in _HEADS.items() if head in heads)
+    run = run_folder.fingerprint_of_weights(config.init_checkpoint)
+    config = dataclasses.replace(config, task=task).as_trained(
+        run.get(run_folder.SETTINGS, {})
+    )
     config = _with_length(config, albert_config)
     # 2. Text to tokens.
     tokenizer = graph_tokenizer.make(source.load_tokenizer())
     # 3. The model and copies of its weights.
-    head = _find_head(config, source)
     model = _make_model(head, config, source)
     left_out = load.assign(
         model,
@@ -136,7 +139,7 @@ def export(
     )
     weights = ExportedWeights(model.weights, precision=config.precision)
     # 4. The graph.
-    signatures = _SIGNATURES[config.task](
+    signatures = _SIGNATURES[task](
         config, source.metadata, model, weights, tokenizer
     )
     # 5. The files, which appear all at once.
@@ -148,7 +151,7 @@ def export(
         lambda folder: _write(
             folder, module, tokenizer, signatures, config, source
         ),
-        batching=version_folder.batching_parameters(config.task),
+        batching=version_folder.batching_parameters(task),
     )
     return ExportSummary(
         path=path,
@@ -195,15 +198,16 @@ def _with_length(
 
 
 def _find_head(config: ExportConfig, source: Checkpoint) -> str:
+    if config.task is None:
+        return meaning.find_head(source, config.init_checkpoint)
+    wanted = _HEADS[config.task]
     heads = [
         head
-        for head in _HEADS[config.task]
-        if meaning.CHECKPOINT_HEADS[head] & source.heads
+        for head in wanted
+        if head == "encoder" or meaning.CHECKPOINT_HEADS[head] & source.heads
     ]
-    if not heads and config.task == "encoder":
-        return "encoder"
     if not heads:
-        names = (meaning.CHECKPOINT_HEADS[head] for head in _HEADS[config.task])
+        names = (meaning.CHECKPOINT_HEADS[head] for head in wanted)
         raise ValueError(
             f"{config.init_checkpoint!r} has no head for --task={config.task}. "
             f"Expected: {' or '.join(itertools.chain(*names))}. Received: "

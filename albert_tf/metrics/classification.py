@@ -171,6 +171,14 @@ def mean_squared_error(
     return float(sklearn.metrics.mean_squared_error(*values))
 
 
+def mean_absolute_error(
+    labels: npt.ArrayLike, predictions: npt.ArrayLike
+) -> float:
+    """Returns the mean of the differences, in the unit of the labels."""
+    values = _as_float64(*_checked(labels, predictions))
+    return float(sklearn.metrics.mean_absolute_error(*values))
+
+
 def softmax(logits: np.ndarray) -> np.ndarray:
     """Returns probabilities, float32 `[..., K]`, of logits `[..., K]`."""
     probabilities = scipy.special.softmax(logits.astype(np.float64), axis=-1)

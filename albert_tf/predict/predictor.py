@@ -186,8 +186,9 @@ class Predictor:
             data = self._data
             if self._has_one_text and any(e.text_b for e in examples):
                 raise ValueError(
-                    "The model was trained on one text. Pass a list of texts "
-                    "for several answers; two arguments are a pair."
+                    "The model was trained on one text, and two are a pair. "
+                    "For several answers, pass a list, or lines of standard "
+                    "input."
                 )
             if self.kind == "squad":
                 examples = data.questions(examples)
@@ -248,7 +249,7 @@ def _multiple_choice(
 ) -> tuple[Any, Any]:
     data = MultipleChoiceData(
         tokenizer=source.load_tokenizer(),
-        lengths=_lengths(ChoiceLengths, settings),
+        lengths=ChoiceLengths.within(settings),
     )
     config = checkpoint.known_config(source)
     return data, finetuning.MultipleChoiceTask(config, dtype=dtype)
@@ -269,18 +270,13 @@ def _span(
         )
     data = SquadData(
         tokenizer=source.load_tokenizer(),
-        lengths=_lengths(WindowLengths, settings),
+        lengths=WindowLengths.within(settings),
         limits=SpanLimits(),
         version_2_with_negative=has_beams,
         saved_threshold=source.metadata.null_threshold,
     )
     task = finetuning.BeamSpanTask if has_beams else finetuning.SpanTask
     return data, task(checkpoint.known_config(source), dtype=dtype)
-
-
-def _lengths(kind: Any, settings: Mapping[str, Any]) -> Any:
-    names = {field.name for field in dataclasses.fields(kind)}
-    return kind(**{name: settings[name] for name in names & settings.keys()})
 
 
 def _pretraining(
@@ -337,14 +333,14 @@ _KINDS = {
 
 def _fields(number: int, item: Any, *names: str) -> dict[str, Any]:
     """Returns the texts of an input by name, in the order of the names."""
-    if isinstance(item, Mapping) and {*item} == {*names}:
-        values = item
+    if isinstance(item, Mapping) and {*item} >= {*names}:
+        values = {name: item[name] for name in names}
     elif isinstance(item, tuple) and len(item) == len(names):
         values = dict(zip(names, item, strict=True))
     else:
         raise ValueError(
-            f"Input {number} must have {', '.join(names)}, as a dict. "
-            f"Received: {item!r:.100}."
+            f"Input {number} must have {', '.join(names)}, as a dict or a "
+            f"tuple. Received: {item!r:.100}."
         )
     return {
         name: _texts(number, value)
@@ -373,7 +369,7 @@ def _text(number: int, value: Any) -> str:
 
 
 def _one_or_two(number: int, item: Any) -> dict[str, Any]:
-    if isinstance(item, str | bytes):
+    if not isinstance(item, tuple | Mapping):
         return {"text_a": _text(number, item)}
     if isinstance(item, Mapping) and len(item) == 1:
         return _fields(number, item, "text_a")

@@ -10,6 +10,7 @@ row is in memory at a time.
 """
 
 import csv
+import itertools
 import json
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, TypeAlias
@@ -153,7 +154,14 @@ def _read_fields(path: files.Path) -> Iterator[Row]:
             yield line, text.split("\t") if text else []
         return
     csv.field_size_limit(_MAX_FIELD_CHARACTERS)
-    reader = csv.reader((f"{text}\n" for text in lines), strict=True)
+    header = next(lines, "")
+    # Where numbers have commas, spreadsheets put semicolons between columns.
+    delimiter = ";" if ";" in header and "," not in header else ","
+    reader = csv.reader(
+        (f"{text}\n" for text in itertools.chain([header], lines)),
+        delimiter=delimiter,
+        strict=True,
+    )
     line = 1
     try:
         for fields in reader:

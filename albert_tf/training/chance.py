@@ -80,9 +80,10 @@ def warn_of(scores: Mapping[str, float], evaluated: ExampleSet) -> None:
     baseline = scores.get(baseline_key(metric), -math.inf)
     if number < _FEW_EXAMPLES or scores[metric] < baseline + margin:
         _LOGGER.warning(
-            "Only %d examples were evaluated: scores that differ by less than "
-            "%.0f%% of the scale may be equal.",
+            "Only %d examples were evaluated: on others, %s may be %.0f points "
+            "of 100 higher or lower.",
             number,
+            metric,
             100 * margin,
         )
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 # Scores whose names end with a label, `f1_of_<label>`, are neither.
 _IS_LOSS = re.compile("(?!.+_of_)(.+_)?loss$")
-_LOWER_IS_BETTER = re.compile("(?!.+_of_)(.+_)?(loss|mean_squared_error)(_|$)")
+_LOWER_IS_BETTER = re.compile("(?!.+_of_)(.+_)?(loss|mean_.+_error)(_|$)")
 
 
 def rank(metric: str, score: float) -> float:

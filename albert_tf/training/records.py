@@ -4,7 +4,7 @@ import dataclasses
 import functools
 import hashlib
 import logging
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -81,19 +81,42 @@ def make_sets(
         num_records = train.columns.num_records
         num_seen = config.num_train_steps * config.train_batch_size
         _LOGGER.info(
-            "%d examples to train on have %d records; %d steps of %d see "
-            "%.3g%% of them.",
+            "%d examples to train on have %d records; %d steps of %d see each "
+            "%.3g times.",
             len(train.examples),
             num_records,
             config.num_train_steps,
             config.train_batch_size,
-            100 * min(1.0, num_seen / num_records),
+            num_seen / num_records,
         )
+        for one in evaluation.values():
+            _warn_of_repetitions(train.columns, one.columns)
     return Sets(
         train=train,
         evaluation=tuple(evaluation.values()),
         prediction=tuple(evaluation.get(one, one) for one in sets.prediction),
     )
+
+
+def _warn_of_repetitions(
+    trained: RecordColumns, evaluated: RecordColumns
+) -> None:
+    known = {*_ids(trained)}
+    if repeated := sum(ids in known for ids in _ids(evaluated)):
+        _LOGGER.warning(
+            "%d of the %d records to evaluate are also trained on, so the "
+            "scores are better than those of new ones.",
+            repeated,
+            evaluated.num_records,
+        )
+
+
+def _ids(columns: RecordColumns) -> Iterator[bytes]:
+    """Yields the ids of each record."""
+    ids = columns.values["input_ids"]
+    width = len(ids) // max(1, int(columns.lengths.sum()))
+    ends = np.cumsum(columns.lengths * width)
+    return (part.tobytes() for part in np.split(ids, ends[:-1]))
 
 
 def fingerprints(sets: Sets[RecordSet]) -> dict[str, Any]:

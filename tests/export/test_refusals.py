@@ -21,9 +21,18 @@ from tests.export.configs import base_config, make_config
         ({"export_version": 0}, "`export_version` must be .* at least 1"),
         ({"num_choices": 1}, "`num_choices` must be .* at least 2.*=1"),
         ({"exit_patience": -1}, "`exit_patience` must be .*at least 0"),
-        ({"exit_patience": 2}, "--exit_patience is for .*classifier or race"),
-        ({"labels": ("a", "b")}, "--labels is for --task=classifier only"),
-        ({"null_from_cls": True}, "--null_from_cls is for --task=squad only"),
+        (
+            {"task": "squad", "exit_patience": 2},
+            "--exit_patience is for .*classifier or race",
+        ),
+        (
+            {"task": "race", "labels": ("a",)},
+            "--labels is for --task=classifier only",
+        ),
+        (
+            {"task": "race", "null_from_cls": True},
+            "--null_from_cls is for --task=squad only",
+        ),
         ({"precision": "bfloat16", "tflite": True}, "in float32 .*=bfloat16"),
         ({"task": "race", "tflite": True}, "`tflite` is available for encoder"),
         (
@@ -31,11 +40,11 @@ from tests.export.configs import base_config, make_config
             "without `exit_patience`.*exit_patience=2",
         ),
         (
-            {"task": "race", "max_seq_length": 64},
+            {"task": "race", "max_seq_length": 64, "max_qa_length": 61},
             "`max_qa_length` must .* at most 60",
         ),
         (
-            {"task": "squad", "max_seq_length": 64},
+            {"task": "squad", "max_seq_length": 64, "max_query_length": 61},
             "`max_query_length` must .* at most 60",
         ),
         ({"vocab_file": "words"}, r"`vocab_file`.* must end in \.txt.*'words'"),
@@ -80,11 +89,18 @@ def test_exports_that_cannot_succeed(
     assert os.listdir(tmp_path) == []
 
 
-@pytest.mark.parametrize("task", ["race", "squad"])
+@pytest.mark.parametrize(
+    "values",
+    [
+        {"task": "race", "max_qa_length": 61},
+        {"task": "squad", "max_query_length": 61},
+    ],
+    ids=str,
+)
 def test_lengths_of_a_task_are_checked_before_training(
-    task, tiny_spm_model, tmp_path
+    values, tiny_spm_model, tmp_path
 ):
-    config = make_config(tmp_path, tiny_spm_model, task=task)
+    config = make_config(tmp_path, tiny_spm_model, **values)
 
     # The model takes 64 tokens.
     with pytest.raises(ValueError, match="must .* at most 60"):

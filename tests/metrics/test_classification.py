@@ -145,6 +145,12 @@ def test_scores_equal_the_recorded_ones(recorded):
     assert num_compared == 8 + 4 + 2 * 2
 
 
+def test_an_absolute_error_is_in_the_unit_of_the_labels():
+    found = classification.mean_absolute_error([1.0, 2.0], [4.0, 1.0])
+
+    assert found == pytest.approx(2)
+
+
 def test_probabilities_are_those_of_the_exponentials():
     logits = np.log(np.array([[1.0, 3.0], [5.0, 5.0]]))
 

@@ -73,11 +73,11 @@ def test_several_labels_have_their_thresholds(load):
 @pytest.mark.parametrize(
     ("item", "message"),
     [
-        (3, "Input 1 must have text_a, text_b"),
+        (3, "Input 1 has 3, which is no text"),
         ({"text": "a", "other": "b"}, "Input 1 must have text_a, text_b"),
         (("a", 3), "Input 1 has 3, which is no text"),
         (("a", "b", "c"), "Input 1 must have"),
-        (None, "Input 1 must have"),
+        (None, "Input 1 has None, which is no text"),
         ({"text_a": ["a", "b"]}, "Input 1 has .* which is no text"),
     ],
 )

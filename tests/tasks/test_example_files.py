@@ -53,6 +53,12 @@ def test_a_quoted_empty_field_at_the_end_is_a_row(write):
     assert rows(path, "a") == [(2, ("",)), (3, ("x",)), (4, ("",))]
 
 
+def test_semicolons_divide_the_columns_of_some_spreadsheets(write):
+    path = write('text;number\n"a;b, c";1,5\n', "rows.csv")
+
+    assert rows(path, "text", "number") == [(2, ("a;b, c", "1,5"))]
+
+
 @pytest.mark.parametrize(
     ("text", "columns", "expected"),
     [

@@ -44,9 +44,17 @@ def test_the_share_of_the_records_that_a_run_sees_is_logged(job, caplog):
         job(train=runs.example_set(10), num_train_steps=2, train_batch_size=3)
     )
 
-    assert "10 examples to train on have 10 records; 2 steps of 3 see 60%" in (
-        caplog.text
-    )
+    assert "have 10 records; 2 steps of 3 see each 0.6 times" in caplog.text
+
+
+def test_records_that_are_trained_on_and_evaluated_are_counted(job, caplog):
+    one = job(train=runs.example_set(5))
+    make_sets(one.replace(evaluation=(runs.example_set(5, seed=9),)))
+    assert not caplog.messages
+
+    make_sets(one.replace(evaluation=(runs.example_set(3),)))
+
+    assert "3 of the 3 records to evaluate are also trained on" in caplog.text
 
 
 def test_examples_without_records_are_an_error(small):

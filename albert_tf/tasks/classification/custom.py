@@ -172,6 +172,12 @@ def _read_examples(
     """
     uses = [use for use in uses if use != "predict"]
     examples: dict[str, Examples] = {}
+    sources = config.eval_file, config.data_dir, config.validation_share
+    if "eval" in uses and not any(sources):
+        raise ValueError(
+            "Pass the rows to evaluate as --eval_file, or hold rows of the "
+            "training file out, such as a tenth: --validation_share=0.1."
+        )
     if config.validation_share and uses:
         path = config.eval_file
         if not path and config.data_dir:
@@ -191,8 +197,13 @@ def _read_examples(
     }
     for use, rows in examples.items():
         _warn_of_rare_labels(use, rows, labels)
-    if len(examples) > 1:
-        _warn_of_repetitions(examples["train"], examples["eval"])
+        if empty := sum(not row.text_a.strip() for row in rows):
+            _logger.warning(
+                "%d of the %d rows to %s have no text.",
+                empty,
+                len(rows),
+                _VERBS[use],
+            )
     return examples
 
 
@@ -246,28 +257,11 @@ def _warn_of_rare_labels(
     ]
     if rare:
         _logger.warning(
-            "Of the %d rows to %s, too few to rely on have the label %s. Pass "
-            "more rows, or another --validation_seed or --validation_share.",
+            "Of the %d rows to %s, too few to rely on have the label %s. Check "
+            "how it is spelt, or pass more rows.",
             len(rows),
             _VERBS[use],
             checks.listed(rare),
-        )
-
-
-def _warn_of_repetitions(
-    training: Sequence[ClassificationExample],
-    validation: Sequence[ClassificationExample],
-) -> None:
-    """Logs how many examples to evaluate have texts that are trained on."""
-    texts = {(row.text_a, row.text_b) for row in training}
-    repeated = sum((row.text_a, row.text_b) in texts for row in validation)
-    if repeated:
-        _logger.warning(
-            "%d of the %d rows to evaluate have texts that are also trained "
-            "on, so the scores are better than those of new rows. Remove "
-            "repeated rows.",
-            repeated,
-            len(validation),
         )
 
 

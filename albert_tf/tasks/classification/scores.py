@@ -23,6 +23,7 @@ SCORES: Mapping[str, Callable[[np.ndarray, np.ndarray], float]] = {
     "pearson": classification.pearson,
     "spearman": classification.spearman,
     "mean_squared_error": classification.mean_squared_error,
+    "mean_absolute_error": classification.mean_absolute_error,
 }
 # Of probabilities.
 AREAS = {
@@ -48,7 +49,8 @@ def names_for(
     areas = tuple(AREAS)
     macro = tuple(f"{name}{_MACRO}" for name in AREAS)
     if not labels:
-        return ("pearson", "spearman", "mean_squared_error")
+        errors = ("mean_absolute_error", "mean_squared_error")
+        return ("pearson", "spearman", *errors)
     if multi_label:
         return ("f1_micro", "f1_macro", "accuracy", *macro)
     if len(labels) == 2:

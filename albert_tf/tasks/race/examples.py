@@ -28,6 +28,7 @@ import numpy as np
 
 from albert_tf import checks, files
 from albert_tf.tasks import example_files
+from albert_tf.tasks.lengths import Lengths
 from albert_tf.tasks.task import Record
 from albert_tf.text.base import SpecialIds
 from albert_tf.text.tokenizer import Tokenizer
@@ -228,7 +229,7 @@ def known_labels(examples: Sequence[MultipleChoiceExample]) -> list[int]:
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class ChoiceLengths:
+class ChoiceLengths(Lengths):
     """Maximum lengths, in tokens.
 
     Args:

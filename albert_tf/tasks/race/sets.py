@@ -90,8 +90,8 @@ def read_sets(
     del weights
     from albert_tf.tasks.race.data import MultipleChoiceData
 
-    lengths = ChoiceLengths(
-        max_seq_length=max_seq_length, max_qa_length=config.max_qa_length
+    lengths = ChoiceLengths.within(
+        {**vars(config), "max_seq_length": max_seq_length}
     )
     sets = {}
     for use in uses:

@@ -121,10 +121,8 @@ def read_sets(
     """
     data = SquadData(
         tokenizer=tokenizer,
-        lengths=WindowLengths(
-            max_seq_length=max_seq_length,
-            doc_stride=config.doc_stride,
-            max_query_length=config.max_query_length,
+        lengths=WindowLengths.within(
+            {**vars(config), "max_seq_length": max_seq_length}
         ),
         limits=config,
         metric_language=config.metric_language,

@@ -28,6 +28,7 @@ import numpy as np
 
 from albert_tf import checks
 from albert_tf.metrics import squad as metrics
+from albert_tf.tasks.lengths import Lengths
 from albert_tf.tasks.squad.examples import Answer, SquadExample
 from albert_tf.tasks.task import Record
 from albert_tf.text.base import SpecialIds
@@ -46,7 +47,7 @@ _LENGTH_WEIGHT = 0.01
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class WindowLengths:
+class WindowLengths(Lengths):
     """Lengths in tokens: of a sequence, between windows, of a question.
 
     A sequence is question, window and special tokens; the longest question
