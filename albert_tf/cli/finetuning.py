@@ -56,7 +56,8 @@ _INPUTS = {
     "race": "< questions.jsonl",
 }
 _MULTI_WORKER = ("auto", "multi_worker")
-_LEAST_EVALUATIONS = 5
+# How often a run is evaluated and logged, unless flags say otherwise.
+_LEAST_TIMES = {"save_checkpoints_steps": 5, "log_steps": 20}
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -372,13 +373,14 @@ def _run_length(
             "warmup_proportion", proportion, at_least=0, below=1
         )
         num_warmup = int(num_steps * proportion)
-    interval = values.save_checkpoints_steps
-    if not values["save_checkpoints_steps"].present:
-        interval = min(interval, math.ceil(num_steps / _LEAST_EVALUATIONS))
     length = {
         "num_train_steps": num_steps,
         "num_warmup_steps": num_warmup,
         "warmup_proportion": proportion,
-        "save_checkpoints_steps": interval,
     }
+    for name, least in _LEAST_TIMES.items():
+        interval = values[name].value
+        if not values[name].present:
+            interval = min(interval, math.ceil(num_steps / least))
+        length[name] = interval
     return length | {"flags_text": _flags_text(values, length)}

@@ -345,14 +345,19 @@ class TrainingLoop:
 
     def _write_window(self) -> None:
         """Logs the steps since the last log line."""
-        line = metric_log.window_line(self.state.window) | self._phase_fields()
+        window = self.state.window
+        line = metric_log.window_line(window) | self._phase_fields()
+        num_left = self._config.num_train_steps - self.state.step
+        rest = self._bar.format_interval(
+            window["seconds"] / self._config.log_steps * num_left
+        )
         self.state.window = {}
         self._log.write(self.state.step, line)
         shown = {k: f"{line[k]:.4g}" for k in _SHOWN if k in line}
         self._bar.set_postfix(shown)
         if self._bar.disable and self._workers.is_chief:
             text = ", ".join(f"{k} {v}" for k, v in shown.items())
-            _LOGGER.info("Step %d: %s", self.state.step, text)
+            _LOGGER.info("Step %d: %s; %s left", self.state.step, text, rest)
 
     def _check(self, loss: float, gradient_norm: float) -> None:
         problem = self.state.detector.problem(
