@@ -73,6 +73,7 @@ def test_a_conversion_has_the_scores_of_its_run_if_it_is_the_same_model(
 
     for card in cards:
         assert "library_name: transformers\npipeline_tag: question-" in card
+        assert "AutoModelForQuestionAnswering.from_pretrained" in card
         assert "python convert_checkpoint.py \\\n    --input_path=" in card
     assert "accuracy" in cards[0] and "run_squad.py" in cards[0]
     assert "accuracy" not in cards[1] and "--do_train" not in cards[1]
