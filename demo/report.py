@@ -59,7 +59,7 @@ def write(
     """Writes `report.html`.
 
     `answers` are texts sent to the exported models, and what came back;
-    `results` accuracies by name, each with that without training.
+    `results` accuracies by name, each with its baseline.
     """
     runs = {name: folder / f"pretraining_{name}" for name in RUNS}
     logs = {

@@ -160,7 +160,7 @@ def main(values: flags.FlagValues) -> None:
     print(f"{minutes:.1f} minutes. Accuracy on held-out text:")
     missed = []
     for name, (score, baseline) in results(folder).items():
-        print(f"  {name:15}{score:6.1%} ({baseline:.1%} without training)")
+        print(f"  {name:15}{score:6.1%} (baseline {baseline:.1%})")
         if score <= baseline:
             missed.append(name)
     print(f"report: {(folder / 'report.html').resolve()}")
@@ -172,7 +172,7 @@ def main(values: flags.FlagValues) -> None:
 
 
 def results(folder: pathlib.Path) -> dict[str, tuple[float, float]]:
-    """Returns accuracies by name, and what they are without training.
+    """Returns accuracies by name, and their baselines.
 
     Of masked words, that is after an eighth of the first run, when frequent
     words are all that is known.

@@ -150,9 +150,9 @@ def check_vocabulary(source: Checkpoint, where: str) -> None:
         reasons = [n.text for n in source.notes if n.text.startswith(_NAME)]
         raise ValueError(
             f"There is no one vocabulary beside {where!r}"
-            f"{''.join(f': {reason}' for reason in reasons)}. Pass "
-            "--spm_model_file or --vocab_file, or leave that of the training "
-            "alone in the folder."
+            f"{''.join(f': {reason}' for reason in reasons)}. Put that of the "
+            "training there, alone, or name it: commands have --spm_model_file "
+            "and --vocab_file."
         )
 
 

@@ -122,6 +122,7 @@ def load_model(
     if head is not None:
         checks.check_choice("head", head, tuple(_MODELS))
     if num_labels is not None:
+        checks.check_integer("num_labels", num_labels, at_least=1)
         checks.check_choice("head", head or "classifier", ("classifier",))
         head = "classifier"
     source = read(path, albert_config=config)

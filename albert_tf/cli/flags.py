@@ -142,7 +142,11 @@ def require(values: FlagValues, *names: str) -> None:
 def as_text(values: FlagValues) -> str:
     """Returns the flags of the command, one `--name=value` a line."""
     chosen = values.get_key_flags_for_module(sys.argv[0])
-    lines = {flag.serialize() for flag in chosen if flag.value is not None}
+    lines = {
+        flag.serialize()
+        for flag in chosen
+        if flag.value is not None and not flag.help.startswith("Alias for ")
+    }
     text = "".join(f"{line}\n" for line in sorted(lines - {""}))
     text.encode()  # A path that is not UTF-8 could not be written.
     return text

@@ -59,7 +59,7 @@ def verdict(scores: Mapping[str, float]) -> str | None:
         score, baseline = scores[metric], scores[key]
         if ranking.rank(metric, score) <= ranking.rank(metric, baseline):
             return (
-                f"No better than without training: {metric} {score:.4g}, "
+                f"No better than the baseline: {metric} {score:.4g}, "
                 f"against {baseline:.4g}. Try more steps, a lower "
                 "--learning_rate, another --random_seed, or more examples."
             )

@@ -153,7 +153,7 @@ def test_a_run_reports_all_middle_and_high(finished_run):
     assert results["accuracy_baseline"] == 0.25
     last = done.stderr.splitlines()[-1]
     has_learnt = results["accuracy"] > 0.25
-    assert ("No better than without" in last) != has_learnt
+    assert ("No better than the base" in last) != has_learnt
 
 
 def test_questions_without_answers_are_predicted(finished_run):

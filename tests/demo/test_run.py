@@ -153,9 +153,9 @@ def test_each_step_uses_what_an_earlier_one_wrote(
         "'Is it?': yes\n",
         "'Reviews': '95.5% of 200 held-out reviews'",
         "'answers': [('Is it?', 'yes')]",
-        "masked words    25.0% (10.0% without training)",
-        "sentence order  70.0% (50.0% without training)",
-        "reviews         95.5% (55.0% without training)",
+        "masked words    25.0% (baseline 10.0%)",
+        "sentence order  70.0% (baseline 50.0%)",
+        "reviews         95.5% (baseline 55.0%)",
     ):
         assert text in printed
 

@@ -184,14 +184,14 @@ def test_a_run_begins_with_how_good_it_is_and_folds_its_settings(written):
     rows, text = written({"": _log(0.7, 0.75)}, results, [own])
 
     assert rows[:3] == [
-        ["", "score", "without training"],
+        ["", "score", "baseline"],
         ["accuracy", "0.75", "0.5"],
         ["loss", "2", ""],
     ]
     assert ["y"] in rows
     verdict, _, rest = text.partition("<table>")
     assert 'class="verdict good"' in verdict
-    words = "Better than without training: accuracy 0.75 on 9 examples"
+    words = "Better than the baseline: accuracy 0.75 on 9 examples"
     assert f"{words}, against 0.5." in " ".join(verdict.split())
     shown, _, folded = rest.partition("<details>")
     assert "<td>flags</td><td>--do_train\n</td>" in folded
@@ -205,11 +205,11 @@ def test_a_run_begins_with_how_good_it_is_and_folds_its_settings(written):
     [
         (
             {"accuracy_baseline": 0.5},
-            "No better than without training: .*<p>Evaluated: 9 examples",
+            "No better than the baseline: .*<p>Evaluated: 9 examples",
         ),
         (
             {"accuracy_baseline": 0.4, "degenerate": 1},
-            "Better than without training: .*<p>But its loss is no better",
+            "Better than the baseline: .*<p>But its loss is no better",
         ),
         ({"degenerate": 1}, "<p>accuracy 0.5 .*<p>But its loss is no better"),
     ],
