@@ -40,7 +40,7 @@ MODEL = AlbertConfig(
 # More than the paper's 0.15, so that each step teaches more; scores on the
 # held-out text are those of the paper's share.
 MASKED_LM_PROBS = {"train": 0.2, "held_out": 0.15}
-# Ten seeds of ten end above 94%; at 0.0003, three of ten near chance.
+# Ten demos of ten end above 94%; at 0.0003, three of ten near chance.
 FINETUNING_LEARNING_RATE = 0.0001
 # Files and folders that the demo writes to --output_dir.
 RESULTS = """
