@@ -22,6 +22,8 @@ from albert_tf.text.base import Tokenizer
 SPM_FILE = "spiece.model"
 WORDPIECE_FILE = "vocab.txt"
 Arrays = Mapping[str, np.ndarray]  # by TF1 name, without `module/`
+# Into which float32 must divide the spread of numbers.
+_LEAST_STEPS = 1000
 _OUTPUT_WEIGHTS, _OUTPUT_BIAS = "output_weights", "output_bias"
 _CONFIG_ADVICE = "Use the config that the checkpoint was made with."
 _HEAD_ADVICE = (
@@ -292,11 +294,14 @@ def as_groups(config: AlbertConfig, format_name: str) -> AlbertConfig:
 def in_units_of_labels(source: Checkpoint) -> Checkpoint:
     """Returns a regression whose outputs are numbers like the labels.
 
-    Other formats do not know that ours may be scaled.
+    Other formats do not know that ours may be scaled. It stays scaled if
+    float32 is too coarse for the numbers, such as times in seconds since 1970.
     """
     known = source.metadata
     scale, mean = known.target_scale, known.target_mean
     if scale is None or mean is None:
+        return source
+    if np.spacing(np.float32(mean)) > scale / _LEAST_STEPS:
         return source
     arrays = dict(source.arrays)
     arrays[_OUTPUT_WEIGHTS] = arrays[_OUTPUT_WEIGHTS] * np.float32(scale)

@@ -49,8 +49,8 @@ def find_head(source: Checkpoint, where: str) -> str:
     if len(tasks) > 1:
         raise ValueError(
             f"Checkpoint {where!r} has the heads of several tasks: "
-            f"{', '.join(tasks)}. Pass the one to load, such as "
-            f"head={tasks[0]!r}."
+            f"{', '.join(tasks)}. Name the one to use, such as "
+            f"head={tasks[0]!r}, or by --task."
         )
     return [*tasks, *kinds, "encoder"][0]
 

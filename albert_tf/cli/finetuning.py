@@ -29,7 +29,12 @@ from albert_tf.cli import program
 from albert_tf.cli.flags import FlagValues
 from albert_tf.export.export_config import ExportConfig
 from albert_tf.settings import setting
-from albert_tf.tasks import head_flags, own_data_defaults, paper_presets
+from albert_tf.tasks import (
+    head_flags,
+    lengths,
+    own_data_defaults,
+    paper_presets,
+)
 from albert_tf.tasks.classification.config import CUSTOM
 from albert_tf.tasks.task import NO_WEIGHTS, SPLITS, Sets, TrainedWeights
 from albert_tf.text.tokenizer import VocabularyBeside
@@ -55,6 +60,8 @@ _INPUTS = {
     "squad": '"QUESTION" "CONTEXT"',
     "race": "< questions.jsonl",
 }
+# The sequence comes first: others must fit in it.
+_LENGTHS = ("max_seq_length", "doc_stride", "max_query_length", "max_qa_length")
 _MULTI_WORKER = ("auto", "multi_worker")
 # How often a run is evaluated and logged, unless flags say otherwise.
 _LEAST_TIMES = {"save_checkpoints_steps": 5, "log_steps": 20}
@@ -112,12 +119,12 @@ def run(
     # 1. The flags; the weights in use, and what lies beside them.
     shared = _check(values)
     source = _describe_start(values, shared)
-    _fit_length(values, source)
+    weights = _find_weights(values)
+    _fit_lengths(values, source, weights)
     shared = dataclasses.replace(shared, **source.tokenizer_settings)
     task_config, run_values = _read_flags(
         values, task_config_class, shared.preset
     )
-    weights = _find_weights(values)
 
     # 2. The examples.
     sets = task.read_sets(
@@ -129,9 +136,7 @@ def run(
     )
 
     # 3. The config, whose number of steps may depend on that of the examples.
-    if sets.train and _is_own_data(task_config, len(sets.train.examples)):
-        model = run_values["albert_config"]
-        _suit_own_data(values, len(sets.train.examples), model.hidden_size)
+    _suit_own_data(values, task_config, sets, source)
     run_values |= _run_length(values, sets, task_config)
     config = cli_flags.read(
         FinetuningConfig,
@@ -256,11 +261,24 @@ def _read_flags(
     return task_config, run_values | {"albert_config": config}
 
 
-def _fit_length(values: FlagValues, source: Checkpoint) -> None:
-    """Makes a length that was not given one that the model can take."""
+def _fit_lengths(
+    values: FlagValues, source: Checkpoint, weights: TrainedWeights
+) -> None:
+    """Gives lengths that the user did not give.
+
+    They are those of the weights' training, or else what the model takes and
+    what fits in a sequence.
+    """
     longest = checkpoint.known_config(source).max_position_embeddings
-    if not values["max_seq_length"].present:
-        values["max_seq_length"].value = min(values.max_seq_length, longest)
+    for name in _LENGTHS:
+        if name not in values or values[name].present:
+            continue
+        value: Any = values[name].value
+        if name == "max_seq_length":
+            value = min(value, longest)
+        elif name != "doc_stride":
+            value = lengths.fitting(value, values.max_seq_length)
+        values[name].value = weights.settings.get(name, value)
 
 
 def _apply_settings(values: FlagValues, chosen: Mapping[str, Any]) -> None:
@@ -278,21 +296,24 @@ def _apply_settings(values: FlagValues, chosen: Mapping[str, Any]) -> None:
             values[relative].value = None
 
 
-def _is_own_data(task_config: Any, num_examples: int) -> bool:
-    if task_config.name == CUSTOM:
-        return True
-    has_file = bool(getattr(task_config, "train_file", None))
-    return has_file and num_examples < own_data_defaults.FEW_QUESTIONS
-
-
 def _suit_own_data(
-    values: FlagValues, num_examples: int, hidden_size: int
+    values: FlagValues, task_config: Any, sets: Sets, source: Checkpoint
 ) -> None:
-    """Gives the flags that were not given what suits so many examples."""
+    """Gives the flags that were not given what suits data of one's own.
+
+    That is a table, or few questions in a file.
+    """
+    if not sets.train or values.preset:
+        return
+    num_examples = len(sets.train.examples)
+    has_file = getattr(task_config, "train_file", None)
+    is_small = has_file and num_examples < own_data_defaults.FEW_QUESTIONS
+    if task_config.name != CUSTOM and not is_small:
+        return
     chosen = own_data_defaults.run_settings(
         num_examples,
         train_batch_size=values.train_batch_size,
-        hidden_size=hidden_size,
+        hidden_size=checkpoint.known_config(source).hidden_size,
     )
     _apply_settings(values, chosen)
     names = (name for name in chosen if not values[name].present)

@@ -69,7 +69,7 @@ _NEXT = {
     "--text_columns=text --label_column=label --validation_share=0.1 "
     "--max_seq_length={max_seq_length} --output_dir=classifier",
     "convert_checkpoint": "python -m albert_tf.predict {output_path} < inputs"
-    "  # one a line",
+    "  # one a line, texts or JSON",
     "export_saved_model": "docker run -p 8501:8501 -e MODEL_NAME=albert -v "
     '"$(realpath {export_dir})":/models/albert tensorflow/serving:2.20.0',
 }

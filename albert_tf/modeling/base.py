@@ -21,6 +21,7 @@ _CONFIG = "config"
 _FROZEN = "frozen_layers"
 _QUANTIZED = "quantized_layers"
 _RUNTIMES = ("onnx", "litert", "openvino")
+_ROUNDED = ("bfloat16", "float16")
 # Others of Keras give files that cannot be loaded.
 _QUANTIZATIONS = ("int8", "int4")
 # Names that transformers gives to inputs, and ours.
@@ -149,6 +150,7 @@ class AlbertLayer(SerializableLayer):
 class Spec:
     """One tensor of the dict that a model is called on.
 
+    An `int32` accepts any integer, bool or exact float, a `float32` any number.
     `like` names another one of the same shape.
     """
 
@@ -226,8 +228,7 @@ class BaseModel(AlbertLayer, keras.Model):
                     f"of the model are {checks.listed(specs)}."
                 )
         check_inputs(inputs, specs, type(self).__name__)
-        # Keras builds a model around this one with floats, and would round
-        # them in a lower precision.
+        # With float32, Keras builds a model around this one.
         inputs = {
             name: ops.cast(value, "int32")
             if name in specs
@@ -274,7 +275,8 @@ def check_inputs(
 ) -> None:
     """Checks what a model is called with; others of a batch are ignored.
 
-    Tensors of other shapes can be broadcast silently.
+    Tensors of other shapes can be broadcast silently, and ids are rounded in a
+    lower precision.
     """
     required = [name for name, spec in specs.items() if spec.is_required]
     given = inputs if isinstance(inputs, Mapping) else {}
@@ -287,15 +289,18 @@ def check_inputs(
     for name, spec in specs.items():
         same = given.get(spec.like or name)
         if name in given and not _fits(given[name], spec, same):
-            shape = tuple(given[name].shape)
+            dtype, shape = given[name].dtype, tuple(given[name].shape)
             like = f", with the shape of `{spec.like}`" if spec.like else ""
             raise ValueError(
-                f"`{name}` must be of rank {spec.rank}{like}. Received: shape "
-                f"{shape}."
+                f"`{name}` must be of dtype {spec.dtype} and rank {spec.rank}"
+                f"{like}. Received: {dtype} of shape {shape}."
             )
 
 
 def _fits(value: Any, spec: Spec, same: Any) -> bool:
     sizes = zip(value.shape, same.shape, strict=False)
     has_shape = all(a == b for a, b in sizes if None not in (a, b))
-    return has_shape and len(value.shape) == spec.rank
+    # Ids are rounded in a lower precision.
+    dtype = keras.backend.standardize_dtype(value.dtype)
+    is_exact = spec.dtype != "int32" or dtype not in _ROUNDED
+    return is_exact and has_shape and len(value.shape) == spec.rank

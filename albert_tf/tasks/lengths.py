@@ -1,32 +1,46 @@
-"""Lengths, in tokens, of the parts of a sequence."""
+"""Lengths, in tokens, of a sequence and of its parts."""
 
 import dataclasses
 from collections.abc import Mapping
-from typing import Any, Self
+from typing import Any, ClassVar, Self
+
+NUM_SPECIAL_TOKENS = 3
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Lengths:
-    """The longest sequence; subclasses add the lengths of its parts."""
+    """The longest sequence; subclasses add other lengths.
 
+    `part` names that of the question, beside which there is room for at least
+    one token of the text.
+    """
+
+    part: ClassVar[str]
     max_seq_length: int
 
     @classmethod
     def within(cls, values: Mapping[str, Any]) -> Self:
         """Returns the lengths that are among values by name.
 
-        One that is missing or None is the default. A part of the default length
-        has at most half of the sequence.
+        One that is missing or None is the default, or what fits.
         """
-        defaults: dict[str, Any] = {
+        lengths: dict[str, Any] = {
             field.name: field.default for field in dataclasses.fields(cls)
         }
-        lengths = {
-            name: default if values.get(name) is None else values[name]
-            for name, default in defaults.items()
-        }
-        half = lengths["max_seq_length"] // 2
-        for name in lengths.keys() - {"max_seq_length"}:
-            if lengths[name] == defaults[name]:
-                lengths[name] = min(lengths[name], half)
-        return cls(**lengths)
+        if values.get("max_seq_length") is not None:
+            lengths["max_seq_length"] = values["max_seq_length"]
+        lengths[cls.part] = fitting(
+            lengths[cls.part], lengths["max_seq_length"]
+        )
+        given = {n: values[n] for n in lengths if values.get(n) is not None}
+        return cls(**lengths | given)
+
+
+def fitting(length: int, max_seq_length: int) -> int:
+    """Returns a length of a question, or half of a sequence that is too short.
+
+    >>> fitting(64, 384), fitting(64, 64)
+    (64, 32)
+    """
+    most = max_seq_length - NUM_SPECIAL_TOKENS - 1
+    return length if length <= most else max_seq_length // 2

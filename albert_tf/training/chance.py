@@ -28,6 +28,8 @@ _LOGGER = logging.getLogger(__name__)
 LEAST_STEPS = 50
 LEAST_RECORDS = 16
 _FEW_EXAMPLES = 50
+# Ranges of first scores that are no shares: correlations, the F1 of SQuAD.
+_WIDTHS = {"pearson": 2.0, "matthews_correlation": 2.0, "f1": 100.0}
 # Score of a run whose model is no better than chance: 1.
 DEGENERATE = "degenerate"
 # Ends the key of the score that takes no model.
@@ -70,21 +72,22 @@ def warn_of(scores: Mapping[str, float], evaluated: ExampleSet) -> None:
     """Warns of scores that are not better than their baselines, or hardly.
 
     The 95% interval of a share of N examples is at most 1 / sqrt(N) wide on
-    each side. Fewer than `_FEW_EXAMPLES` tell hardly any scores apart.
+    each side, that of a correlation twice as wide. Fewer than `_FEW_EXAMPLES`
+    tell hardly any scores apart.
     """
     if problem := verdict(scores):
         _LOGGER.warning("%s", problem)
         return
     number, metric = len(evaluated.examples), evaluated.data.primary_metric
-    margin = 1 / math.sqrt(number)
+    margin = _WIDTHS.get(metric, 1.0) / math.sqrt(number)
     baseline = scores.get(baseline_key(metric), -math.inf)
     if number < _FEW_EXAMPLES or scores[metric] < baseline + margin:
         _LOGGER.warning(
-            "Only %d examples were evaluated: on others, %s may be %.0f points "
-            "of 100 higher or lower.",
+            "Only %d examples were evaluated: on others, %s may be %.2g higher "
+            "or lower.",
             number,
             metric,
-            100 * margin,
+            margin,
         )
 
 

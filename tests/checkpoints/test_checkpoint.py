@@ -6,6 +6,7 @@ import pytest
 
 from albert_tf.checkpoints import checkpoint
 from albert_tf.checkpoints.checkpoint import Checkpoint
+from albert_tf.checkpoints.metadata import Metadata
 
 _POOLER = "bert/pooler/dense/bias"
 _SQUAD = {
@@ -45,3 +46,22 @@ def test_a_vocabulary_is_written_under_its_name_or_another(
         "a.model": model,
         "vocab.txt": words.read_bytes(),
     }
+
+
+@pytest.mark.parametrize(
+    ("mean", "is_scaled"), [(10.0, False), (1.7e9, True)], ids=["", "times"]
+)
+def test_numbers_stay_scaled_if_float32_is_too_coarse_for_them(mean, is_scaled):
+    source = Checkpoint(
+        arrays={
+            "output_weights": np.ones((1, 4), "float32"),
+            "output_bias": np.ones(1, "float32"),
+        },
+        metadata=Metadata(target_mean=mean, target_scale=5.0),
+    )
+
+    found = checkpoint.in_units_of_labels(source)
+
+    assert (found.metadata.target_mean == mean) == is_scaled
+    bias = found.arrays["output_bias"].item()
+    assert bias == (1.0 if is_scaled else 15.0)

@@ -9,7 +9,7 @@ import pytest
 from albert_tf.cli import finetuning
 from albert_tf.export import saved_model
 from albert_tf.settings import setting
-from albert_tf.tasks.task import ExampleSet, Sets
+from albert_tf.tasks.task import ExampleSet, Sets, TrainedWeights
 from albert_tf.training import finetune
 from albert_tf.training.finetuning_run import Result
 
@@ -230,6 +230,47 @@ def test_flags_txt_has_the_length_that_the_run_has(arguments, run, monkeypatch):
     assert found.flags_text == expected
 
 
+@pytest.mark.parametrize(
+    ("arguments", "num_steps"),
+    [("", 500), ("--num_train_epochs=1", 10), ("--preset=paper", 800)],
+)
+def test_few_questions_of_ones_own_are_trained_on_longer(
+    arguments, num_steps, run, monkeypatch
+):
+    monkeypatch.setattr(TaskConfig, "train_file", "mine.json", raising=False)
+
+    sizes = "--max_seq_length=16", "--train_batch_size=32"
+    found = run(*sizes, *arguments.split(), **USUAL)
+
+    assert found.config.num_train_steps == num_steps
+
+
+@pytest.mark.parametrize(
+    ("arguments", "settings", "expected"),
+    [
+        ("", {"max_seq_length": 9}, 9),
+        ("--max_seq_length=12", {"max_seq_length": 9}, 12),
+        # The model takes 16.
+        ("", {}, 16),
+    ],
+)
+def test_lengths_are_those_of_the_training(
+    arguments, settings, expected, run, monkeypatch
+):
+    weights = TrainedWeights(path="run/best", settings=settings)
+    monkeypatch.setattr(finetuning, "_find_weights", lambda _: weights)
+
+    found = run(
+        "--nodo_train",
+        "--do_eval",
+        "--init_checkpoint=base",
+        *arguments.split(),
+        max_seq_length=384,
+    )
+
+    assert found.settings["max_seq_length"] == expected
+
+
 def test_a_preset_sets_the_dropouts_of_encoder_and_head(run):
     flags = ("--preset=paper", "--max_seq_length=16")
 
@@ -256,7 +297,10 @@ def test_the_vocabulary_and_the_length_reach_the_sets(run):
         ("--output_dir=", "--output_dir must be given"),
         ("--albert_config_file=", "--albert_config_file or"),
         ("--albert_config_file=base_v3", "base_v3.*base_v2"),
-        ("--spm_model_file=", "Pass --spm_model_file or --vocab_file"),
+        (
+            "--spm_model_file=",
+            "commands have --spm_model_file and --vocab_file",
+        ),
         ("--nodo_train", "There are no trained weights in 'run'"),
         ("--nodo_train --init_checkpoint=base", "There is nothing to do. Pass"),
         (

@@ -57,6 +57,9 @@ def test_wrong_inputs_are_errors_that_say_what_to_do(kind, inputs, message):
 
 
 def test_ids_that_are_floats_are_not_rounded():
+    ids = tf.zeros((1, 3), "bfloat16")
+    with pytest.raises(ValueError, match="dtype int32.*bfloat16"):
+        AlbertModel(tiny.config())({"input_ids": ids})
     config = tiny.config(vocab_size=1001)
     model = AlbertModel(config, dtype="bfloat16")
     ids = np.array([[1000, 999, 3]])

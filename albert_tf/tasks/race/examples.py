@@ -28,7 +28,7 @@ import numpy as np
 
 from albert_tf import checks, files
 from albert_tf.tasks import example_files
-from albert_tf.tasks.lengths import Lengths
+from albert_tf.tasks.lengths import NUM_SPECIAL_TOKENS, Lengths
 from albert_tf.tasks.task import Record
 from albert_tf.text.base import SpecialIds
 from albert_tf.text.tokenizer import Tokenizer
@@ -41,7 +41,6 @@ MIN_OPTIONS = 2
 # The underscore, and the characters that normalization replaces by it.
 BLANK = re.compile("[_\ufe33\ufe34\ufe4d\ufe4e\ufe4f\uff3f]")
 # [CLS] and two [SEP].
-NUM_SPECIAL_TOKENS = 3
 # Articles encoded by one call: more would take more memory, save no time.
 ARTICLES_PER_CALL = 64
 
@@ -238,6 +237,7 @@ class ChoiceLengths(Lengths):
         max_qa_length: Of question and option together.
     """
 
+    part = "max_qa_length"
     max_seq_length: int = 512
     max_qa_length: int = 128
 

@@ -28,7 +28,7 @@ import numpy as np
 
 from albert_tf import checks
 from albert_tf.metrics import squad as metrics
-from albert_tf.tasks.lengths import Lengths
+from albert_tf.tasks.lengths import NUM_SPECIAL_TOKENS, Lengths
 from albert_tf.tasks.squad.examples import Answer, SquadExample
 from albert_tf.tasks.task import Record
 from albert_tf.text.base import SpecialIds
@@ -37,7 +37,6 @@ from albert_tf.text.tokenizer import Tokenizer
 _logger = logging.getLogger(__name__)
 
 # [CLS] and two [SEP].
-NUM_SPECIAL_TOKENS = 3
 # Contexts encoded by one call: more would take more memory and save no time.
 PARAGRAPHS_PER_CALL = 64
 # Answers that the log lists.
@@ -55,6 +54,7 @@ class WindowLengths(Lengths):
     of two windows. Questions longer than `max_query_length` lose their end.
     """
 
+    part = "max_query_length"
     max_seq_length: int = 384
     doc_stride: int = 128
     max_query_length: int = 64
