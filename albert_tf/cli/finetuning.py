@@ -119,12 +119,13 @@ def run(
     # 1. The flags; the weights in use, and what lies beside them.
     shared = _check(values)
     source = _describe_start(values, shared)
-    weights = _find_weights(values)
-    _fit_lengths(values, source, weights)
     shared = dataclasses.replace(shared, **source.tokenizer_settings)
     task_config, run_values = _read_flags(
         values, task_config_class, shared.preset
     )
+    weights = _find_weights(values)
+    _fit_lengths(values, source, weights)
+    task_config = cli_flags.read(task_config_class, values)
 
     # 2. The examples.
     sets = task.read_sets(
