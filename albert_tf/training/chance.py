@@ -53,7 +53,7 @@ def is_baseline(key: str) -> bool:
 
 
 def verdict(scores: Mapping[str, float]) -> str | None:
-    """Says that a score is not better than its baseline; None if all are."""
+    """Says that a score, or the loss, is not better than without a model."""
     for key in filter(is_baseline, scores):
         metric = key.removesuffix(_BASELINE)
         if metric not in scores:
@@ -65,6 +65,11 @@ def verdict(scores: Mapping[str, float]) -> str | None:
                 f"against {baseline:.4g}. Try more steps, a lower "
                 "--learning_rate, another --random_seed, or more examples."
             )
+    if scores.get(DEGENERATE):
+        return (
+            "The model is degenerate: its loss is no better than that of the "
+            "label frequencies."
+        )
     return None
 
 

@@ -232,7 +232,7 @@ def test_the_starts_of_a_beam_search_must_be_right(is_right, starts):
         ({"f1": 0.4, "f1_baseline": 0.4}, True),
         ({"f1": float("nan"), "f1_baseline": 0.4}, True),
         ({"f1": 0.4, "loss": 3.0}, False),
-        ({"degenerate": 1.0, "f1_baseline": 0.4}, False),
+        ({"degenerate": 1.0, "f1": 0.5, "f1_baseline": 0.4}, True),
         (
             {"mean_squared_error": 1.5, "mean_squared_error_baseline": 2.0},
             False,
