@@ -282,19 +282,25 @@ def _fit_lengths(
         values[name].value = weights.settings.get(name, value)
 
 
-def _apply_settings(values: FlagValues, chosen: Mapping[str, Any]) -> None:
+def _apply_settings(values: FlagValues, chosen: Mapping[str, Any]) -> list[str]:
     """Gives the flags the chosen values, except those that were given.
+
+    Returns the names of the flags that got one.
 
     Steps and warm-up replace the epochs and the proportion, or the other way
     round, that a command has by default, but not those that the user has given.
     """
+    others = _RELATIVE | {name: other for other, name in _RELATIVE.items()}
+    applied = []
     for name, value in chosen.items():
-        relative = _RELATIVE.get(name)
-        if values[name].present or (relative and values[relative].present):
+        other = others.get(name)
+        if values[name].present or (other and values[other].present):
             continue
         values[name].value = value
-        if relative:
-            values[relative].value = None
+        if other:
+            values[other].value = None
+        applied.append(name)
+    return applied
 
 
 def _suit_own_data(
@@ -316,10 +322,9 @@ def _suit_own_data(
         train_batch_size=values.train_batch_size,
         hidden_size=checkpoint.known_config(source).hidden_size,
     )
-    _apply_settings(values, chosen)
-    names = (name for name in chosen if not values[name].present)
-    used = ", ".join(f"--{name}={values[name].value}" for name in names)
-    _LOGGER.info("For %d examples, by default: %s", num_examples, used)
+    if names := _apply_settings(values, chosen):
+        used = ", ".join(f"--{name}={chosen[name]}" for name in names)
+        _LOGGER.info("For %d examples, by default: %s", num_examples, used)
 
 
 def _flags_text(values: FlagValues, length: Mapping[str, Any]) -> str:

@@ -196,7 +196,7 @@ def test_lora_of_a_model_trains_query_and_value_alone(
     loaded = keras.saving.load_model(tmp_path / "lora.keras", compile=False)
     # The sum of a quantized kernel and its addition is quantized once more.
     np.testing.assert_allclose(
-        loaded(tiny_batch)["logits"], trained, atol=1e-2 if mode else 1e-6
+        loaded(tiny_batch)["logits"], trained, atol=3e-2 if mode else 1e-6
     )
     assert len(loaded.trainable_variables) == (4 if mode else 6)
     loaded.albert.enable_lora(2)
