@@ -35,6 +35,7 @@ _LOGGER = logging.getLogger(__name__)
 _OUR_MODULE = re.compile(r'"module": "(albert_tf\.[\w.]+)"')
 _GROUP = re.compile(r"/group_\d+/")
 _OBJECTIVES = {"cls/predictions": "mlm", "cls/seq_relationship": "sop"}
+_HEADS_OVER_POOLER = {"task", "cls/seq_relationship"}
 # By kind of model, as in `meaning.CHECKPOINT_HEADS`: its module and class.
 _MODELS = {
     "encoder": ("albert_model", "AlbertModel"),
@@ -176,8 +177,11 @@ def objectives_of(source: Checkpoint) -> list[str]:
 def with_pooler(
     source: Checkpoint, model: keras.Model, where: str
 ) -> dict[str, np.ndarray]:
-    """Returns the weights, with the model's own pooler if they have none."""
-    if source.has_pooler:
+    """Returns the weights, with the model's own pooler if they have none.
+
+    Not if a head was trained on the pooler that is missing.
+    """
+    if source.has_pooler or source.heads & _HEADS_OVER_POOLER:
         return source.weights
     _LOGGER.warning(
         "%s has no pooler: do not use `pooled_output` before training it",

@@ -260,6 +260,17 @@ def test_a_missing_pooler_keeps_its_initial_weights(
         )
 
 
+def test_a_head_needs_the_pooler_that_it_was_trained_with(
+    tmp_path, tiny_config
+):
+    model = ClassifierModel(tiny_config, num_labels=3)
+    arrays = {n: a for n, a in weights_of(model).items() if "pooler" not in n}
+    path = _save(tmp_path, tiny_config, arrays)
+
+    with pytest.raises(ValueError, match="pooler/dense/bias is missing"):
+        load.load_model(path)
+
+
 def test_an_encoder_of_any_name_is_loaded(prefix, tiny_config, arrays):
     inputs = {
         name: keras.Input([None], dtype="int32", name=name)
