@@ -25,6 +25,7 @@ from albert_tf.export.graph_tokenizer import (
 )
 from albert_tf.export.ragged import Ranges
 from albert_tf.export.signature import Signature, Tensors
+from albert_tf.modeling import layers
 from albert_tf.modeling.albert_model import AlbertModel
 from albert_tf.modeling.pretraining_model import PretrainingModel
 
@@ -107,7 +108,8 @@ class _Encoder:
         with self._weights.scope():
             table = self._albert.embeddings.word_embeddings.matrix
             logits = self.masked_lm_head(
-                sequence, mlm_positions, tf.convert_to_tensor(table)
+                layers.gather_positions(sequence, mlm_positions),
+                tf.convert_to_tensor(table),
             )
         return {**_vectors(sequence, pooled), "mlm_logits": logits}
 

@@ -74,6 +74,7 @@ class ExportedEncoder:
         self._albert = albert
         self._weights = weights
         self._encode = self._trace(self._run)
+        self._encode_first = self._trace(self._run_pooled)
         self._blocks: dict[tuple[int, int], Any] = {}
 
     def __call__(
@@ -89,6 +90,15 @@ class ExportedEncoder:
         about what its tokens cost, however long the longest row is.
         """
         return self._encode(input_ids, input_mask, segment_ids)
+
+    def pooled(
+        self,
+        input_ids: tf.Tensor,
+        input_mask: tf.Tensor,
+        segment_ids: tf.Tensor,
+    ) -> tf.Tensor:
+        """Returns the pooled output alone, for which less is computed."""
+        return self._encode_first(input_ids, input_mask, segment_ids)
 
     def early_exit(
         self, head: Any, *, patience: int, num_choices: int = 1
@@ -113,7 +123,7 @@ class ExportedEncoder:
                 *(tf.reshape(values, [-1, length]) for values in ids)
             )
             outputs = exits.run(
-                self._layers(),
+                self._layers_to_first(),
                 classify,
                 hidden,
                 mask,
@@ -175,6 +185,23 @@ class ExportedEncoder:
         *_, hidden = encoder_lib.walk(self._layers(), hidden, mask)
         return hidden, self._pool(hidden)
 
+    def _run_pooled(self, *ids: tf.Tensor) -> tf.Tensor:
+        def pool_group(_: tf.Tensor, *ids: tf.Tensor) -> list[tf.Tensor]:
+            hidden, mask = self._embed(*ids)
+            *_, hidden = encoder_lib.walk(self._layers_to_first(), hidden, mask)
+            return [self._pool(hidden)]
+
+        with tf.control_dependencies(self._checks(*ids)):
+            ids = tuple(map(tf.identity, ids))
+        _, input_mask, _ = ids
+        size, dtype = (
+            self._albert.config.hidden_size,
+            self._albert.compute_dtype,
+        )
+        none = [tf.zeros([0, size], dtype)]
+        [pooled] = run_in_groups(pool_group, ids, row_lengths(input_mask), none)
+        return pooled
+
     def _embed(
         self,
         input_ids: tf.Tensor,
@@ -197,18 +224,37 @@ class ExportedEncoder:
         sublayers = self._albert.encoder.sublayers_of_blocks
         for pair in sublayers:
             if pair not in self._blocks:
-                self._blocks[pair] = self._make_block(*pair)
+                self._blocks[pair] = self._as_graph(self._block(*pair))
         return [self._blocks[pair] for pair in sublayers]
 
-    def _make_block(self, attention: int, feed_forward: int) -> Any:
-        """Returns a graph function of two sublayers, given by index."""
+    def _layers_to_first(self) -> list[Any]:
+        """Returns the blocks of all layers, of which the last one reads less.
+
+        It computes the vectors of the first positions, `[R, 1, H]`.
+        """
+        last = self._albert.encoder.sublayers_of_blocks[-1]
+        block = encoder_lib.at_first_position(self._block(*last))
+        return [*self._layers()[:-1], self._as_graph(block)]
+
+    def _block(self, attention: int, feed_forward: int) -> encoder_lib.Block:
+        """Returns a function of two sublayers, given by index."""
         encoder = self._albert.encoder
 
-        def block(hidden: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
+        def block(
+            hidden: tf.Tensor, mask: tf.Tensor, **options: Any
+        ) -> tf.Tensor:
             with self._weights.scope():
-                hidden = encoder.attention_sublayers[attention](hidden, mask)
-                return encoder.feed_forward_sublayers[feed_forward](hidden)
+                return encoder_lib.apply_block(
+                    hidden,
+                    mask,
+                    attention=encoder.attention_sublayers[attention],
+                    feed_forward=encoder.feed_forward_sublayers[feed_forward],
+                    **options,
+                )
 
+        return block
+
+    def _as_graph(self, block: encoder_lib.Block) -> Any:
         width = self._albert.config.hidden_size
         hidden = tf.TensorSpec((None, None, width), self._albert.compute_dtype)
         mask = signature.integers(None, 1, 1, None)

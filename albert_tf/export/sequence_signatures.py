@@ -59,7 +59,7 @@ def _classify_with(
     num_logits = num_choices * head.output_bias.shape[0]
 
     def classify(**ids: tf.Tensor) -> Tensors:
-        _, pooled = encoder(**ids)
+        pooled = encoder.pooled(**ids)
         with weights.scope():
             return {"logits": tf.reshape(head(pooled), [-1, num_logits])}
 

@@ -48,11 +48,14 @@ class AlbertModel(base.BaseModel):
         depth: Number of layers to compute, the first ones; None for all.
         recompute: Whether to keep little for the gradient, see `Encoder`.
         fusion: How to compute on a CPU, see `fused.Fusion`.
+        read_at: Int tensor `[B, Q]`, the positions that are read of the last
+            block, which computes no others; the first must be 0, that of
+            `[CLS]`. None for all.
 
     Returns:
         Dict of float tensors in the compute dtype:
-        `sequence_output` `[B, S, H]`: the output of the last block; rows where
-        `input_mask` is 0 hold values that must not be used.
+        `sequence_output` `[B, S, H]`, or `[B, Q, H]`: the output of the last
+        block; rows where `input_mask` is 0 hold values that must not be used.
         `pooled_output` `[B, H]`: the transformed vector of the first token.
         `embedding_output` `[B, S, E]`: before the projection.
         With `output_hidden_states`, also `hidden_states`, a list of
@@ -122,23 +125,27 @@ class AlbertModel(base.BaseModel):
         depth: int | None = None,
         recompute: bool = False,
         fusion: fused.Fusion | None = None,
+        read_at: Any | None = None,
     ) -> dict[str, Any]:
         seed = self.dropout_seed(training, seed)
         input_ids = ops.convert_to_tensor(inputs["input_ids"])
         input_mask = inputs.get("input_mask", ops.ones_like(input_ids))
         segment_ids = inputs.get("segment_ids", ops.zeros_like(input_ids))
         rows = position_ids = None
+        own_mask = attention_mask = ops.expand_dims(input_mask, (1, 2))
         if "packed_at" in inputs:
             rows = packing.PackedRows(inputs["packed_at"], input_mask)
             input_ids = rows.pack(input_ids)
             segment_ids = rows.pack(segment_ids)
             attention_mask = rows.attention_mask
             position_ids = rows.position_ids
-        else:
-            attention_mask = ops.expand_dims(input_mask, (1, 2))
         embedded = self.embeddings(
             input_ids, segment_ids, position_ids, seed=seed, fusion=fusion
         )  # [B, S, E]
+
+        def read(hidden: Any) -> tuple[Any, Any, Any]:
+            return rows.unpack(hidden) if rows else hidden, own_mask, read_at
+
         hidden_states = self.encoder(
             embedded,
             attention_mask,
@@ -146,12 +153,14 @@ class AlbertModel(base.BaseModel):
             depth=depth,
             recompute=recompute,
             fusion=fusion,
+            read=None if read_at is None else read,
         )
         if not self.output_hidden_states:
             hidden_states = hidden_states[-1:]
         if rows:
             embedded = rows.unpack(embedded)
-            hidden_states = [*map(rows.unpack, hidden_states)]
+            packed = len(hidden_states) - (read_at is not None)
+            hidden_states[:packed] = map(rows.unpack, hidden_states[:packed])
         sequence_output = hidden_states[-1]  # [B, S, H]
         outputs = {
             "sequence_output": sequence_output,

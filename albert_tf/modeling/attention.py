@@ -27,8 +27,10 @@ class AttentionSublayer(base.AlbertLayer):
             key may be attended to. Integer, so that Keras does not cast it to
             a lower precision.
 
+        read_at: Int tensor `[B, Q]`, the positions to compute; None for all.
+
     Returns:
-        Float tensor `[B, S, H]` in the compute dtype.
+        Float tensor `[B, S, H]`, or `[B, Q, H]`, in the compute dtype.
     """
 
     default_name = "attention"
@@ -50,12 +52,21 @@ class AttentionSublayer(base.AlbertLayer):
         seed: Any | None = None,
         site: int = 0,
         fusion: fused.Fusion | None = None,
+        read_at: Any | None = None,
     ) -> Any:
         # Not that of the projections, which end in a change of shape: tf2onnx
         # would merge two in a row, and then copy sizes of the wrong tensor.
-        shape = ops.shape(hidden)
-        residual, *inputs = fused.fan_out(hidden, 4, fusion)  # [B, S, H]
-        query = self._split_heads(self.query(inputs[0], fusion=fusion), shape)
+        shape = read_shape = ops.shape(hidden)
+        if read_at is None:
+            residual, *inputs = fused.fan_out(hidden, 4, fusion)  # [B, S, H]
+        else:
+            read, *inputs = fused.fan_out(hidden, 3, fusion)
+            read = layers.gather_positions(read, read_at)  # [B, Q, H]
+            read_shape = ops.shape(read)
+            residual, read = fused.fan_out(read, 2, fusion)
+            inputs = [read, *inputs]
+        query = self.query(inputs[0], fusion=fusion)
+        query = self._split_heads(query, read_shape)
         key = self._split_heads(self.key(inputs[1], fusion=fusion), shape)
         value = self._split_heads(self.value(inputs[2], fusion=fusion), shape)
         attended = fused.attend(
@@ -72,7 +83,7 @@ class AttentionSublayer(base.AlbertLayer):
             fusion=fusion,
         )
         attended = ops.transpose(attended, (0, 2, 1, 3))
-        attended = ops.reshape(attended, shape)  # [B, S, H]
+        attended = ops.reshape(attended, read_shape)  # [B, S, H]
         output = self.output_projection(attended, fusion=fusion)
         output = dropout.dropout(
             output,

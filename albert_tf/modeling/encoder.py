@@ -8,6 +8,8 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from keras import ops
+
 from albert_tf import config as config_lib
 from albert_tf.modeling import base, dropout, fused, layers
 from albert_tf.modeling.attention import AttentionSublayer
@@ -16,7 +18,7 @@ from albert_tf.modeling.fused import shared_weights
 
 _ATTENTION_SITES = dropout.SITES_PER_BLOCK - 1
 
-Block = Callable[[Any, Any], Any]
+Block = Callable[..., Any]
 
 
 def apply_block(
@@ -25,16 +27,28 @@ def apply_block(
     *,
     attention: Callable[..., Any],
     feed_forward: Callable[..., Any],
-    seed: Any | None = None,
+    read_at: Any | None = None,
     site: int = 0,
-    fusion: fused.Fusion | None = None,
+    **options: Any,
 ) -> Any:
-    """Applies one block of the stack: attention, then feed-forward."""
+    """Applies one block of the stack: attention, then feed-forward.
+
+    `options` are the `seed` and the `fusion` of both sublayers.
+    """
     hidden = attention(
-        hidden, attention_mask, seed=seed, site=site, fusion=fusion
+        hidden, attention_mask, read_at=read_at, site=site, **options
     )
-    site += _ATTENTION_SITES
-    return feed_forward(hidden, seed=seed, site=site, fusion=fusion)
+    return feed_forward(hidden, site=site + _ATTENTION_SITES, **options)
+
+
+def at_first_position(block: Block) -> Block:
+    """Returns a block that computes the vectors of `[CLS]`, `[B, 1, H]`."""
+
+    def call(hidden: Any, attention_mask: Any) -> Any:
+        first = ops.zeros((ops.shape(hidden)[0], 1), "int32")
+        return block(hidden, attention_mask, read_at=first)
+
+    return call
 
 
 def walk(
@@ -76,10 +90,14 @@ class Encoder(base.AlbertLayer):
         recompute: Whether only inputs and outputs of sublayers are kept for
             the gradient, and the rest is computed again: more time, much less
             memory.
+        read: Function of the input of the last block, which computes only
+            what is read of it. It returns that input, its attention mask, and
+            the positions, int `[B, Q]`. None to compute all positions.
 
     Returns:
         A list of float tensors `[B, S, H]` in the compute dtype: the projected
-        embeddings, then the output of every block.
+        embeddings, then the output of every block; with `read`, the last one
+        is `[B, Q, H]`.
     """
 
     default_name = "encoder"
@@ -134,10 +152,16 @@ class Encoder(base.AlbertLayer):
         depth: int | None = None,
         recompute: bool = False,
         fusion: fused.Fusion | None = None,
+        read: Callable[[Any], tuple[Any, Any, Any]] | None = None,
     ) -> list[Any]:
         hidden = self.project(embedded, fusion)  # [B, S, H]
         blocks = self.blocks(seed, depth, recompute, fusion)
-        return walk(blocks, hidden, attention_mask)
+        if read is None:
+            return walk(blocks, hidden, attention_mask)
+        *blocks, last = blocks
+        hidden_states = walk(blocks, hidden, attention_mask)
+        hidden, attention_mask, read_at = read(hidden_states[-1])
+        return [*hidden_states, last(hidden, attention_mask, read_at=read_at)]
 
     def project(self, embedded: Any, fusion: fused.Fusion | None = None) -> Any:
         """Returns the input of the first block, `[B, S, H]`."""

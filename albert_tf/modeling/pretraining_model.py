@@ -30,8 +30,7 @@ class MaskedLmHead(base.AlbertLayer):
     as decoder, so that the only weight of width V here is a bias.
 
     Call arguments:
-        sequence_output: Float tensor `[B, S, H]`.
-        positions: Int tensor `[B, P]`, 0 to S - 1; unused slots hold 0.
+        hidden: Float tensor `[B, P, H]`, the vectors of masked positions.
         word_embeddings: Float tensor `[V, E]`, the table of the embeddings.
 
     Returns:
@@ -64,12 +63,10 @@ class MaskedLmHead(base.AlbertLayer):
 
     def call(
         self,
-        sequence_output: Any,
-        positions: Any,
+        hidden: Any,
         word_embeddings: Any,
         fusion: fused.Fusion | None = None,
     ) -> Any:
-        hidden = layers.gather_positions(sequence_output, positions)
         hidden = self.transform(hidden, fusion=fusion)  # [B, P, E]
         hidden = self.layer_norm(hidden, fusion=fusion)
         logits = ops.matmul(hidden, ops.transpose(word_embeddings))
@@ -145,14 +142,23 @@ class PretrainingModel(base.BaseModel):
         fusion: fused.Fusion | None = None,
         **options: Any,
     ) -> dict[str, Any]:
+        # Of the last block, `[CLS]` and the masked positions are read.
+        read_at = ops.zeros_like(inputs["input_ids"][:, :1])
+        if self.masked_lm_head is not None:
+            masked = ops.cast(inputs["masked_lm_positions"], read_at.dtype)
+            read_at = ops.concatenate([read_at, masked], axis=1)
         encoded = self.albert(
-            inputs, training=training, seed=seed, fusion=fusion, **options
+            inputs,
+            training=training,
+            seed=seed,
+            fusion=fusion,
+            read_at=read_at,
+            **options,
         )
         outputs = {}
         if self.masked_lm_head is not None:
             outputs["masked_lm_logits"] = self.masked_lm_head(
-                encoded["sequence_output"],
-                inputs["masked_lm_positions"],
+                encoded["sequence_output"][:, 1:],
                 ops.convert_to_tensor(
                     self.albert.embeddings.word_embeddings.matrix
                 ),

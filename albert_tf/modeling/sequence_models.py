@@ -67,7 +67,11 @@ class ClassifierModel(base.BaseModel):
         **options: Any,
     ) -> dict[str, Any]:
         seed = self.albert.dropout_seed(training, seed)
-        encoded = self.albert(inputs, training=training, seed=seed, **options)
+        # Of the last block, the vector of `[CLS]` is read.
+        read_at = ops.zeros_like(inputs["input_ids"][:, :1])
+        encoded = self.albert(
+            inputs, training=training, seed=seed, read_at=read_at, **options
+        )
         logits = self._logits(encoded["pooled_output"], seed)
         if not (self.trains_exits and training):
             return {"logits": logits}

@@ -140,8 +140,9 @@ def outputs(model: ClassifierModel, batch: Batch, *, patience: int) -> Totals:
             return tf.reshape(logits, [-1, num_choices])
         return logits
 
+    *blocks, last = albert.encoder.blocks()
     return run(
-        albert.encoder.blocks(),
+        [*blocks, encoder.at_first_position(last)],
         classify,
         albert.encoder.project(albert.embeddings(ids, segment_ids)),
         input_mask[:, None, None],

@@ -86,6 +86,8 @@ def test_the_graph_gives_what_the_model_gives(values):
         sequence, expected["sequence_output"] * mask[:, :, None], atol=1e-6
     )
     np.testing.assert_allclose(pooled, expected["pooled_output"], atol=1e-6)
+    alone = encoder.pooled(**{n: tf.constant(v) for n, v in inputs.items()})
+    np.testing.assert_allclose(alone, expected["pooled_output"], atol=1e-6)
 
 
 def num_nodes(**values):

@@ -1,4 +1,6 @@
 import numpy as np
+import pytest
+import tensorflow as tf
 
 from albert_tf.modeling.albert_model import AlbertModel
 from tests import tiny
@@ -35,3 +37,50 @@ def test_no_two_variables_start_alike():
     kernels = [np.asarray(w) for w in model.weights if w.name == "kernel"]
 
     assert len({kernel.ravel()[0] for kernel in kernels}) == len(kernels)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {},
+        {"num_hidden_layers": 1},
+        {"num_hidden_layers": 4, "num_hidden_groups": 2, "inner_group_num": 2},
+        {"parameter_sharing": "none"},
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize(
+    "options",
+    [{}, {"recompute": True}, {"depth": 1}, {"packed_at": np.array([5, 0])}],
+    ids=str,
+)
+def test_positions_that_are_read_have_the_vectors_and_gradients_of_all(
+    changes, options, tiny_batch
+):
+    model = AlbertModel(tiny.config(**changes))
+    options = dict(options)
+    if "packed_at" in options:
+        tiny_batch["packed_at"] = options.pop("packed_at")
+    positions = np.array([[0, 4, 2, 2], [0, 1, 2, 0]], "int32")
+    factors = tiny.floats(2, 4, 8)
+    variables = [v.value for v in model.trainable_variables]
+
+    def vectors_and_gradients(read_at):
+        with tf.GradientTape() as tape:
+            outputs = model(tiny_batch, read_at=read_at, **options)
+            vectors = outputs["sequence_output"]
+            if read_at is None:
+                vectors = tf.gather(vectors, positions, batch_dims=1)
+            loss = tf.reduce_sum(vectors * factors)
+            loss += tf.reduce_sum(outputs["pooled_output"])
+        gradients = tape.gradient(
+            loss, variables, unconnected_gradients="zero"
+        )
+        return [vectors, *map(tf.convert_to_tensor, gradients)]
+
+    expected = vectors_and_gradients(None)
+    largest = max(np.abs(one).max() for one in expected)
+    for one, other in zip(
+        vectors_and_gradients(positions), expected, strict=True
+    ):
+        np.testing.assert_allclose(one, other, atol=1e-6 * largest)

@@ -89,8 +89,7 @@ _LAYERS = {
     ),
     MaskedLmHead: Row(
         (
-            tiny.floats(B, S, H),
-            _BATCH["masked_lm_positions"],
+            tiny.floats(B, P, H),
             tiny.floats(V, E),
         ),
         (B, P, V),
