@@ -26,7 +26,6 @@ class AttentionSublayer(base.AlbertLayer):
         attention_mask: Int tensor `[B, 1, 1, S]` or `[B, 1, S, S]`, 1 where a
             key may be attended to. Integer, so that Keras does not cast it to
             a lower precision.
-
         read_at: Int tensor `[B, Q]`, the positions to compute; None for all.
 
     Returns:
