@@ -55,15 +55,12 @@ class AttentionSublayer(base.AlbertLayer):
     ) -> Any:
         # Not that of the projections, which end in a change of shape: tf2onnx
         # would merge two in a row, and then copy sizes of the wrong tensor.
-        shape = read_shape = ops.shape(hidden)
-        if read_at is None:
-            residual, *inputs = fused.fan_out(hidden, 4, fusion)  # [B, S, H]
-        else:
-            read, *inputs = fused.fan_out(hidden, 3, fusion)
-            read = layers.gather_positions(read, read_at)  # [B, Q, H]
-            read_shape = ops.shape(read)
-            residual, read = fused.fan_out(read, 2, fusion)
-            inputs = [read, *inputs]
+        shape = ops.shape(hidden)
+        residual, *inputs = fused.fan_out(hidden, 4, fusion)  # [B, S, H]
+        if read_at is not None:
+            residual = layers.gather_positions(residual, read_at)  # [B, Q, H]
+            inputs[0] = layers.gather_positions(inputs[0], read_at)
+        read_shape = ops.shape(residual)
         query = self.query(inputs[0], fusion=fusion)
         query = self._split_heads(query, read_shape)
         key = self._split_heads(self.key(inputs[1], fusion=fusion), shape)
