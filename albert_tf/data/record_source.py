@@ -8,10 +8,12 @@ the original: static masks, with the sizes of their first record.
 """
 
 import bisect
+import copy
 import functools
 import hashlib
 import itertools
 import logging
+import math
 from collections.abc import Collection, Mapping
 from typing import Any, NamedTuple
 
@@ -83,6 +85,26 @@ class RecordSource:
     def mask_settings(self) -> dict[str, Any]:
         """How masks are drawn when records are read; empty for static ones."""
         return _mask_settings(self.shard)
+
+    def with_mask_rate(self, masked_lm_prob: float | None) -> "RecordSource":
+        """Returns these records with another share of masked tokens.
+
+        The maximum number of them changes in proportion; None changes nothing.
+        """
+        settings = self.shard.settings
+        if masked_lm_prob in (None, settings.masked_lm_prob):
+            return self
+        if settings.masking == "static":
+            _check_masks(self.shard, {"masked_lm_prob": masked_lm_prob})
+        ratio = masked_lm_prob / settings.masked_lm_prob
+        slots = math.ceil(settings.max_predictions_per_seq * ratio)
+        masks = {
+            "masked_lm_prob": masked_lm_prob,
+            "max_predictions_per_seq": min(slots, settings.token_budget),
+        }
+        source = copy.copy(self)
+        source.shard = self.shard.with_masks(masks)
+        return source
 
     def get(self, indices: np.ndarray) -> list[bytes]:
         """Returns the serialized records with these numbers, in this order."""

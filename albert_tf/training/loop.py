@@ -264,7 +264,7 @@ class TrainingLoop:
             self._phase_fields(),
         )
 
-    def _phase_fields(self) -> dict[str, int]:
+    def _phase_fields(self) -> dict[str, float]:
         """Returns the values of the phase that not all phases share."""
         return {
             name: value

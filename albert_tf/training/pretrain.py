@@ -248,6 +248,12 @@ def _num_evaluated(config: PretrainingConfig, records: RecordSource) -> int:
     )
 
 
+def _records_of_phase(records: TrainRecords, phase: Phase) -> RecordSource:
+    """Returns the records of a length, masked as the phase says."""
+    source = records[phase.max_seq_length]
+    return source.with_mask_rate(phase.masked_lm_prob)
+
+
 def _training_batches(
     config: PretrainingConfig,
     records: TrainRecords,
@@ -260,7 +266,7 @@ def _training_batches(
         strategy,
         functools.partial(
             input_pipeline.training_dataset,
-            records[phase.max_seq_length],
+            _records_of_phase(records, phase),
             global_batch_size=phase.batch_size,
             seed=config.random_seed,
             start_example=position,
@@ -368,6 +374,8 @@ def _open_records(
         train_records = open_records(
             config.input_file, list(dict.fromkeys(lengths))
         )
+        for phase in config.phases:
+            _records_of_phase(train_records, phase)
     if config.do_eval:
         [eval_records] = open_records(
             config.evaluated_file, [config.max_seq_length]

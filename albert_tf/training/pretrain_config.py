@@ -8,7 +8,8 @@ begin wherever one of its schedules changes.
 Source: Gong et al. 2019, "Efficient training of BERT by progressively
 stacking", for the depth, which sharing all layers makes free of copies; Devlin
 et al. 2019, appendix A.2, for the length; Smith et al. 2018, "Don't decay the
-learning rate, increase the batch size", for the batch size.
+learning rate, increase the batch size", for the batch size; Ankner et al. 2023,
+"Dynamic masking rate schedules for MLM pretraining", for the share of masks.
 """
 
 import dataclasses
@@ -38,9 +39,10 @@ SCHEDULES = {
     "depth_schedule": ("depth", "num_hidden_layers"),
     "length_schedule": ("max_seq_length", "max_seq_length"),
     "batch_schedule": ("batch_size", "train_batch_size"),
+    "mask_schedule": ("masked_lm_prob", "masked_lm_prob"),
 }
 _NUM_EVAL_STEPS = 100
-_ENTRIES = re.compile(r"\d+@\d+%?(,\d+@\d+%?)*")
+_ENTRIES = re.compile(r"{0}@\d+%?(,{0}@\d+%?)*".format(r"(\d+|0\.\d+)"))
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -74,6 +76,13 @@ class PretrainingConfig(RunConfig):
         "",
         "Global training batch size, by step, such as 256@0,1024@10000; the "
         "last must be --train_batch_size. Default: always that.",
+    )
+    mask_schedule: str = setting(
+        "",
+        "Share of tokens to mask, by step, such as 0.3@0,0.15@60000, in "
+        "training on records of --masking=dynamic; the maximum number of "
+        "masked tokens changes in proportion. The last must be "
+        "--masked_lm_prob, if that is passed. Default: always that.",
     )
     continue_from: str | None = setting(
         None,
@@ -143,6 +152,7 @@ class PretrainingConfig(RunConfig):
     def phases(self) -> tuple[Phase, ...]:
         """The phases of the run in their order."""
         [last] = super().phases
+        last = dataclasses.replace(last, masked_lm_prob=self.masked_lm_prob)
         values = {
             field: self._schedule(name, getattr(last, field), last_name)
             for name, (field, last_name) in SCHEDULES.items()
@@ -178,33 +188,36 @@ class PretrainingConfig(RunConfig):
         return PRIMARY_METRICS[self.objectives[0]]
 
     def _schedule(
-        self, name: str, last_value: int, last_name: str
-    ) -> dict[int, int]:
+        self, name: str, last_value: float | None, last_name: str
+    ) -> dict[int, float]:
         """Returns the values of a schedule by their first step."""
         text = getattr(self, name)
         received = f"Received: {name}={text!r}."
-        if not _ENTRIES.fullmatch(text):
+        is_share = name == "mask_schedule"
+        if not _ENTRIES.fullmatch(text) or ("." in text and not is_share):
             raise ValueError(
                 f"`{name}` must be one or more of VALUE@STEP or "
                 "VALUE@PERCENT%, separated by commas, such as 3@0,12@50000. "
                 f"{received}"
             )
         entries = in_steps(text, self.num_train_steps).split(",")
-        values, starts = zip(
-            *(map(int, entry.split("@")) for entry in entries), strict=True
-        )
+        pairs = [entry.split("@") for entry in entries]
+        values = [(float if is_share else int)(value) for value, _ in pairs]
+        starts = [int(start) for _, start in pairs]
         problem = ""
         if starts[0] or any(a >= b for a, b in itertools.pairwise(starts)):
             problem = "begin at step 0, and each entry at a later step"
-        elif values[-1] != last_value:
+        elif last_value is not None and values[-1] != last_value:
             problem = (
                 f"end with {last_name}={last_value}, which checkpoints are "
                 "evaluated with"
             )
-        elif min(values) < 1 or (
-            name == "depth_schedule" and max(values) > last_value
-        ):
-            problem = "have values of at least 1, and no more layers than all"
+        elif is_share and not 0 < min(values) <= max(values) <= 1:
+            problem = "have values above 0 and at most 1"
+        elif not is_share and min(values) < 1:
+            problem = "have values of at least 1"
+        elif name == "depth_schedule" and max(values) > last_value:
+            problem = "have no more layers than all"
         elif starts[-1] >= self.num_train_steps:
             problem = (
                 "begin its last phase before the run ends, at "

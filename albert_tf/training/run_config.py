@@ -36,12 +36,15 @@ class Phase:
         depth: Number of layers that are computed.
         max_seq_length: S of the training records.
         batch_size: Examples of an update over all replicas.
+        masked_lm_prob: Share of tokens that are masked when records are read;
+            None as the records say, or without masks.
     """
 
     first_step: int
     depth: int
     max_seq_length: int
     batch_size: int
+    masked_lm_prob: float | None = None
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

@@ -327,7 +327,9 @@ def write_results(
 def _check_same(
     output_dir: str, kept: Mapping[str, Any], current: Mapping[str, Any]
 ) -> None:
-    ignored = {_START_DIGEST}
+    # A setting that older versions did not have, and that is not used.
+    ignored = {n for n, value in current.items() if n not in kept and not value}
+    ignored.add(_START_DIGEST)
     if _is_same_start(kept, current):
         ignored.add(_START)
     if kept.get(_NUM_STEPS, 0) <= current.get(_NUM_STEPS, 0):

@@ -167,6 +167,23 @@ def test_the_reader_chooses_the_masks_of_dynamic_records(write_records):
         )
 
 
+def test_slots_follow_the_share_of_masks(write_records, two_files):
+    path = write_records("a", [dynamic_record(9)], masking="dynamic")
+    masks = {"masked_lm_prob": 0.2, "max_predictions_per_seq": 2}
+    source = record_source.open_records(path, mask_settings=masks)
+
+    assert source.with_mask_rate(None) is source
+    for share, slots in ((0.2, 2), (0.3, 3), (0.01, 1), (0.9, 5)):
+        settings = source.with_mask_rate(share).shard.settings
+        assert settings.masked_lm_prob == share
+        assert settings.num_prediction_slots == slots
+    assert source.shard.settings.masked_lm_prob == 0.2
+    static = record_source.open_records(two_files)
+    assert static.with_mask_rate(0.15) is static
+    with pytest.raises(ValueError, match="masked_lm_prob` cannot be 0.3"):
+        static.with_mask_rate(0.3)
+
+
 def test_permuted_records_are_expected_by_flag_or_by_slots(write_records):
     path = write_records(
         "a.tf_record",

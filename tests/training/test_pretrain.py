@@ -1,6 +1,7 @@
 """Whole runs of a tiny model on tiny record files."""
 
 import dataclasses
+import functools
 import os
 import shutil
 
@@ -17,6 +18,7 @@ from albert_tf.training import devices, metric_log, pretrain
 from tests.training import runs
 
 NUM_STEPS = runs.NUM_PRETRAINING_STEPS
+PHASE_FIELDS = ("depth", "max_seq_length", "batch_size", "masked_lm_prob")
 SCORES = {
     "masked_lm_loss",
     "masked_lm_accuracy",
@@ -593,15 +595,11 @@ def test_damage_is_found_before_the_first_step(job, tmp_path):
 @pytest.fixture
 def phased(job, tmp_path):
     """A function that makes a run whose depth, length and batch size grow."""
-    long = job().input_file
-    short = runs.build_records(
-        tmp_path,
-        num_documents=10,
-        seed=3,
-        max_seq_length=8,
-        max_predictions_per_seq=2,
-        masking="dynamic",
+    build = functools.partial(
+        runs.build_records, tmp_path, num_documents=10, masking="dynamic"
     )
+    long = build(seed=2)
+    short = build(seed=3, max_seq_length=8, max_predictions_per_seq=2)
 
     def make(name, **changes):
         return job(
@@ -612,6 +610,7 @@ def phased(job, tmp_path):
                 "depth_schedule": "1@0,2@4",
                 "length_schedule": "8@0,16@2",
                 "batch_schedule": "4@0,12@1,8@4",
+                "mask_schedule": "0.3@0,0.15@4",
                 "log_steps": 1,
             }
             | changes,
@@ -629,13 +628,13 @@ def test_a_run_of_several_phases_resumes_to_the_same_bits(
     lines = runs.lines_of(whole.output_dir)
 
     facts = [
-        tuple(line[name] for name in ("depth", "max_seq_length", "batch_size"))
+        tuple(line[name] for name in PHASE_FIELDS)
         for line in lines
         if "loss" in line
     ]
     assert facts == [
-        *((1, 8, 4), (1, 8, 12), (1, 16, 12), (1, 16, 12)),
-        *((2, 16, 8), (2, 16, 8)),
+        *((1, 8, 4, 0.3), (1, 8, 12, 0.3), (1, 16, 12, 0.3), (1, 16, 12, 0.3)),
+        *((2, 16, 8, 0.15), (2, 16, 8, 0.15)),
     ]
     assert scores["global_step"] == 6  # the first of the last phase
     stopped = phased("stopped", deterministic=True)
@@ -657,9 +656,14 @@ def test_the_examples_of_a_length_are_read_in_order_by_all_phases(
     make = input_pipeline.training_dataset
 
     def note(source, *arguments, **options):
-        length = source.shard.settings.max_seq_length
+        settings = source.shard.settings
         found.append(
-            (length, options["start_example"], options["global_batch_size"])
+            (
+                settings.max_seq_length,
+                settings.masked_lm_prob,
+                options["start_example"],
+                options["global_batch_size"],
+            )
         )
         return make(source, *arguments, **options)
 
@@ -670,12 +674,13 @@ def test_the_examples_of_a_length_are_read_in_order_by_all_phases(
             "run",
             depth_schedule="",
             batch_schedule="4@0,8@1",
+            mask_schedule="0.3@0,0.15@2",
             num_train_steps=3,
             do_eval=False,
         )
     )
 
-    assert found == [(8, 0, 4), (8, 4, 8), (16, 0, 8)]
+    assert found == [(8, 0.3, 0, 4), (8, 0.3, 4, 8), (16, 0.15, 0, 8)]
 
 
 @pytest.mark.parametrize(
@@ -684,6 +689,7 @@ def test_the_examples_of_a_length_are_read_in_order_by_all_phases(
         ("depth_schedule", "1@0,2@3"),
         ("batch_schedule", ""),
         ("length_schedule", "8@0,16@3"),
+        ("mask_schedule", ""),
     ],
 )
 def test_another_schedule_is_another_run(name, schedule, phased):

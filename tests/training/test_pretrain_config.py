@@ -23,6 +23,16 @@ def test_the_defaults_are_those_of_the_paper():
     )
 
 
+def test_a_phase_has_the_share_of_masks_of_its_schedule():
+    def shares(**settings):
+        return [one.masked_lm_prob for one in pretraining(**settings).phases]
+
+    assert shares() == [None]
+    assert shares(masked_lm_prob=0.2) == [0.2]
+    assert shares(mask_schedule="0.3@0,1@5,0.15@9") == [0.3, 1, 0.15]
+    assert shares(depth_schedule="6@0,12@5") == [None, None]
+
+
 def test_phases_begin_wherever_a_schedule_changes():
     found = phases_of(
         depth_schedule="3@0,6@30,12@60%",

@@ -111,6 +111,11 @@ NOT_SHARED = "`depth_schedule` needs a model whose layers share all"
             {"continue_from": "a", "init_checkpoint": "b"},
             "both name weights to start from",
         ),
+        (
+            pretraining,
+            {"mask_schedule": "0.3@0,0.2@5", "masked_lm_prob": 0.15},
+            "`mask_schedule` must end with masked_lm_prob=0.15",
+        ),
         *(
             (
                 pretraining,
@@ -136,7 +141,11 @@ NOT_SHARED = "`depth_schedule` needs a model whose layers share all"
                 ("length_schedule", "16@0", "end with max_seq_length=64"),
                 ("batch_schedule", "8@0", "end with train_batch_size=4096"),
                 ("depth_schedule", "0@0,12@9", "have values of at least 1"),
-                ("depth_schedule", "13@0,12@9", "have .* no more layers than"),
+                ("batch_schedule", "2.5@0", "be one or more of VALUE@STEP"),
+                ("depth_schedule", "13@0,12@9", "have no more layers than"),
+                ("mask_schedule", "30@0", "have values above 0 and at most 1"),
+                ("mask_schedule", "0.3@0,0@9", "have values above 0"),
+                ("mask_schedule", ".3@0", "be one or more of VALUE@STEP"),
                 (
                     "depth_schedule",
                     "3@0,12@100",
