@@ -28,6 +28,8 @@ from albert_tf.text.tokenizer import Tokenizer
 
 INDEX = ".index"
 KERAS_FILE = "keras_file"
+LITERT = "litert"
+LITERT_FILE = "model.tflite"
 _OUR_PACKAGE = "albert_tf."
 _DAMAGES = (
     AttributeError,
@@ -45,8 +47,9 @@ _SAFETENSORS = ("model.safetensors", "model.safetensors.index.json")
 
 
 def recognise(path: files.Path) -> str:
-    """Returns its format: `tf1`, `huggingface`, `keras_hub` or `keras_file`.
+    """Returns its format: of TF1, Hugging Face, KerasHub, Keras or LiteRT.
 
+    They are `tf1`, `huggingface`, `keras_hub`, `keras_file` and `litert`.
     Checkpoints of our own runs are TF1 checkpoints.
     """
     name = files.check_local(path)
@@ -57,6 +60,8 @@ def recognise(path: files.Path) -> str:
     config = os.path.join(name, keras_hub.CONFIG_FILE)
     if "registered_name" in files.read_json_object(config, missing_ok=True):
         return "keras_hub"
+    if os.path.isfile(os.path.join(name, LITERT_FILE)):
+        return LITERT
     return "tf1"
 
 
@@ -76,7 +81,7 @@ def describe(
             return huggingface.describe(path, albert_config=albert_config)
         if format_name == "keras_hub":
             return keras_hub.describe(path)
-    prefix = resolve(path)
+    prefix = os.fspath(path) if format_name == LITERT else resolve(path)
     vocabulary: str | None = None
     notes: list[Note] = []
     for folder in reversed(run_checkpoints.folders_of(prefix)):

@@ -228,6 +228,11 @@ def _read_arrays(path: files.Path, config: Any, *, with_slots: bool) -> Arrays:
     format_name = beside.recognise(path)
     if format_name == beside.KERAS_FILE:
         return _read_keras_file(os.fspath(path))
+    if format_name == beside.LITERT:
+        raise ValueError(
+            f"{os.fspath(path)!r} is an export for LiteRT, which only "
+            "`load_predictor` runs. Pass the checkpoint it was made of."
+        )
     if format_name == "tf1":
         return tf1.read(path) if with_slots else tf1.read_weights(path)
     module = huggingface if format_name == "huggingface" else keras_hub

@@ -70,6 +70,8 @@ _NEXT = {
     "--max_seq_length={max_seq_length} --output_dir=classifier",
     "convert_checkpoint": "python -m albert_tf.predict {output_path} < inputs"
     "  # one a line, texts or JSON",
+    "export_litert": "python -m albert_tf.predict {export_dir}/VERSION "
+    "< inputs  # one a line, texts or JSON",
     "export_saved_model": "docker run -p 8501:8501 -e MODEL_NAME=albert -v "
     '"$(realpath {export_dir})":/models/albert tensorflow/serving:2.20.0',
 }
@@ -165,6 +167,8 @@ def _report_unused_flags(values: flags.FlagValues) -> None:
 
 
 def _say_what_is_next(command: str, values: flags.FlagValues) -> None:
+    if command == "export_saved_model" and values["format"].value == ["litert"]:
+        command = "export_litert"
     if following := _NEXT.get(command):
         given = {n: shlex.quote(str(values[n].value)) for n in values}
         _LOGGER.info("next: %s", following.format_map(given))

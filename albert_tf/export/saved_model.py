@@ -1,15 +1,13 @@
-"""Exports a checkpoint as a SavedModel that takes raw text.
+"""Exports a checkpoint: a SavedModel that takes raw text, or a LiteRT file.
 
 Data flow: checkpoint, vocabulary -> signatures -> [this file] -> D/<version>.
 """
 
-import contextlib
 import dataclasses
 import itertools
-import logging
 import os
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Mapping
 from typing import Any
 
 import keras
@@ -17,26 +15,26 @@ import tensorflow as tf
 
 from albert_tf import config as config_lib
 from albert_tf import files
-from albert_tf.checkpoints import checkpoint, load, meaning
+from albert_tf.checkpoints import beside, checkpoint, load, meaning, metadata
 from albert_tf.checkpoints.checkpoint import Checkpoint, Note
 from albert_tf.config import CONFIG_FILE, AlbertConfig
 from albert_tf.export import (
     encoder_signatures,
     graph_tokenizer,
+    litert,
     model_inputs,
     sequence_signatures,
     signature,
     squad_signatures,
     version_folder,
 )
-from albert_tf.export.export_config import ExportConfig
+from albert_tf.export.export_config import LENGTHS, ExportConfig
 from albert_tf.export.exported_encoder import ExportedWeights
 from albert_tf.export.graph_tokenizer import GraphTokenizer
 from albert_tf.export.signature import Signature
 from albert_tf.text import tokenizer as tokenizers
 from albert_tf.training import run_folder
 
-LITERT_FILE = "model.tflite"
 _KERAS_DTYPES = {"float32": "float32", "bfloat16": "mixed_bfloat16"}
 # The heads of `checkpoints.load` that serve a task, the preferred one first.
 _HEADS = {
@@ -124,9 +122,8 @@ def export(
     head = _find_head(config, source)
     task = next(task for task, heads in _HEADS.items() if head in heads)
     run = run_folder.fingerprint_of_weights(config.init_checkpoint)
-    config = dataclasses.replace(config, task=task).as_trained(
-        run.get(run_folder.SETTINGS, {})
-    )
+    settings = run.get(run_folder.SETTINGS, {})
+    config = dataclasses.replace(config, task=task).as_trained(settings)
     config = _with_length(config, albert_config)
     # 2. Text to tokens.
     tokenizer = graph_tokenizer.make(source.load_tokenizer())
@@ -137,6 +134,8 @@ def export(
         load.with_pooler(source, model, config.init_checkpoint),
         config.init_checkpoint,
     )
+    if config.quantize:
+        litert.quantize_tables(model)
     weights = ExportedWeights(model.weights, precision=config.precision)
     # 4. The graph.
     signatures = _SIGNATURES[task](
@@ -149,7 +148,7 @@ def export(
         config.export_dir,
         config.export_version,
         lambda folder: _write(
-            folder, module, tokenizer, signatures, config, source
+            folder, module, tokenizer, signatures, config, source, settings
         ),
         batching=version_folder.batching_parameters(task),
     )
@@ -244,8 +243,22 @@ def _write(
     signatures: list[Signature],
     config: ExportConfig,
     source: Checkpoint,
+    settings: Mapping[str, Any],
 ) -> None:
     functions = {one.name: one.function for one in signatures}
+    if "litert" in config.format:
+        content = litert.convert(
+            functions[signature.TOKENS],
+            module,
+            quantizes=bool(config.quantize),
+        )
+        with files.atomic_write(
+            os.path.join(folder, beside.LITERT_FILE)
+        ) as file:
+            file.write(content)
+        _write_beside(folder, config, source, settings)
+    if "saved_model" not in config.format:
+        return
     served = tf.Module()
     served.weights = module.weights
     served.tokenizer = tokenizer.resource
@@ -258,39 +271,37 @@ def _write(
             tf.saved_model.Asset(os.path.join(temporary, name))
             for name in sorted(os.listdir(temporary))
         ]
-        with _without_progress_messages():
+        with litert.without_progress_messages():
             tf.saved_model.save(served, folder, signatures=functions)
     signature.check_operations(folder)
-    if config.tflite:
-        # LiteRT has no tokenizers.
-        content = to_litert(functions[signature.TOKENS], module)
-        with files.atomic_write(os.path.join(folder, LITERT_FILE)) as file:
-            file.write(content)
     requests = [
         (one.name, inputs) for one in signatures for inputs in one.warmup
     ]
     version_folder.write_warmup(folder, requests, model_name=config.model_name)
 
 
-def to_litert(function: Any, module: tf.Module) -> bytes:
-    """Converts the signature `tokens` to LiteRT: content of a `.tflite` file.
-
-    Inputs and outputs keep their names; batch and length are dynamic. Only
-    LiteRT's own operations are used. `module` holds the weights.
-    """
-    converter = tf.lite.TFLiteConverter.from_concrete_functions(
-        [function], module
+def _write_beside(
+    folder: str,
+    config: ExportConfig,
+    source: Checkpoint,
+    settings: Mapping[str, Any],
+) -> None:
+    """Writes what `load_predictor` needs besides the model."""
+    checkpoint.known_config(source).to_json_file(
+        os.path.join(folder, CONFIG_FILE)
     )
-    with _without_progress_messages():
-        return bytes(converter.convert())
-
-
-@contextlib.contextmanager
-def _without_progress_messages() -> Iterator[None]:
-    """Suppresses TensorFlow's messages about every file that it writes."""
-    disabled = logging.root.manager.disable
-    logging.disable(max(disabled, logging.INFO))
-    try:
-        yield
-    finally:
-        logging.disable(disabled)
+    checkpoint.write_vocabulary(source, folder)
+    known = source.metadata
+    given: dict[str, Any] = {
+        "labels": config.labels,
+        "thresholds": config.thresholds,
+        "null_threshold": config.null_score_diff_threshold,
+        "null_from_cls": config.null_from_cls or known.null_from_cls,
+    }
+    given = {n: value for n, value in given.items() if value not in (None, ())}
+    metadata.write(folder, dataclasses.replace(known, **given))
+    lengths = {name: getattr(config, name) for name in LENGTHS}
+    files.write_json(
+        os.path.join(folder, run_folder.FINGERPRINT_FILE),
+        {run_folder.SETTINGS: {**settings, **lengths}},
+    )

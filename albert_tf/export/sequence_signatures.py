@@ -107,8 +107,10 @@ def classifier_signatures(
         if not labels:
             scores = outputs["logits"][:, 0]
             if known.target_scale is not None:
-                # As in `ClassificationData`: timestamps need more digits.
-                scores = tf.cast(scores, tf.float64) * known.target_scale
+                # As in `ClassificationData`: timestamps need more digits. But
+                # LiteRT cannot multiply them.
+                dtype = "float32" if "litert" in config.format else "float64"
+                scores = tf.cast(scores, dtype) * known.target_scale
                 scores += known.target_mean or 0
             return outputs | {"score": scores}
         return outputs | {"probabilities": to_probabilities(outputs["logits"])}

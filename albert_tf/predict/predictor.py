@@ -17,6 +17,7 @@ from albert_tf import checks, files, hub
 from albert_tf.checkpoints import beside, checkpoint, load, meaning
 from albert_tf.checkpoints.checkpoint import Checkpoint
 from albert_tf.data.bucketed_batches import Padding
+from albert_tf.export import litert
 from albert_tf.predict import texts
 from albert_tf.predict.texts import TextData, Texts
 from albert_tf.tasks import finetuning
@@ -58,7 +59,8 @@ def load_predictor(
 
     Args:
         path: A run, or a folder of any format with a config and a vocabulary,
-            or `hf://owner/name`, of Hugging Face's hub.
+            or `hf://owner/name`, of Hugging Face's hub; or an export of
+            `export_saved_model.py --format=litert`.
         head: As for `load_model`: None for the head that the checkpoint has;
             `encoder` for vectors.
         max_seq_length: Longest sequence in tokens; None for that of the
@@ -85,18 +87,14 @@ def load_predictor(
         encoder: a text, or two; `vector`, float32 `[H]`.
     """
     path = hub.local_folder(path)
-    source = load.read(path)
     where = files.check_local(path)
+    exported = None
+    if beside.recognise(path) == beside.LITERT:
+        exported = litert.LiteRtModel(where)
+    source = beside.describe(path) if exported else load.read(path)
     beside.check_vocabulary(source, where)
     source = meaning.with_vocabulary(source, None, None)
-    checkpoint.check_shapes(source, where)
-    head = head or meaning.find_head(source, where)
-    checks.check_choice("head", head, tuple(_MAKERS))
-    if head != "encoder" and not meaning.CHECKPOINT_HEADS[head] & source.heads:
-        raise ValueError(
-            f"{where!r} has no {head} head. It has: "
-            f"{', '.join(sorted(source.heads)) or 'none'}."
-        )
+    head = _find_head(head, source, exported, where)
     settings = run_folder.fingerprint_of_weights(where).get(
         run_folder.SETTINGS, {}
     )
@@ -118,10 +116,16 @@ def load_predictor(
         "max_seq_length": max_seq_length,
         "pooling": pooling,
         "normalizes": normalize,
+        "num_outputs": len(source.arrays.get("output_bias", ())),
     }
+    if exported:
+        settings["num_outputs"] = exported.num_outputs
     data, task = _MAKERS[head](source, settings, dtype=dtype)
-    weights = load.with_pooler(source, task.model, where)
-    load.assign(task.model, weights, where)
+    if exported:
+        task.model = exported
+    else:
+        weights = load.with_pooler(source, task.model, where)
+        load.assign(task.model, weights, where)
     has_one_text = len(settings.get("text_columns", ())) == 1
     return Predictor(
         _KINDS[head],
@@ -129,6 +133,31 @@ def load_predictor(
         task,
         has_one_text=has_one_text and head == "classifier",
     )
+
+
+def _find_head(
+    head: str | None,
+    source: Checkpoint,
+    exported: litert.LiteRtModel | None,
+    where: str,
+) -> str:
+    """Returns the head to use, which the checkpoint or the export has."""
+    if head is not None:
+        checks.check_choice("head", head, tuple(_MAKERS))
+    if exported:
+        if head not in (None, exported.head):
+            raise ValueError(
+                f"{where!r} has no {head} head. It has: {exported.head}."
+            )
+        return exported.head
+    checkpoint.check_shapes(source, where)
+    head = head or meaning.find_head(source, where)
+    if head != "encoder" and not meaning.CHECKPOINT_HEADS[head] & source.heads:
+        raise ValueError(
+            f"{where!r} has no {head} head. It has: "
+            f"{', '.join(sorted(source.heads)) or 'none'}."
+        )
+    return head
 
 
 class Predictor:
@@ -221,7 +250,7 @@ def _classifier(
 ) -> tuple[Any, Any]:
     known = source.metadata
     labels = meaning.find_labels(
-        known, len(source.arrays["output_bias"]), where="The checkpoint"
+        known, settings["num_outputs"], where="The checkpoint"
     )
     dataset = glue.GLUE_DATASETS.get(known.task or "")
     data = ClassificationData(

@@ -15,6 +15,7 @@ learning rate, increase the batch size", for the batch size; Ankner et al. 2023,
 import dataclasses
 import itertools
 import re
+from typing import Any
 
 from albert_tf import checks
 from albert_tf.settings import setting
@@ -188,8 +189,8 @@ class PretrainingConfig(RunConfig):
         return PRIMARY_METRICS[self.objectives[0]]
 
     def _schedule(
-        self, name: str, last_value: float | None, last_name: str
-    ) -> dict[int, float]:
+        self, name: str, last_value: Any, last_name: str
+    ) -> dict[int, Any]:
         """Returns the values of a schedule by their first step."""
         text = getattr(self, name)
         received = f"Received: {name}={text!r}."

@@ -228,7 +228,7 @@ def asked(request, program, exported, export_task, tiny_chinese_vocabulary):
     name, signature = request.param
     if name == "chinese":
         export = export_task(
-            "classifier", tiny_chinese_vocabulary, tflite=False
+            "classifier", tiny_chinese_vocabulary, format=("saved_model",)
         )
     else:
         export = exported(name)

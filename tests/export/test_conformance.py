@@ -12,7 +12,7 @@ import pytest
 import tensorflow as tf
 from tensorflow.core.protobuf import saved_model_pb2
 
-from albert_tf.export import saved_model
+from albert_tf.checkpoints import beside
 from albert_tf.metrics.classification import softmax
 
 PREDICT = "tensorflow/serving/predict"
@@ -265,7 +265,7 @@ def test_the_requests_that_warm_up_are_answered(name, exported, read_warmup):
 )
 def test_litert_gives_what_the_saved_model_gives(name, exported):
     export = exported(name)
-    path = pathlib.Path(export.summary.path) / saved_model.LITERT_FILE
+    path = pathlib.Path(export.summary.path) / beside.LITERT_FILE
     interpreter = tf.lite.Interpreter(model_path=str(path))
     run = interpreter.get_signature_runner()
     for batch, length in ((1, 7), (3, 12)):
@@ -295,7 +295,7 @@ def test_bfloat16_halves_the_matrices_and_hardly_changes_answers(
 ):
     full = exported(name)
 
-    half = full.again(precision="bfloat16", tflite=False)
+    half = full.again(precision="bfloat16", format=("saved_model",))
 
     # The next version, beside the other.
     folder = pathlib.Path(full.summary.path).parent

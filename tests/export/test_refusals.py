@@ -11,6 +11,8 @@ from albert_tf.export import saved_model, version_folder
 from albert_tf.export.export_config import ExportConfig
 from tests.export.configs import base_config, make_config
 
+LITERT = {"format": ("litert",)}
+
 
 @pytest.mark.parametrize(
     ("values", "words"),
@@ -33,11 +35,18 @@ from tests.export.configs import base_config, make_config
             {"task": "race", "null_from_cls": True},
             "--null_from_cls is for --task=squad only",
         ),
-        ({"precision": "bfloat16", "tflite": True}, "in float32 .*=bfloat16"),
-        ({"task": "race", "tflite": True}, "`tflite` is available for encoder"),
+        ({"format": ("tflite",)}, "`format` must be one of .*'tflite'"),
+        ({**LITERT, "precision": "bfloat16"}, "in float32 .*=bfloat16"),
+        ({**LITERT, "task": "race"}, "--format=litert is for encoder"),
         (
-            {"task": "classifier", "exit_patience": 2, "tflite": True},
+            {**LITERT, "task": "classifier", "exit_patience": 2},
             "without `exit_patience`.*exit_patience=2",
+        ),
+        ({"quantize": "int4", **LITERT}, "`quantize` must be one of int8"),
+        ({"quantize": "int8"}, "needs --format=litert, alone.*=saved_model"),
+        (
+            {"quantize": "int8", "format": ("saved_model", "litert")},
+            "needs --format=litert, alone",
         ),
         (
             {"task": "race", "max_seq_length": 64, "max_qa_length": 61},

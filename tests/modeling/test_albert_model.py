@@ -73,9 +73,7 @@ def test_positions_that_are_read_have_the_vectors_and_gradients_of_all(
                 vectors = tf.gather(vectors, positions, batch_dims=1)
             loss = tf.reduce_sum(vectors * factors)
             loss += tf.reduce_sum(outputs["pooled_output"])
-        gradients = tape.gradient(
-            loss, variables, unconnected_gradients="zero"
-        )
+        gradients = tape.gradient(loss, variables, unconnected_gradients="zero")
         return [vectors, *map(tf.convert_to_tensor, gradients)]
 
     expected = vectors_and_gradients(None)

@@ -1,0 +1,156 @@
+"""Exports for LiteRT, run by `load_predictor` as the checkpoint is."""
+
+import dataclasses
+import os
+
+import numpy as np
+import pytest
+
+import albert_tf
+from albert_tf.checkpoints.metadata import Metadata
+from albert_tf.export import saved_model
+from albert_tf.export.export_config import ExportConfig
+
+TEXTS = ["a house", "the cat sat on the mat", ("a house", "half"), ""]
+QUESTIONS = [("where", "the cat sat on the mat"), ("a", "half a house " * 9)]
+LABELS = ("ham", "spam", "other")
+
+
+@pytest.fixture
+def export(tiny_config, tiny_spm_model, write_checkpoint, tmp_path):
+    """Exports a model for LiteRT; returns the paths of both."""
+    config = dataclasses.replace(
+        tiny_config, hidden_size=64, intermediate_size=256
+    )
+
+    def make(model_class, known=None, *, quantize=None, **sizes):
+        model = model_class(config, **sizes)
+        rng = np.random.default_rng(3)
+        for weight in model.weights:
+            noise = rng.standard_normal(weight.shape).astype("f")
+            weight.assign_add(noise / np.sqrt(weight.shape[0]))
+        source = tmp_path / "checkpoint"
+        write_checkpoint(
+            source,
+            model,
+            vocabulary=str(tiny_spm_model),
+            metadata=known or Metadata(),
+        )
+        done = saved_model.export(
+            ExportConfig(
+                init_checkpoint=str(source),
+                export_dir=str(tmp_path / "served"),
+                format=("litert",),
+                quantize=quantize,
+            )
+        )
+        return str(source), done.path
+
+    return make
+
+
+def close_to(value, tolerance=1e-5):
+    """Returns a pattern of an answer, or a part of it, but for rounding."""
+    if isinstance(value, dict):
+        return {name: close_to(one, tolerance) for name, one in value.items()}
+    if isinstance(value, float | np.ndarray):
+        return pytest.approx(value, abs=tolerance, rel=tolerance)
+    return value
+
+
+@pytest.mark.parametrize(
+    ("make", "inputs"),
+    [
+        (
+            lambda e: e(
+                albert_tf.ClassifierModel,
+                Metadata(labels=LABELS),
+                num_labels=3,
+            ),
+            TEXTS,
+        ),
+        (lambda e: e(albert_tf.ClassifierModel, num_labels=2), TEXTS),
+        (
+            lambda e: e(
+                albert_tf.ClassifierModel,
+                Metadata(labels=(), target_mean=40.0, target_scale=9.0),
+                num_labels=1,
+            ),
+            TEXTS,
+        ),
+        (
+            lambda e: e(
+                albert_tf.ClassifierModel,
+                Metadata(
+                    labels=LABELS,
+                    multi_label=True,
+                    thresholds=(0.1, 0.5, 0.9),
+                ),
+                num_labels=3,
+            ),
+            TEXTS,
+        ),
+        (lambda e: e(albert_tf.SpanModel), QUESTIONS),
+        (lambda e: e(albert_tf.BeamSpanModel), QUESTIONS),
+        (lambda e: e(albert_tf.AlbertModel), TEXTS),
+    ],
+    ids=[
+        *("labels", "unnamed", "regression", "several_labels"),
+        *("squad_1", "squad_2", "encoder"),
+    ],
+)
+def test_an_export_answers_as_its_checkpoint_does(make, inputs, export):
+    source, exported = make(export)
+
+    expected = albert_tf.load_predictor(source).predict(inputs)
+
+    found = albert_tf.load_predictor(exported).predict(inputs)
+    assert found == [close_to(answer) for answer in expected]
+
+
+def test_int8_is_a_quarter_of_the_size_and_near(export):
+    make = lambda **options: export(  # noqa: E731
+        albert_tf.ClassifierModel,
+        Metadata(labels=LABELS),
+        num_labels=3,
+        **options,
+    )
+    source, full = make()
+    _, small = make(quantize="int8")
+
+    expected = albert_tf.load_predictor(source).predict(TEXTS)
+
+    found = albert_tf.load_predictor(small).predict(TEXTS)
+    for one, other in zip(found, expected, strict=True):
+        assert one != other
+        assert one["probabilities"] == close_to(other["probabilities"], 0.05)
+    sizes = [
+        os.path.getsize(os.path.join(path, "model.tflite"))
+        for path in (small, full)
+    ]
+    assert sizes[0] < 0.5 * sizes[1]
+
+
+def test_lengths_are_those_of_the_export(export):
+    _, exported = export(albert_tf.ClassifierModel, num_labels=2)
+
+    predictor = albert_tf.load_predictor(exported)
+
+    assert predictor._data.max_seq_length == 64
+    assert {*os.listdir(exported)} == {
+        "albert_config.json",
+        "model.tflite",
+        "run.json",
+        "tiny.model",
+    }
+
+
+def test_an_export_is_no_checkpoint(export):
+    _, exported = export(albert_tf.SpanModel)
+
+    with pytest.raises(ValueError, match="an export for LiteRT, which only"):
+        albert_tf.load_model(exported)
+    with pytest.raises(ValueError, match="no encoder head. It has: span"):
+        albert_tf.load_predictor(exported, head="encoder")
+    tokenizer = albert_tf.load_tokenizer(exported)
+    assert len(tokenizer.encode("a house")) > 0
