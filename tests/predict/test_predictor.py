@@ -51,7 +51,7 @@ def test_one_input_a_list_an_iterator_and_a_dataset(classify):
 def test_pairs_are_tuples_or_dicts(classify):
     pairs = [("a", "b"), {"text_a": "a", "text_b": "b"}, (b"a", b"b")]
 
-    answers = classify.predict(pairs)
+    answers = [classify.predict(pair) for pair in pairs]
 
     assert answers[0] == answers[1] == answers[2]
     assert answers[0] != classify.predict("a")

@@ -242,7 +242,7 @@ def test_every_task_trains(case):
 
     optimizer.build(task.model.trainable_variables)
     for number in range(NUM_STEPS):
-        step(tf.constant([number, 0]))
+        step(tf.constant([number, 1]))
 
     assert float(loss_of(task, batch)[0]) < 0.5 * before
 
