@@ -167,7 +167,7 @@ def _report_unused_flags(values: flags.FlagValues) -> None:
 
 
 def _say_what_is_next(command: str, values: flags.FlagValues) -> None:
-    if command == "export_saved_model" and values["format"].value == ["litert"]:
+    if command == "export_saved_model" and values["format"].value == "litert":
         command = "export_litert"
     if following := _NEXT.get(command):
         given = {n: shlex.quote(str(values[n].value)) for n in values}

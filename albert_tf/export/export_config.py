@@ -17,7 +17,8 @@ from albert_tf.text.tokenizer import VocabularyBeside
 
 TASKS = ("encoder", "classifier", "squad", "race")
 PRECISIONS = ("float32", "bfloat16")
-FORMATS = ("saved_model", "litert")
+LITERT = "litert"
+FORMATS = ("saved_model", LITERT)
 QUANTIZATIONS = ("int8",)
 # As in the fine-tuning commands.
 DEFAULT_SEQ_LENGTHS = {
@@ -36,6 +37,7 @@ _TASKS_OF_SETTINGS = {
 
 
 _NUM_CHOICES = 4
+SPAN_LIMITS = ("n_best_size", "max_answer_length")
 # Settings that are by default those of the fine-tuning.
 LENGTHS = (
     "max_seq_length",
@@ -96,11 +98,12 @@ class ExportConfig(VocabularyBeside):
         "Name by which TF Serving knows the model; the requests that warm it "
         "up contain it.",
     )
-    format: tuple[str, ...] = setting(
-        ("saved_model",),
-        "What to write: saved_model, which takes raw text; litert, which takes "
-        "ids and runs in Python or behind TF Serving, for encoder, classifier "
-        "and squad; or both, separated by a comma.",
+    format: str = setting(
+        "saved_model",
+        "What to write: saved_model, which takes raw text; or litert, which "
+        "takes ids, or texts by load_predictor, for encoder, classifier and "
+        "squad.",
+        choices=FORMATS,
     )
     quantize: str | None = setting(
         None,
@@ -191,25 +194,25 @@ class ExportConfig(VocabularyBeside):
             self.span_limits()
 
     def _check_format(self) -> None:
-        for name in self.format:
-            check_choice("format", name, FORMATS)
+        check_choice("format", self.format, FORMATS)
         if self.quantize is not None:
             check_choice("quantize", self.quantize, QUANTIZATIONS)
-        if self.quantize and self.format != ("litert",):
+        if self.quantize and self.format != LITERT:
             raise ValueError(
-                f"--quantize={self.quantize} needs --format=litert, alone. "
-                f"Received: format={','.join(self.format)}."
+                f"--quantize={self.quantize} needs --format=litert. Received: "
+                f"format={self.format}."
             )
-        if "litert" in self.format and (
+        if self.format == LITERT and (
             self.task not in (None, *LITERT_TASKS)
             or self.precision != "float32"
             or self.exit_patience
+            or self.null_from_cls
         ):
             raise ValueError(
                 f"--format=litert is for {', '.join(LITERT_TASKS)}, in float32 "
-                "and without `exit_patience`. Received: task="
-                f"{self.task}, precision={self.precision}, exit_patience="
-                f"{self.exit_patience}."
+                "and without `exit_patience` and `null_from_cls`. Received: "
+                f"task={self.task}, precision={self.precision}, exit_patience="
+                f"{self.exit_patience}, null_from_cls={self.null_from_cls}."
             )
 
     @property

@@ -28,7 +28,12 @@ from albert_tf.export import (
     squad_signatures,
     version_folder,
 )
-from albert_tf.export.export_config import LENGTHS, ExportConfig
+from albert_tf.export.export_config import (
+    LENGTHS,
+    LITERT,
+    SPAN_LIMITS,
+    ExportConfig,
+)
 from albert_tf.export.exported_encoder import ExportedWeights
 from albert_tf.export.graph_tokenizer import GraphTokenizer
 from albert_tf.export.signature import Signature
@@ -123,7 +128,10 @@ def export(
     task = next(task for task, heads in _HEADS.items() if head in heads)
     run = run_folder.fingerprint_of_weights(config.init_checkpoint)
     settings = run.get(run_folder.SETTINGS, {})
-    config = dataclasses.replace(config, task=task).as_trained(settings)
+    known = task == "squad" and bool(source.metadata.null_from_cls)
+    config = dataclasses.replace(
+        config, task=task, null_from_cls=config.null_from_cls or known
+    ).as_trained(settings)
     config = _with_length(config, albert_config)
     # 2. Text to tokens.
     tokenizer = graph_tokenizer.make(source.load_tokenizer())
@@ -246,18 +254,16 @@ def _write(
     settings: Mapping[str, Any],
 ) -> None:
     functions = {one.name: one.function for one in signatures}
-    if "litert" in config.format:
+    if config.format == LITERT:
         content = litert.convert(
             functions[signature.TOKENS],
             module,
             quantizes=bool(config.quantize),
         )
-        with files.atomic_write(
-            os.path.join(folder, beside.LITERT_FILE)
-        ) as file:
+        path = os.path.join(folder, beside.LITERT_FILE)
+        with files.atomic_write(path) as file:
             file.write(content)
         _write_beside(folder, config, source, settings)
-    if "saved_model" not in config.format:
         return
     served = tf.Module()
     served.weights = module.weights
@@ -296,12 +302,11 @@ def _write_beside(
         "labels": config.labels,
         "thresholds": config.thresholds,
         "null_threshold": config.null_score_diff_threshold,
-        "null_from_cls": config.null_from_cls or known.null_from_cls,
     }
     given = {n: value for n, value in given.items() if value not in (None, ())}
     metadata.write(folder, dataclasses.replace(known, **given))
-    lengths = {name: getattr(config, name) for name in LENGTHS}
+    own = {name: getattr(config, name) for name in (*LENGTHS, *SPAN_LIMITS)}
     files.write_json(
         os.path.join(folder, run_folder.FINGERPRINT_FILE),
-        {run_folder.SETTINGS: {**settings, **lengths}},
+        {run_folder.SETTINGS: {**settings, **own}},
     )

@@ -15,7 +15,7 @@ import tensorflow as tf
 from albert_tf.checkpoints import meaning
 from albert_tf.checkpoints.metadata import Metadata
 from albert_tf.export import model_inputs, ragged, signature
-from albert_tf.export.export_config import ExportConfig
+from albert_tf.export.export_config import LITERT, ExportConfig
 from albert_tf.export.exported_encoder import ExportedEncoder, ExportedWeights
 from albert_tf.export.graph_tokenizer import CPU, GraphTokenizer
 from albert_tf.export.ragged import Ranges
@@ -109,7 +109,7 @@ def classifier_signatures(
             if known.target_scale is not None:
                 # As in `ClassificationData`: timestamps need more digits. But
                 # LiteRT cannot multiply them.
-                dtype = "float32" if "litert" in config.format else "float64"
+                dtype = "float32" if config.format == LITERT else "float64"
                 scores = tf.cast(scores, dtype) * known.target_scale
                 scores += known.target_mean or 0
             return outputs | {"score": scores}

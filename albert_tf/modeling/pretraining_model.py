@@ -143,9 +143,9 @@ class PretrainingModel(base.BaseModel):
         **options: Any,
     ) -> dict[str, Any]:
         # Of the last block, `[CLS]` and the masked positions are read.
-        read_at = ops.zeros_like(inputs["input_ids"][:, :1])
+        read_at = ops.zeros_like(inputs["input_ids"][:, :1], "int32")
         if self.masked_lm_head is not None:
-            masked = ops.cast(inputs["masked_lm_positions"], read_at.dtype)
+            masked = ops.cast(inputs["masked_lm_positions"], "int32")
             read_at = ops.concatenate([read_at, masked], axis=1)
         encoded = self.albert(
             inputs,

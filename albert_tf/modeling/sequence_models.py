@@ -68,7 +68,7 @@ class ClassifierModel(base.BaseModel):
     ) -> dict[str, Any]:
         seed = self.albert.dropout_seed(training, seed)
         # Of the last block, the vector of `[CLS]` is read.
-        read_at = ops.zeros_like(inputs["input_ids"][:, :1])
+        read_at = ops.zeros_like(inputs["input_ids"][:, :1], "int32")
         encoded = self.albert(
             inputs, training=training, seed=seed, read_at=read_at, **options
         )

@@ -18,6 +18,7 @@ from albert_tf.checkpoints import beside, checkpoint, load, meaning
 from albert_tf.checkpoints.checkpoint import Checkpoint
 from albert_tf.data.bucketed_batches import Padding
 from albert_tf.export import litert
+from albert_tf.export.export_config import SPAN_LIMITS
 from albert_tf.predict import texts
 from albert_tf.predict.texts import TextData, Texts
 from albert_tf.tasks import finetuning
@@ -64,9 +65,10 @@ def load_predictor(
         head: As for `load_model`: None for the head that the checkpoint has;
             `encoder` for vectors.
         max_seq_length: Longest sequence in tokens; None for that of the
-            fine-tuning, or else 512 (384 for questions about a context; always
-            512 without the head of a task).
-        dtype: Keras dtype policy; None for the global policy of Keras.
+            fine-tuning or the export, or else 512 (384 for questions about a
+            context; always 512 for a checkpoint without the head of a task).
+        dtype: Keras dtype policy; None for the global policy of Keras. It has
+            no effect on an export.
         pooling: Of vectors: `mean` over the tokens of a text, or `cls`.
         normalize: Whether vectors have the length 1.
 
@@ -102,7 +104,7 @@ def load_predictor(
     longest = settings.get(
         "max_seq_length", _LONGEST.get(_KINDS[head], _DEFAULT_LONGEST)
     )
-    if head in ("pretraining", "encoder"):
+    if head in ("pretraining", "encoder") and not exported:
         longest = _DEFAULT_LONGEST
     if max_seq_length is None:
         max_seq_length = min(longest, config.max_position_embeddings)
@@ -300,7 +302,9 @@ def _span(
     data = SquadData(
         tokenizer=source.load_tokenizer(),
         lengths=WindowLengths.within(settings),
-        limits=SpanLimits(),
+        limits=SpanLimits(
+            **{n: settings[n] for n in SPAN_LIMITS if n in settings}
+        ),
         version_2_with_negative=has_beams,
         saved_threshold=source.metadata.null_threshold,
     )

@@ -35,12 +35,12 @@ READ_ORDERS = ("records", "files")
 # What a setting has no use without.
 _NEEDED = {"best_metric": "do_eval", "init_from_group0": "init_checkpoint"}
 # The fields of a phase that a schedule may change, by the name of its flag;
-# and the names of the settings that the last phase must have.
+# and the names of the settings that the last phase must have, if any.
 SCHEDULES = {
     "depth_schedule": ("depth", "num_hidden_layers"),
     "length_schedule": ("max_seq_length", "max_seq_length"),
     "batch_schedule": ("batch_size", "train_batch_size"),
-    "mask_schedule": ("masked_lm_prob", "masked_lm_prob"),
+    "mask_schedule": ("masked_lm_prob", ""),
 }
 _NUM_EVAL_STEPS = 100
 _ENTRIES = re.compile(r"{0}@\d+%?(,{0}@\d+%?)*".format(r"(\d+|0\.\d+)"))
@@ -82,8 +82,8 @@ class PretrainingConfig(RunConfig):
         "",
         "Share of tokens to mask, by step, such as 0.3@0,0.15@60000, in "
         "training on records of --masking=dynamic; the maximum number of "
-        "masked tokens changes in proportion. The last must be "
-        "--masked_lm_prob, if that is passed. Default: always that.",
+        "masked tokens changes in proportion. Default: always as the "
+        "records were built, or --masked_lm_prob.",
     )
     continue_from: str | None = setting(
         None,
@@ -195,11 +195,12 @@ class PretrainingConfig(RunConfig):
         text = getattr(self, name)
         received = f"Received: {name}={text!r}."
         is_share = name == "mask_schedule"
+        example = "0.3@0,0.15@50000" if is_share else "3@0,12@50000"
         if not _ENTRIES.fullmatch(text) or ("." in text and not is_share):
             raise ValueError(
                 f"`{name}` must be one or more of VALUE@STEP or "
-                "VALUE@PERCENT%, separated by commas, such as 3@0,12@50000. "
-                f"{received}"
+                "VALUE@PERCENT%, separated by commas, such as "
+                f"{example}. {received}"
             )
         entries = in_steps(text, self.num_train_steps).split(",")
         pairs = [entry.split("@") for entry in entries]
@@ -208,7 +209,7 @@ class PretrainingConfig(RunConfig):
         problem = ""
         if starts[0] or any(a >= b for a, b in itertools.pairwise(starts)):
             problem = "begin at step 0, and each entry at a later step"
-        elif last_value is not None and values[-1] != last_value:
+        elif last_name and values[-1] != last_value:
             problem = (
                 f"end with {last_name}={last_value}, which checkpoints are "
                 "evaluated with"
@@ -234,6 +235,11 @@ class PretrainingConfig(RunConfig):
             raise ValueError(
                 "`continue_from` and `init_checkpoint` both name weights to "
                 "start from. Leave one out."
+            )
+        if self.mask_schedule and self.masked_lm_prob is not None:
+            raise ValueError(
+                "`mask_schedule` and `masked_lm_prob` both say how many tokens "
+                "to mask. Leave one out."
             )
         for name, other in _NEEDED.items():
             if getattr(self, name) and not getattr(self, other):

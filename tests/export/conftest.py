@@ -194,14 +194,9 @@ SQUAD_VALUES = {
 BEAMS = {"start_n_top": 4, "end_n_top": 3}
 LABELS = ("ham", "spam", "grün", "d", "e", "f", "g", "h")
 THRESHOLDS = (0.1, 0.9, 0.5, 0.5, 0.2, 0.8, 0.4, 0.6)
-BOTH_FORMATS = ("saved_model", "litert")
 # Name: a model, and the settings of its export.
 EXPORTS = {
-    "encoder": (
-        PretrainingModel,
-        {},
-        {"max_seq_length": 48, "format": BOTH_FORMATS},
-    ),
+    "encoder": (PretrainingModel, {}, {"max_seq_length": 48}),
     "classifier": (
         ClassifierModel,
         {"num_labels": len(LABELS)},
@@ -209,7 +204,6 @@ EXPORTS = {
             "task": "classifier",
             "labels": LABELS,
             "max_seq_length": 20,
-            "format": BOTH_FORMATS,
         },
     ),
     "several_labels": (
@@ -232,7 +226,7 @@ EXPORTS = {
             "max_seq_length": 20,
         },
     ),
-    "squad_1": (SpanModel, {}, {**SQUAD_VALUES, "format": BOTH_FORMATS}),
+    "squad_1": (SpanModel, {}, SQUAD_VALUES),
     "squad_2": (
         BeamSpanModel,
         BEAMS,
@@ -240,7 +234,6 @@ EXPORTS = {
             **SQUAD_VALUES,
             **BEAMS,
             "null_score_diff_threshold": 0.2,
-            "format": BOTH_FORMATS,
         },
     ),
     "race": (

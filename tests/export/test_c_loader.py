@@ -227,9 +227,7 @@ class Asked:
 def asked(request, program, exported, export_task, tiny_chinese_vocabulary):
     name, signature = request.param
     if name == "chinese":
-        export = export_task(
-            "classifier", tiny_chinese_vocabulary, format=("saved_model",)
-        )
+        export = export_task("classifier", tiny_chinese_vocabulary)
     else:
         export = exported(name)
     folder = pathlib.Path(export.summary.path)

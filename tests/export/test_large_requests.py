@@ -93,7 +93,6 @@ def test_a_large_request(name, export_task, tiny_config, shared_data):
             tiny_config, vocab_size=30_000, max_position_embeddings=512
         ),
         **LENGTHS.get(name, {"max_seq_length": 512}),
-        format=("saved_model",),
     )
     for signature, inputs in requests_of(name, "warm ", 2**9):
         export.ask(signature, **inputs)

@@ -23,7 +23,7 @@ def export(tiny_config, tiny_spm_model, write_checkpoint, tmp_path):
         tiny_config, hidden_size=64, intermediate_size=256
     )
 
-    def make(model_class, known=None, *, quantize=None, **sizes):
+    def make(model_class, known=None, *, values=None, **sizes):
         model = model_class(config, **sizes)
         rng = np.random.default_rng(3)
         for weight in model.weights:
@@ -40,8 +40,8 @@ def export(tiny_config, tiny_spm_model, write_checkpoint, tmp_path):
             ExportConfig(
                 init_checkpoint=str(source),
                 export_dir=str(tmp_path / "served"),
-                format=("litert",),
-                quantize=quantize,
+                format="litert",
+                **(values or {}),
             )
         )
         return str(source), done.path
@@ -116,7 +116,7 @@ def test_int8_is_a_quarter_of_the_size_and_near(export):
         **options,
     )
     source, full = make()
-    _, small = make(quantize="int8")
+    _, small = make(values={"quantize": "int8"})
 
     expected = albert_tf.load_predictor(source).predict(TEXTS)
 
@@ -131,12 +131,17 @@ def test_int8_is_a_quarter_of_the_size_and_near(export):
     assert sizes[0] < 0.5 * sizes[1]
 
 
-def test_lengths_are_those_of_the_export(export):
-    _, exported = export(albert_tf.ClassifierModel, num_labels=2)
+def test_lengths_and_limits_are_those_of_the_export(export):
+    values = {"max_seq_length": 16, "max_answer_length": 1}
+    _, exported = export(albert_tf.AlbertModel, values=values)
+    encoder = albert_tf.load_predictor(exported)
+    _, exported = export(albert_tf.SpanModel, values=values)
+    span = albert_tf.load_predictor(exported)
 
-    predictor = albert_tf.load_predictor(exported)
-
-    assert predictor._data.max_seq_length == 64
+    assert encoder._data.max_seq_length == 16
+    assert span._data.lengths.max_seq_length == 16
+    for answer in span.predict(QUESTIONS):
+        assert " " not in answer["answer"]
     assert {*os.listdir(exported)} == {
         "albert_config.json",
         "model.tflite",

@@ -11,7 +11,7 @@ from albert_tf.export import saved_model, version_folder
 from albert_tf.export.export_config import ExportConfig
 from tests.export.configs import base_config, make_config
 
-LITERT = {"format": ("litert",)}
+LITERT = {"format": "litert"}
 
 
 @pytest.mark.parametrize(
@@ -35,7 +35,7 @@ LITERT = {"format": ("litert",)}
             {"task": "race", "null_from_cls": True},
             "--null_from_cls is for --task=squad only",
         ),
-        ({"format": ("tflite",)}, "`format` must be one of .*'tflite'"),
+        ({"format": "tflite"}, "`format` must be one of .*'tflite'"),
         ({**LITERT, "precision": "bfloat16"}, "in float32 .*=bfloat16"),
         ({**LITERT, "task": "race"}, "--format=litert is for encoder"),
         (
@@ -43,10 +43,10 @@ LITERT = {"format": ("litert",)}
             "without `exit_patience`.*exit_patience=2",
         ),
         ({"quantize": "int4", **LITERT}, "`quantize` must be one of int8"),
-        ({"quantize": "int8"}, "needs --format=litert, alone.*=saved_model"),
+        ({"quantize": "int8"}, "needs --format=litert.*=saved_model"),
         (
-            {"quantize": "int8", "format": ("saved_model", "litert")},
-            "needs --format=litert, alone",
+            {**LITERT, "task": "squad", "null_from_cls": True},
+            "without .*null_from_cls=True",
         ),
         (
             {"task": "race", "max_seq_length": 64, "max_qa_length": 61},

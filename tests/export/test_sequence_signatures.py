@@ -221,7 +221,6 @@ def test_the_export_decides_at_the_layer_of_the_prediction(
         name,
         albert_config=dataclasses.replace(tiny_config, num_hidden_layers=6),
         exit_patience=1,
-        format=("saved_model",),
     )
     rng = np.random.default_rng(0)
     # Lengths differ, so that there are several groups.
@@ -256,7 +255,5 @@ def test_the_export_decides_at_the_layer_of_the_prediction(
     ],
 )
 def test_models_that_cannot_be_left_early(name, values, words, export_task):
-    if name == "classifier":
-        values = values | {"format": ("saved_model",)}
     with pytest.raises(ValueError, match=words):
         export_task(name, **values)

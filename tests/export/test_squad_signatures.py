@@ -217,9 +217,7 @@ def test_made_questions(version, exported):
 
 
 def test_the_logits_of_cls_may_say_that_there_is_no_answer(export_task):
-    exported = export_task(
-        "squad_1", format=("saved_model",), null_from_cls=True
-    )
+    exported = export_task("squad_1", null_from_cls=True)
     asked, contexts = zip(*PAIRS, strict=True)
 
     answered = exported.ask(question=asked, context=contexts)
@@ -249,9 +247,7 @@ def test_the_logits_of_cls_may_say_that_there_is_no_answer(export_task):
 
 
 def test_chinese_questions(export_task, tiny_chinese_vocabulary, chinese_texts):
-    exported = export_task(
-        "squad_1", tiny_chinese_vocabulary, format=("saved_model",)
-    )
+    exported = export_task("squad_1", tiny_chinese_vocabulary)
     pairs = [*itertools.product(chinese_texts, repeat=2)]
 
     texts = check_equal(exported, pairs, is_version_2=False)

@@ -184,6 +184,20 @@ def test_a_row_of_padding_gives_the_recorded_numbers(recorded, model, fusion):
         recorded.assert_close(outputs[name], f"all_padding_row/{name}", 1e-3)
 
 
+@pytest.mark.parametrize("dtype", ["uint8", "uint16", "int64", "float32"])
+def test_ids_may_have_any_type(dtype):
+    model = PretrainingModel(tiny.config())
+    ids = {"input_ids": [[2, 5, 6, 3]], "masked_lm_positions": [[1, 2]]}
+    batches = [
+        {name: np.array(values, kind) for name, values in ids.items()}
+        for kind in ("int32", dtype)
+    ]
+
+    outputs = [model(batch)["masked_lm_logits"] for batch in batches]
+
+    np.testing.assert_array_equal(*outputs)
+
+
 @pytest.mark.parametrize(
     ("objectives", "output"),
     [(["mlm"], "masked_lm_logits"), (["sop"], "sentence_order_logits")],

@@ -113,8 +113,8 @@ NOT_SHARED = "`depth_schedule` needs a model whose layers share all"
         ),
         (
             pretraining,
-            {"mask_schedule": "0.3@0,0.2@5", "masked_lm_prob": 0.15},
-            "`mask_schedule` must end with masked_lm_prob=0.15",
+            {"mask_schedule": "0.3@0,0.2@5", "masked_lm_prob": 0.2},
+            "`mask_schedule` and `masked_lm_prob` both say",
         ),
         *(
             (
