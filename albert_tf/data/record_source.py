@@ -89,7 +89,8 @@ class RecordSource:
     def with_mask_rate(self, masked_lm_prob: float | None) -> "RecordSource":
         """Returns these records with another share of masked tokens.
 
-        The maximum number of them changes in proportion; None changes nothing.
+        The maximum number of them changes in proportion. None, which stands
+        for that of the records, changes nothing.
         """
         settings = self.shard.settings
         if masked_lm_prob in (None, settings.masked_lm_prob):

@@ -153,7 +153,6 @@ class PretrainingConfig(RunConfig):
     def phases(self) -> tuple[Phase, ...]:
         """The phases of the run in their order."""
         [last] = super().phases
-        last = dataclasses.replace(last, masked_lm_prob=self.masked_lm_prob)
         values = {
             field: self._schedule(name, getattr(last, field), last_name)
             for name, (field, last_name) in SCHEDULES.items()

@@ -37,7 +37,7 @@ class Phase:
         max_seq_length: S of the training records.
         batch_size: Examples of an update over all replicas.
         masked_lm_prob: Share of tokens that are masked when records are read;
-            None as the records say, or without masks.
+            None without a schedule of it.
     """
 
     first_step: int

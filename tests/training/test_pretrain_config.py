@@ -28,7 +28,7 @@ def test_a_phase_has_the_share_of_masks_of_its_schedule():
         return [one.masked_lm_prob for one in pretraining(**settings).phases]
 
     assert shares() == [None]
-    assert shares(masked_lm_prob=0.2) == [0.2]
+    assert shares(masked_lm_prob=0.2) == [None]
     assert shares(mask_schedule="0.3@0,1@5,0.15@9") == [0.3, 1, 0.15]
     assert shares(depth_schedule="6@0,12@5") == [None, None]
 
