@@ -54,19 +54,13 @@ class ExportedWeights:
             tf.Variable(
                 tf.cast(
                     tf.constant(variable.numpy()),
-                    self._dtype(variable, precision),
+                    precision if len(variable.shape) > 1 else "float32",
                 ),
                 trainable=False,
                 name=variable.path,
             )
             for variable in self._originals
         ]
-
-    @staticmethod
-    def _dtype(variable: keras.Variable, precision: str) -> str:
-        if variable.dtype == "int8":
-            return "int8"
-        return precision if len(variable.shape) > 1 else "float32"
 
     def scope(self) -> Any:
         """Returns a context in which the model computes with the copies."""

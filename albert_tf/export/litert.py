@@ -6,7 +6,7 @@ The file takes ids, because LiteRT has no tokenizers. Beside it is what
 In int8, the matrices of linear layers have a scale for each output, and their
 inputs one for each token, found when the model runs: what varies from text to
 text, and from pass to pass through the shared block, needs no calibration. The
-table of words has a scale for each row. Everything else is float32.
+table of words has one scale. Everything else is float32.
 """
 
 import contextlib
@@ -30,16 +30,6 @@ _HEADS = {
     "cls_logits": "beam_span",
     "sequence_output": "encoder",
 }
-
-
-def quantize_tables(model: Any) -> None:
-    """Stores the table of words in int8, before the graph is traced.
-
-    LiteRT's own converter would give the whole table one scale.
-    """
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        model.quantize("int8", filters="word_embeddings")
 
 
 def convert(function: Any, module: tf.Module, *, quantizes: bool) -> bytes:

@@ -142,8 +142,6 @@ def export(
         load.with_pooler(source, model, config.init_checkpoint),
         config.init_checkpoint,
     )
-    if config.quantize:
-        litert.quantize_tables(model)
     weights = ExportedWeights(model.weights, precision=config.precision)
     # 4. The graph.
     signatures = _SIGNATURES[task](
