@@ -17,6 +17,8 @@ ACTIVATIONS = ("gelu", "relu", "tanh", "linear")
 # Shared weights could be applied without end.
 _MOST_BLOCKS = 10_000
 SHARING_STRATEGIES = ("all", "attention", "ffn", "none")
+# Fields that the paper does not have. 0 is the ALBERT of the paper.
+EXTENSIONS = ("attention_window", "adapter_rank")
 
 # Keys of the released JSON files that no code ever read, with the only value
 # that is accepted: any other would promise a behaviour that does not exist.
@@ -57,6 +59,12 @@ class AlbertConfig:
         initializer_range: Standard deviation of the initial weights.
         parameter_sharing: What the layers of one group share: `all`,
             `attention`, `ffn` or `none` (Lan et al. 2020, table 4).
+        attention_window: Number of tokens, on either side, that a token
+            attends to, W, besides a few global ones, see `modeling.windows`;
+            0 for all. Not in the paper.
+        adapter_rank: Rank of what is added to the linear maps of a shared
+            block in each of its passes, see `modeling.layers.Linear`; 0 for
+            nothing. Not in the paper.
     """
 
     vocab_size: int
@@ -74,12 +82,15 @@ class AlbertConfig:
     type_vocab_size: int = 2
     initializer_range: float = 0.02
     parameter_sharing: str = "all"
+    attention_window: int = 0
+    adapter_rank: int = 0
 
     def __post_init__(self) -> None:
         for field in dataclasses.fields(self):
             if field.type is int:
                 value = getattr(self, field.name)
-                checks.check_integer(field.name, value, at_least=1)
+                least = 0 if field.name in EXTENSIONS else 1
+                checks.check_integer(field.name, value, at_least=least)
         for name in ("hidden_dropout_prob", "attention_probs_dropout_prob"):
             checks.check_number(name, getattr(self, name), at_least=0, below=1)
         checks.check_number(
@@ -143,6 +154,15 @@ class AlbertConfig:
             return self.num_hidden_groups
         return self.num_hidden_layers
 
+    def has_adapters(self, half: str, weight_set: int) -> bool:
+        """Returns whether the layers that use a set of weights may differ.
+
+        That is where there are adapters, and several such layers.
+        """
+        layers = range(self.num_hidden_layers)
+        sets = [self.weight_set(half, layer) for layer in layers]
+        return bool(self.adapter_rank) and sets.count(weight_set) > 1
+
     @classmethod
     def from_dict(
         cls, values: Mapping[str, Any], *, where: files.Path | None = None
@@ -166,8 +186,13 @@ class AlbertConfig:
         return cls.from_dict(files.read_json_object(path), where=path)
 
     def to_dict(self) -> dict[str, Any]:
-        """Returns the fields by name; `from_dict` reads them back."""
-        return dataclasses.asdict(self)
+        """Returns the fields by name; `from_dict` reads them back.
+
+        Those that the paper does not have are left out where they are 0.
+        """
+        values = dataclasses.asdict(self)
+        unused = [name for name in EXTENSIONS if not values[name]]
+        return {n: value for n, value in values.items() if n not in unused}
 
     def to_json_file(self, path: files.Path) -> None:
         """Writes an `albert_config.json`."""

@@ -11,6 +11,7 @@ are printed. The last line of the output is one JSON object.
 """
 
 import argparse
+import dataclasses
 import os
 import pathlib
 import resource
@@ -31,6 +32,7 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--batch", type=int, default=8)
     parser.add_argument("--length", type=int, default=128)
     parser.add_argument("--predictions", type=int, default=20)
+    parser.add_argument("--attention_window", type=int, default=0)
     parser.add_argument("--precision", default="float32")
     parser.add_argument("--optimizer", default="lamb")
     parser.add_argument("--jit", action="store_true", help="compile with XLA")
@@ -65,6 +67,13 @@ def measure(arguments: argparse.Namespace) -> dict[str, Any]:
     from albert_tf.training import run_config, step
 
     config = configs.published_config(arguments.config)
+    config = dataclasses.replace(
+        config,
+        attention_window=arguments.attention_window,
+        max_position_embeddings=max(
+            arguments.length, config.max_position_embeddings
+        ),
+    )
     settings = run_config.RunConfig(
         albert_config=config,
         optimizer=arguments.optimizer,
@@ -98,6 +107,7 @@ def measure(arguments: argparse.Namespace) -> dict[str, Any]:
         "recompute": arguments.recompute,
         "batch": arguments.batch,
         "length": arguments.length,
+        "attention_window": arguments.attention_window,
         "step_seconds": step_seconds,
         "sequences_per_second": arguments.batch / step_seconds,
         "tokens_per_second": arguments.batch * arguments.length / step_seconds,

@@ -16,7 +16,7 @@ import numpy as np
 from albert_tf import checks, files
 from albert_tf.checkpoints import metadata, variable_names
 from albert_tf.checkpoints.metadata import Metadata
-from albert_tf.config import AlbertConfig
+from albert_tf.config import EXTENSIONS, AlbertConfig
 from albert_tf.text.base import Tokenizer
 
 SPM_FILE = "spiece.model"
@@ -247,14 +247,25 @@ def _encoder_names(config: AlbertConfig, *, has_pooler: bool) -> set[str]:
     if config.embedding_size != config.hidden_size:
         rows += variable_names.PROJECTION
     names = {row.tf1 for row in rows}
-    for half, sublayer in (
-        ("attention", variable_names.ATTENTION),
-        ("ffn", variable_names.FEED_FORWARD),
+    for half, sublayer, adapters in (
+        (
+            "attention",
+            variable_names.ATTENTION,
+            variable_names.ATTENTION_ADAPTERS,
+        ),
+        (
+            "ffn",
+            variable_names.FEED_FORWARD,
+            variable_names.FEED_FORWARD_ADAPTERS,
+        ),
     ):
         names |= {
             row.tf1.format(set=weight_set, inner=inner)
-            for row in sublayer
             for weight_set in range(config.num_weight_sets(half))
+            for row in [
+                *sublayer,
+                *(adapters if config.has_adapters(half, weight_set) else ()),
+            ]
             for inner in range(config.inner_group_num)
         }
     return names
@@ -273,8 +284,14 @@ def _fits(shape: tuple[int, ...], expected: tuple[int | None, ...]) -> bool:
 def as_groups(config: AlbertConfig, format_name: str) -> AlbertConfig:
     """Returns an equivalent config in which groups share whole layers.
 
-    A format that has only groups cannot express that half a layer is shared.
+    A format that has only groups cannot express that half a layer is shared,
+    nor what the paper does not have.
     """
+    if extensions := {*config.to_dict()} & {*EXTENSIONS}:
+        raise ValueError(
+            f"{format_name} cannot express {checks.listed(sorted(extensions))}."
+            " Pass --output_format=keras."
+        )
     if config.parameter_sharing == "all":
         return config
     if config.parameter_sharing == "none":

@@ -51,7 +51,17 @@ _SHARING_FROM = {
     "none": ("none",),
 }
 # The settings of a warm start.
-_LAYERS = ("num_hidden_layers", "num_hidden_groups", "parameter_sharing")
+_CHANGES = (
+    "num_hidden_layers",
+    "num_hidden_groups",
+    "parameter_sharing",
+    "max_position_embeddings",
+    "attention_window",
+    "adapter_rank",
+)
+# Those that leave the blocks as they are.
+_AROUND_BLOCKS = {"max_position_embeddings", "attention_window"}
+_POSITIONS = "bert/embeddings/position_embeddings"
 _SOURCE = "the checkpoint"
 _BATCH_SIZE = 2
 _SEQUENCE_LENGTH = 16
@@ -83,7 +93,7 @@ def convert(config: ConversionConfig) -> Summary:
     target = source
     changes = {
         name: getattr(config, name)
-        for name in _LAYERS
+        for name in _CHANGES
         if getattr(config, name) is not None
     }
     if changes:
@@ -157,7 +167,11 @@ def warm_start(
     `num_hidden_layers`, shared weights stay as they are; where every layer has
     its own weights, each new layer copies those of the layer at the same
     relative depth. All `num_hidden_groups` are copies of the first. With
-    another `parameter_sharing`, the layers copy shared weights.
+    another `parameter_sharing`, the layers copy shared weights. Positions that
+    are new copy the old ones, from the first on; adapters are those of a new
+    model, and change nothing yet.
+
+    Source: Beltagy et al. 2020, "Longformer", section 5 (positions).
     """
     old = checkpoint.known_config(source)
     new = dataclasses.replace(old, **changes)
@@ -174,6 +188,11 @@ def warm_start(
             "--num_hidden_groups cannot be used for a model whose layers share "
             "nothing (parameter_sharing='none'). Leave it out."
         )
+    if old.adapter_rank and changes.keys() - _AROUND_BLOCKS:
+        raise ValueError(
+            "The layers of a model with adapters cannot be changed, because "
+            "each adapter belongs to one of them."
+        )
     arrays = source.weights
     for half in ("attention", "ffn"):
         layers = range(new.num_hidden_layers)
@@ -187,6 +206,17 @@ def warm_start(
         if copies_first and old.is_shared(half):
             origins = [0] * len(origins)
         arrays = _copy_sets(arrays, half, origins)
+    size = new.max_position_embeddings, new.embedding_size
+    arrays[_POSITIONS] = np.resize(arrays[_POSITIONS], size)
+    if new.adapter_rank and not old.adapter_rank:
+        named = variable_names.variables_by_tf1_name(
+            load.new_model("encoder", new, source).weights
+        )
+        arrays |= {
+            name: np.asarray(variable)
+            for name, variable in named.items()
+            if name not in arrays
+        }
     return dataclasses.replace(source, arrays=arrays, config=new)
 
 
@@ -211,8 +241,10 @@ def _copy_sets(
 
 def _keeps_outputs(source: Checkpoint, config: ConversionConfig) -> bool:
     shape = checkpoint.known_config(source)
-    return config.num_hidden_layers in (None, shape.num_hidden_layers) and (
-        config.num_hidden_groups is None or shape.num_hidden_groups == 1
+    return (
+        config.num_hidden_layers in (None, shape.num_hidden_layers)
+        and config.attention_window in (None, shape.attention_window)
+        and (config.num_hidden_groups is None or shape.num_hidden_groups == 1)
     )
 
 
@@ -238,7 +270,10 @@ def output_differences(
 
     Outputs that only one of them has are not compared.
     """
-    ours, theirs = outputs(first), outputs(second)
+    configs = map(checkpoint.known_config, (first, second))
+    # The longer one reads what the shorter one can.
+    batch = _fixed_batch(min(configs, key=lambda c: c.max_position_embeddings))
+    ours, theirs = outputs(first, batch), outputs(second, batch)
     return {
         name: float(np.max(np.abs(ours[name] - theirs[name])))
         for name in ours

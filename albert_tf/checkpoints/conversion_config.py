@@ -70,6 +70,21 @@ class ConversionConfig:
         "the layers. Default: what the input's layers share.",
         choices=SHARING_STRATEGIES,
     )
+    max_position_embeddings: int | None = setting(
+        None,
+        "Longest sequence of the output, whose new positions are copies; "
+        "default: as the input.",
+    )
+    attention_window: int | None = setting(
+        None,
+        "Tokens on either side that a token of the output attends to; 0 for "
+        "all. Default: as the input.",
+    )
+    adapter_rank: int | None = setting(
+        None,
+        "Rank of new adapters, by which the passes of a shared block may "
+        "differ; they change nothing before they are trained.",
+    )
     verify: bool = setting(
         False,
         "Run a fixed batch through the weights of both sides, print the "

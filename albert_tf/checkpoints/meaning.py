@@ -67,7 +67,7 @@ def check_config(
     `known` is the config beside the checkpoint `where`, `wanted` that of the
     model that is to have its weights, and that `may_change_layers`.
     """
-    fields = ["hidden_act", "num_attention_heads"]
+    fields = ["hidden_act", "num_attention_heads", "attention_window"]
     if not may_change_layers and _layers(known) != _layers(wanted):
         fields += [
             "num_hidden_layers",

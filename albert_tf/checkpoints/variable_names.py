@@ -11,7 +11,7 @@ transformers' `modeling_albert.py` and of keras_hub's `AlbertBackbone`.
 import dataclasses
 import functools
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from albert_tf.config import AlbertConfig
@@ -37,8 +37,8 @@ class Row:
 
     Args:
         shape: Shape in TF1, as letters: V, E, H, F; S positions, T segment
-            types; D twice H; K a number of labels that no config contains. A
-            digit stands for itself.
+            types; D twice H; R rank of adapters; K a number that no config
+            contains, of labels or passes. A digit stands for itself.
         ours: Path of the Keras variable.
         tf1: Name in a TF1 checkpoint.
         huggingface: Name in a `model.safetensors`.
@@ -160,6 +160,28 @@ FEED_FORWARD = _rows(
     "albert/encoder/feed_forward_{set}_{inner}/",
     *(_TF1, _HF, _HUB),
 )
+
+
+def _adapters(rows: Sequence[Row]) -> tuple[Row, ...]:
+    """Returns the adapters of linear layers, from the rows of a sublayer."""
+    return tuple(
+        Row(
+            shape=shape,
+            ours=row.ours.replace("kernel", f"adapters/{name}"),
+            tf1=row.tf1.replace("kernel", f"adapters/{name}"),
+        )
+        for row in rows
+        if row.ours.endswith("kernel")
+        for name, shape in (
+            ("down", f"K{row.shape[0]}R"),
+            ("up", f"KR{row.shape[1]}"),
+        )
+    )
+
+
+# Exist in our models if passes differ.
+ATTENTION_ADAPTERS = _adapters(ATTENTION)
+FEED_FORWARD_ADAPTERS = _adapters(FEED_FORWARD)
 POOLER = _rows(
     "dense HH albert/pooler bert/pooler/dense albert.pooler pooled_dense"
 )
@@ -201,6 +223,8 @@ TABLE = (
     *PROJECTION,
     *ATTENTION,
     *FEED_FORWARD,
+    *ATTENTION_ADAPTERS,
+    *FEED_FORWARD_ADAPTERS,
     *POOLER,
     *HEADS,
 )
@@ -273,6 +297,7 @@ def shape_of(name: str, config: AlbertConfig) -> tuple[int | None, ...]:
         "S": config.max_position_embeddings,
         "T": config.type_vocab_size,
         "D": 2 * config.hidden_size,
+        "R": config.adapter_rank,
         "1": 1,
         "2": 2,
     }

@@ -62,9 +62,16 @@ class ExportedWeights:
             for variable in self._originals
         ]
 
-    def scope(self) -> Any:
-        """Returns a context in which the model computes with the copies."""
-        return shared_weights.in_place_of(self._originals, self.copies)
+    def scope(self, number: int = 0) -> Any:
+        """Returns a context in which the model computes with the copies.
+
+        A block does in its pass of that `number`.
+        """
+        values = [
+            copy[number] if len(copy.shape) == 3 else copy
+            for copy in self.copies
+        ]
+        return shared_weights.in_place_of(self._originals, values)
 
 
 class ExportedEncoder:
@@ -75,7 +82,8 @@ class ExportedEncoder:
         self._weights = weights
         self._encode = self._trace(self._run)
         self._encode_first = self._trace(self._run_pooled)
-        self._blocks: dict[tuple[int, int], Any] = {}
+        self._calls = _calls_of_blocks(albert.encoder)
+        self._blocks: dict[tuple[int, int, int], Any] = {}
 
     def __call__(
         self,
@@ -212,8 +220,7 @@ class ExportedEncoder:
         with self._weights.scope():
             embedded = self._albert.embeddings(input_ids, segment_ids)
             hidden = self._albert.encoder.project(embedded)  # [B, S, H]
-        # LiteRT does not support slices that add axes.
-        return hidden, tf.expand_dims(tf.expand_dims(input_mask, 1), 1)
+        return hidden, self._albert.attention_mask(input_mask, segment_ids)
 
     def _pool(self, hidden: tf.Tensor) -> tf.Tensor:
         with self._weights.scope():
@@ -221,29 +228,29 @@ class ExportedEncoder:
 
     def _layers(self) -> list[Any]:
         """Returns the blocks of all layers; those that share are the same."""
-        sublayers = self._albert.encoder.sublayers_of_blocks
-        for pair in sublayers:
-            if pair not in self._blocks:
-                self._blocks[pair] = self._as_graph(self._block(*pair))
-        return [self._blocks[pair] for pair in sublayers]
+        for call in self._calls:
+            if call not in self._blocks:
+                self._blocks[call] = self._as_graph(self._block(*call))
+        return [self._blocks[call] for call in self._calls]
 
     def _layers_to_first(self) -> list[Any]:
         """Returns the blocks of all layers, of which the last one reads less.
 
         It computes the vectors of the first positions, `[R, 1, H]`.
         """
-        last = self._albert.encoder.sublayers_of_blocks[-1]
-        block = encoder_lib.at_first_position(self._block(*last))
+        block = encoder_lib.at_first_position(self._block(*self._calls[-1]))
         return [*self._layers()[:-1], self._as_graph(block)]
 
-    def _block(self, attention: int, feed_forward: int) -> encoder_lib.Block:
-        """Returns a function of two sublayers, given by index."""
+    def _block(
+        self, attention: int, feed_forward: int, number: int
+    ) -> encoder_lib.Block:
+        """Returns a function of two sublayers, given by index, in one pass."""
         encoder = self._albert.encoder
 
         def block(
             hidden: tf.Tensor, mask: tf.Tensor, **options: Any
         ) -> tf.Tensor:
-            with self._weights.scope():
+            with self._weights.scope(number):
                 return encoder_lib.apply_block(
                     hidden,
                     mask,
@@ -257,7 +264,9 @@ class ExportedEncoder:
     def _as_graph(self, block: encoder_lib.Block) -> Any:
         width = self._albert.config.hidden_size
         hidden = tf.TensorSpec((None, None, width), self._albert.compute_dtype)
-        mask = signature.integers(None, 1, 1, None)
+        none = tf.zeros([1, 1], tf.int32)
+        rows = self._albert.attention_mask(none, none).shape[2]
+        mask = signature.integers(None, 1, rows, None)
         return tf.function(
             block, autograph=False, input_signature=[hidden, mask]
         )
@@ -302,6 +311,18 @@ class ExportedEncoder:
                 )
             )
         return checks
+
+
+def _calls_of_blocks(encoder: Any) -> list[tuple[int, int, int]]:
+    """Returns the sublayers of each block, and its pass, if passes differ."""
+    pairs = encoder.sublayers_of_blocks
+    if not encoder.config.adapter_rank:
+        return [(*pair, 0) for pair in pairs]
+    attentions, feed_forwards = zip(*pairs, strict=True)
+    return [
+        (a, f, max(attentions[:i].count(a), feed_forwards[:i].count(f)))
+        for i, (a, f) in enumerate(pairs)
+    ]
 
 
 # Groups of rows of similar length.

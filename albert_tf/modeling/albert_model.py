@@ -13,7 +13,7 @@ import keras
 from keras import ops
 
 from albert_tf import config as config_lib
-from albert_tf.modeling import base, fused, layers, packing
+from albert_tf.modeling import base, fused, layers, packing, windows
 from albert_tf.modeling.embeddings import Embeddings
 from albert_tf.modeling.encoder import Encoder
 
@@ -33,6 +33,8 @@ class AlbertModel(base.BaseModel):
     Args:
         output_hidden_states: Whether to return the output of every block,
             which can be large.
+        global_segment: Segment whose tokens are global, like `[CLS]`, if the
+            config has an `attention_window`; None if `[CLS]` alone is.
         **kwargs: `seed`, of the initial weights, and of dropout where the call
             gives none; `dtype` and `name`, as those of any Keras layer.
 
@@ -69,10 +71,12 @@ class AlbertModel(base.BaseModel):
         config: config_lib.AlbertConfig,
         *,
         output_hidden_states: bool = False,
+        global_segment: int | None = None,
         **kwargs: Any,
     ) -> None:
         super().__init__(config, **kwargs)
         self.output_hidden_states = output_hidden_states
+        self.global_segment = global_segment
         seed, derive = self.seed, layers.derive_seed
         self.dropout_generator = keras.random.SeedGenerator(
             derive(seed, "dropout"), name="dropout"
@@ -132,8 +136,9 @@ class AlbertModel(base.BaseModel):
         input_mask = inputs.get("input_mask", ops.ones_like(input_ids))
         segment_ids = inputs.get("segment_ids", ops.zeros_like(input_ids))
         rows = position_ids = None
-        own_mask = attention_mask = ops.expand_dims(input_mask, (1, 2))
-        if "packed_at" in inputs:
+        own_mask = attention_mask = self.attention_mask(input_mask, segment_ids)
+        # Within windows, no sequence shares its row.
+        if "packed_at" in inputs and not self.config.attention_window:
             rows = packing.PackedRows(inputs["packed_at"], input_mask)
             input_ids = rows.pack(input_ids)
             segment_ids = rows.pack(segment_ids)
@@ -170,6 +175,14 @@ class AlbertModel(base.BaseModel):
         if self.output_hidden_states:
             outputs["hidden_states"] = hidden_states
         return outputs
+
+    def attention_mask(self, input_mask: Any, segment_ids: Any) -> Any:
+        """Returns the mask that the encoder takes, of int tensors `[B, S]`."""
+        if self.config.attention_window:
+            return windows.attention_mask(
+                input_mask, segment_ids, self.global_segment
+            )
+        return ops.expand_dims(input_mask, (1, 2))
 
     def pool(self, sequence_output: Any) -> Any:
         """Returns the transformed vectors of the first tokens, `[B, H]`."""

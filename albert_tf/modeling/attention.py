@@ -10,7 +10,7 @@ from typing import Any
 from keras import ops
 
 from albert_tf import config as config_lib
-from albert_tf.modeling import base, dropout, fused, layers
+from albert_tf.modeling import base, dropout, fused, layers, windows
 from albert_tf.modeling.layers import LayerNorm
 
 
@@ -53,33 +53,24 @@ class AttentionSublayer(base.AlbertLayer):
         fusion: fused.Fusion | None = None,
         read_at: Any | None = None,
     ) -> Any:
-        # Not that of the projections, which end in a change of shape: tf2onnx
-        # would merge two in a row, and then copy sizes of the wrong tensor.
-        shape = ops.shape(hidden)
+        window = self.config.attention_window
         residual, *inputs = fused.fan_out(hidden, 4, fusion)  # [B, S, H]
         if read_at is not None:
             residual = layers.gather_positions(residual, read_at)  # [B, Q, H]
-            inputs[0] = layers.gather_positions(inputs[0], read_at)
-        read_shape = ops.shape(residual)
-        query = self.query(inputs[0], fusion=fusion)
-        query = self._split_heads(query, read_shape)
-        key = self._split_heads(self.key(inputs[1], fusion=fusion), shape)
-        value = self._split_heads(self.value(inputs[2], fusion=fusion), shape)
-        attended = fused.attend(
-            query,  # [B, N, S, D]
-            key,
-            value,
+            if not window:
+                inputs[0] = layers.gather_positions(inputs[0], read_at)
+        attend = functools.partial(self._attend, seed=seed, fusion=fusion)
+        if window:
+            attend = functools.partial(windows.attend, attend, window=window)
+        attended = attend(
+            self.query(inputs[0], fusion=fusion),
+            self.key(inputs[1], fusion=fusion),
+            self.value(inputs[2], fusion=fusion),
             attention_mask,
-            drop=functools.partial(
-                dropout.dropout,
-                rate=self.config.attention_probs_dropout_prob,
-                site=site,
-            ),
-            seed=seed,
-            fusion=fusion,
+            site=site,
         )
-        attended = ops.transpose(attended, (0, 2, 1, 3))
-        attended = ops.reshape(attended, read_shape)  # [B, S, H]
+        if window and read_at is not None:
+            attended = layers.gather_positions(attended, read_at)
         output = self.output_projection(attended, fusion=fusion)
         output = dropout.dropout(
             output,
@@ -88,6 +79,33 @@ class AttentionSublayer(base.AlbertLayer):
             site=site + 1,
         )
         return self.layer_norm(residual, output, fusion=fusion)
+
+    def _attend(
+        self,
+        query: Any,
+        key: Any,
+        value: Any,
+        attention_mask: Any,
+        *,
+        site: int,
+        **options: Any,
+    ) -> Any:
+        """Computes attention of all heads, `[B, Q, H]`."""
+        shape = ops.shape(key)
+        attended = fused.attend(
+            self._split_heads(query, ops.shape(query)),  # [B, N, Q, D]
+            self._split_heads(key, shape),
+            self._split_heads(value, shape),
+            attention_mask,
+            drop=functools.partial(
+                dropout.dropout,
+                rate=self.config.attention_probs_dropout_prob,
+                site=site,
+            ),
+            **options,
+        )
+        attended = ops.transpose(attended, (0, 2, 1, 3))
+        return ops.reshape(attended, ops.shape(query))
 
     def _split_heads(self, inputs: Any, shape: Any) -> Any:
         """Splits vectors, `[B, S, H]`, into a slice a head, `[B, N, S, D]`."""

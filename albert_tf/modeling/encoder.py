@@ -11,7 +11,7 @@ from typing import Any
 from keras import ops
 
 from albert_tf import config as config_lib
-from albert_tf.modeling import base, dropout, fused, layers
+from albert_tf.modeling import adapters, base, dropout, fused, layers
 from albert_tf.modeling.attention import AttentionSublayer
 from albert_tf.modeling.feed_forward import FeedForwardSublayer
 from albert_tf.modeling.fused import shared_weights
@@ -127,6 +127,8 @@ class Encoder(base.AlbertLayer):
             for layer in range(config.num_hidden_layers)
             for inner in range(num_inner)
         )
+        if config.adapter_rank:
+            adapters.add_to(self)
 
     def _sublayers(self, layer_class: Any, kind: str, num_sets: int) -> Any:
         names = [

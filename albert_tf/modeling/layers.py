@@ -59,6 +59,13 @@ class Linear(keras.layers.Dense):
 
     # Set by `dense`.
     input_width: int
+    # Set by the encoder, if the config has an `adapter_rank`.
+    adapters: Any | None = None
+
+    def build(self, input_shape: Any = None) -> None:
+        super().build(input_shape)
+        if self.adapters:
+            self.adapters.build()
 
     def add_weight(self, *args: Any, **kwargs: Any) -> keras.Variable:
         return super().add_weight(*args, **(kwargs | {"autocast": False}))
@@ -70,9 +77,12 @@ class Linear(keras.layers.Dense):
             self.bias,
             activation=self.activation,
             fusion=fusion,
+            addend=self.adapters(inputs) if self.adapters else None,
         )
 
     def quantize(self, mode: Any = None, **options: Any) -> None:
+        if self.adapters:
+            raise NotImplementedError("A layer with adapters stays float32.")
         # Keras refuses subclasses of `Dense`; this one has the same weights.
         super().quantize(mode, **(options | {"type_check": False}))
 

@@ -36,6 +36,7 @@ class ClassifierModel(base.BaseModel):
     """
 
     default_name = "classifier_model"
+    global_segment: int | None = None
 
     def __init__(
         self,
@@ -53,6 +54,7 @@ class ClassifierModel(base.BaseModel):
         self.albert = AlbertModel(
             config,
             output_hidden_states=trains_exits,
+            global_segment=self.global_segment,
             seed=self.seed,
             dtype=self.dtype_policy,
         )
@@ -105,6 +107,8 @@ class MultipleChoiceModel(ClassifierModel):
     """
 
     default_name = "multiple_choice_model"
+    # Question and choice.
+    global_segment = 1
     metadata: Mapping[str, Any] = types.MappingProxyType({"task": "race"})
 
     def __init__(self, config: config_lib.AlbertConfig, **kwargs: Any) -> None:

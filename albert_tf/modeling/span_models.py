@@ -21,6 +21,7 @@ from albert_tf.modeling.layers import LayerNorm, Linear
 
 # TF1: the logit of a position where no answer can start or end.
 FORBIDDEN_LOGIT = -1e30
+_QUESTION_SEGMENT = 0
 
 
 @base.register
@@ -42,7 +43,10 @@ class SpanModel(base.BaseModel):
     def __init__(self, config: config_lib.AlbertConfig, **kwargs: Any) -> None:
         super().__init__(config, **kwargs)
         self.albert = AlbertModel(
-            config, seed=self.seed, dtype=self.dtype_policy
+            config,
+            global_segment=_QUESTION_SEGMENT,
+            seed=self.seed,
+            dtype=self.dtype_policy,
         )
         self.span_head = layers.output_layer(self, "span_head", 2)
         self.build_layers()
@@ -247,7 +251,10 @@ class BeamSpanModel(base.BaseModel):
         self.end_n_top = end_n_top
         self.dropout_prob = dropout_prob
         self.albert = AlbertModel(
-            config, seed=self.seed, dtype=self.dtype_policy
+            config,
+            global_segment=_QUESTION_SEGMENT,
+            seed=self.seed,
+            dtype=self.dtype_policy,
         )
         self.beam_span_head = BeamSpanHead(
             config,

@@ -35,6 +35,7 @@ from albert_tf.optimization.optimizer_config import OptimizerConfig
 
 Tensor = Any
 
+_ENCODER = re.compile(r"(^|/)(embeddings|encoder|pooler)/")
 _EMBEDDINGS = re.compile(r"(^|/)embeddings/")
 _PROJECTION = re.compile(r"(^|/)embedding_projection/")
 _BLOCK = re.compile(r"(^|/)(?P<half>attention|feed_forward)_(?P<set>\d+)_\d+/")
@@ -98,7 +99,11 @@ class WarmUpAndDecay(keras.optimizers.schedules.LearningRateSchedule):
 
 
 def learning_rate_multipliers(
-    paths: Sequence[str], *, decay: float = 1.0, freeze_embeddings: bool = False
+    paths: Sequence[str],
+    *,
+    decay: float = 1.0,
+    freeze_embeddings: bool = False,
+    adapters_only: bool = False,
 ) -> dict[str, float]:
     """Returns the number that each weight's learning rate is multiplied by.
 
@@ -111,6 +116,7 @@ def learning_rate_multipliers(
         decay: Factor from one level to the level below, at most 1.
         freeze_embeddings: Whether the embeddings are not trained; their
             multiplier is then 0.
+        adapters_only: Whether nothing of the encoder is trained but adapters.
 
     Returns:
         A multiplier from 0 to 1 for each path.
@@ -125,6 +131,10 @@ def learning_rate_multipliers(
     if freeze_embeddings:
         frozen = filter(_EMBEDDINGS.search, paths)
         multipliers |= dict.fromkeys(frozen, 0.0)
+    if adapters_only:
+        for path in filter(_ENCODER.search, paths):
+            if "/adapters/" not in path:
+                multipliers[path] = 0.0
     return multipliers
 
 

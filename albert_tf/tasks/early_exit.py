@@ -145,7 +145,7 @@ def outputs(model: ClassifierModel, batch: Batch, *, patience: int) -> Totals:
         [*blocks, encoder.at_first_position(last)],
         classify,
         albert.encoder.project(albert.embeddings(ids, segment_ids)),
-        input_mask[:, None, None],
+        albert.attention_mask(input_mask, segment_ids),
         patience=patience,
         num_choices=num_choices,
     )

@@ -100,6 +100,7 @@ class FinetuningRun:
             [v.path for v in self._task.model.trainable_variables],
             decay=config.layerwise_lr_decay,
             freeze_embeddings=config.freeze_embeddings,
+            adapters_only=config.train_adapters_only,
         )
         with train.resume(
             config,

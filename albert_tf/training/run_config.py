@@ -258,6 +258,11 @@ class FinetuningConfig(RunConfig):
     freeze_embeddings: bool = setting(
         False, "Keep the embeddings at their initial values."
     )
+    train_adapters_only: bool = setting(
+        False,
+        "Train the adapters of the model and the head of the task, nothing "
+        "else; see --adapter_rank of convert_checkpoint.py.",
+    )
     # What the weights depend on besides these settings and the records.
     task_settings: Mapping[str, Any] = dataclasses.field(default_factory=dict)
 
@@ -278,6 +283,12 @@ class FinetuningConfig(RunConfig):
                 "hosts of a TPU with a name cannot call. Run the command on "
                 "the machine of a TPU that has one host, and leave --tpu_name "
                 f"out. Received: tpu_name={self.tpu_name!r}."
+            )
+        if self.train_adapters_only and not self.albert_config.adapter_rank:
+            raise ValueError(
+                "--train_adapters_only needs a model with adapters. Pass "
+                "--adapter_rank=8 to convert_checkpoint.py, and its output as "
+                "--init_checkpoint."
             )
         if not (self.do_train or self.do_eval or self.do_predict):
             raise ValueError(

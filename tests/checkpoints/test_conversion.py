@@ -158,6 +158,9 @@ def test_metadata_go_with_every_format(labelled, tmp_path, vocabulary):
     [
         {"num_hidden_groups": 2},
         {"num_hidden_layers": 4, "parameter_sharing": "attention"},
+        {"max_position_embeddings": 20},
+        {"attention_window": 4, "max_position_embeddings": 20},
+        {"adapter_rank": 3},
     ],
 )
 def test_a_warm_start_verifies(released, tmp_path, fields):
@@ -252,6 +255,34 @@ def test_less_sharing_gives_the_same_outputs(make, before, after):
     checkpoint.check(unshared, "x")
     assert unshared.config.parameter_sharing == after
     _assert_same_outputs(source, unshared)
+
+
+def test_new_positions_are_copies(make):
+    source = make(max_position_embeddings=5)
+
+    longer = conversion.warm_start(source, max_position_embeddings=12)
+
+    name = "bert/embeddings/position_embeddings"
+    rows = [*range(5), *range(5), 0, 1]
+    np.testing.assert_array_equal(
+        longer.arrays[name], source.arrays[name][rows]
+    )
+    _assert_same_outputs(source, longer)
+
+
+@pytest.mark.parametrize("sharing", ["all", "attention"])
+def test_new_adapters_change_nothing(make, sharing, tmp_path):
+    source = make(num_hidden_layers=4, parameter_sharing=sharing)
+
+    adapted = conversion.warm_start(source, adapter_rank=2)
+
+    checkpoint.check(adapted, "x")
+    assert len(adapted.arrays) == len(source.arrays) + {"all": 12}.get(
+        sharing, 8
+    )
+    _assert_same_outputs(source, adapted)
+    tf1.write_ours(str(tmp_path), adapted)
+    check_same(load.read(tmp_path).arrays, adapted.arrays)
 
 
 def test_every_group_is_a_copy_of_the_first(make):

@@ -306,6 +306,14 @@ def _unshared(sharing, write):
     return run
 
 
+def _extended(write):
+    def run(case):
+        config = dataclasses.replace(case.source.config, attention_window=9)
+        write("x", Checkpoint(arrays={}, config=config))
+
+    return run
+
+
 def _start(sharing, **fields):
     return _unshared(
         sharing, lambda _, source: conversion.warm_start(source, **fields)
@@ -399,6 +407,9 @@ _ROWS = [
     (_unshared("ffn", tf1.write_released), "cannot express .*sharing='ffn'"),
     (_unshared("ffn", huggingface.write), "cannot express .*sharing='ffn'"),
     (_unshared("ffn", keras_hub.write), "cannot express .*sharing='ffn'"),
+    (_extended(tf1.write_released), "cannot express attention_window"),
+    (_extended(huggingface.write), "cannot express attention_window"),
+    (_extended(keras_hub.write), "cannot express attention_window"),
     (_projection, "no projection.*cannot be converted"),
     # Conversions.
     (_into_full_folder, "exists and is not an empty folder"),

@@ -52,12 +52,17 @@ def test_a_graph_reads_nothing_else(layer):
     }
 
 
-def make(**values):
+def make(global_segment=None, **values):
     model = AlbertModel(
         tiny.config(
             **{"num_hidden_layers": 2, "initializer_range": 0.02} | values
-        )
+        ),
+        global_segment=global_segment,
     )
+    rng = np.random.default_rng(0)
+    for variable in model.variables:
+        if variable.path.endswith("adapters/up"):
+            variable.assign(rng.normal(size=variable.shape, scale=0.02))
     weights = ExportedWeights(model.weights, precision="float32")
     return model, ExportedEncoder(model, weights)
 
@@ -69,10 +74,14 @@ def make(**values):
         {"num_hidden_layers": 4, "num_hidden_groups": 2, "inner_group_num": 2},
         {"parameter_sharing": "ffn"},
         {"parameter_sharing": "none", "embedding_size": 8},
+        {"attention_window": 2},
+        {"num_hidden_layers": 4, "adapter_rank": 2, "num_hidden_groups": 2},
+        {"adapter_rank": 2, "parameter_sharing": "ffn", "inner_group_num": 2},
     ],
 )
-def test_the_graph_gives_what_the_model_gives(values):
-    model, encoder = make(**values)
+@pytest.mark.parametrize("global_segment", [None, 1])
+def test_the_graph_gives_what_the_model_gives(values, global_segment):
+    model, encoder = make(global_segment, **values)
     rng = np.random.default_rng(0)
     ids = rng.integers(0, 11, (3, 7)).astype(np.int32)
     mask = (np.arange(7) < [[7], [4], [1]]).astype(np.int32)

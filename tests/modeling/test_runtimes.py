@@ -92,11 +92,15 @@ _RUNTIMES = {"onnx": _onnx, "litert": _litert, "openvino": _openvino}
         SpanModel,
     ],
 )
-def test_an_exported_model_runs_at_any_shape(make, runtime, tmp_path):
+@pytest.mark.parametrize(
+    "fields", [{}, {"attention_window": 5, "adapter_rank": 2}]
+)
+def test_an_exported_model_runs_at_any_shape(make, fields, runtime, tmp_path):
     for module in _MODULES[runtime]:
         pytest.importorskip(module)
     # With the biases at 0, converters leave out additions, too.
-    model = make(tiny.config(max_position_embeddings=32, initializer_range=0.2))
+    fields = {"max_position_embeddings": 32, "initializer_range": 0.2} | fields
+    model = make(tiny.config(**fields))
     path = str(tmp_path / _FILES[runtime])
 
     model.export(path, format=runtime, verbose=False)

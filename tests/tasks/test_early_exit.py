@@ -1,4 +1,5 @@
 import dataclasses
+import sys
 
 import numpy as np
 import pytest
@@ -95,7 +96,14 @@ def multiple_choice(**head):
     ("make_task", "batch"),
     [(classification, BATCH), (multiple_choice, CHOICES)],
 )
-def test_the_longest_patience_gives_what_all_layers_give(make_task, batch):
+@pytest.mark.parametrize(
+    "fields", [{}, {"attention_window": 2, "adapter_rank": 2}]
+)
+def test_the_longest_patience_gives_what_all_layers_give(
+    make_task, batch, fields, monkeypatch
+):
+    config = dataclasses.replace(CONFIG, **fields)
+    monkeypatch.setattr(sys.modules[__name__], "CONFIG", config)
     task = make_task(exit_patience=5)
 
     found = tf.function(task.final_outputs)(batch)

@@ -8,6 +8,8 @@ the call once more. Then the gradients of a matrix are added one after the
 other, as soon as each is known, not kept and added at the end: for xxlarge in
 float32, twelve of 800 MB each.
 
+A variable with three axes has a matrix for each call, see `adapters`.
+
 Source: Chen et al. 2016, "Training deep nets with sublinear memory cost".
 """
 
@@ -77,12 +79,15 @@ def _layer_call(
     recompute: bool,
     fusion: Fusion | None,
 ) -> LayerCall:
-    if not recompute and layer.compute_dtype == layer.variable_dtype:
+    is_cast = layer.compute_dtype != layer.variable_dtype
+    if not (recompute or is_cast or any(map(_is_stack, layer.variables))):
         return layer
     dtype = _dtype_of_matrices(layer)
     add_gradients = _one_by_one if recompute else _all_at_once
     copies = [
-        add_gradients(
+        iter(ops.unstack(ops.cast(variable, dtype)))
+        if _is_stack(variable)
+        else add_gradients(
             variable.value,
             dtype if _is_float_matrix(variable) else variable.dtype,
             num_calls,
@@ -117,6 +122,11 @@ def _dtype_of_matrices(layer: keras.layers.Layer) -> str:
 def _is_float_matrix(variable: keras.Variable) -> bool:
     is_float = keras.backend.is_float_dtype(variable.dtype)
     return is_float and len(variable.shape) > 1
+
+
+def _is_stack(variable: keras.Variable) -> bool:
+    """Returns whether a variable has a matrix for each call."""
+    return len(variable.shape) == 3
 
 
 def _call(

@@ -1,0 +1,186 @@
+"""Attention within a window is attention under a mask of the same shape."""
+
+import functools
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from albert_tf.modeling.albert_model import AlbertModel
+from albert_tf.modeling.sequence_models import (
+    ClassifierModel,
+    MultipleChoiceModel,
+)
+from albert_tf.modeling.span_models import SpanModel
+from tests import tiny
+
+_LENGTH = 23
+_FIELDS = {"max_position_embeddings": 64, "initializer_range": 0.2}
+
+
+def _batch(length=_LENGTH):
+    rng = np.random.default_rng(0)
+    lengths = np.array([length, length - 7, 3])[:, None]
+    segment_ids = np.zeros((3, length), "int32")
+    segment_ids[:, 6:] = 1
+    return {
+        "input_ids": rng.integers(1, tiny.VOCAB_SIZE, (3, length), "int32"),
+        "input_mask": (np.arange(length) < lengths).astype("int32"),
+        "segment_ids": segment_ids,
+    }
+
+
+def _models(window, global_segment=None, **fields):
+    fields = _FIELDS | fields
+    full = AlbertModel(tiny.config(**fields), seed=1)
+    return full, AlbertModel(
+        tiny.config(attention_window=window, **fields),
+        global_segment=global_segment,
+        seed=1,
+    )
+
+
+def _mask(batch, window, global_segment):
+    """Returns what may be attended to, `[B, 1, S, S]`, token by token."""
+    input_mask, segment_ids = batch["input_mask"], batch["segment_ids"]
+    rows, length = input_mask.shape
+    mask = np.zeros((rows, 1, length, length), "int32")
+    for row in range(rows):
+        marked = [
+            i
+            for i in range(length)
+            if i == 0 or segment_ids[row, i] == global_segment
+            if input_mask[row, i]
+        ]
+        if global_segment is None:
+            marked = [0]
+        marked = marked[:window]
+        for i in range(length):
+            for j in range(length):
+                near = abs(i - j) <= window or {i, j} & {*marked}
+                mask[row, 0, i, j] = bool(near) and input_mask[row, j]
+    return mask
+
+
+@pytest.mark.parametrize("global_segment", [None, 0, 1])
+@pytest.mark.parametrize("window", [1, 4, 5, 8, 23, 40])
+def test_vectors_and_gradients_are_those_of_a_mask(
+    window, global_segment, fusion
+):
+    full, model = _models(window, global_segment)
+    batch = _batch()
+    mask = _mask(batch, window, global_segment)
+    full.attention_mask = lambda *_: mask
+    is_token = batch["input_mask"][..., None].astype("float32")
+    weights = np.random.default_rng(1).normal(size=(3, _LENGTH, 1))
+    results = []
+    for one in (full, model):
+        with tf.GradientTape() as tape:
+            outputs = one(batch, fusion=fusion)
+            total = tf.reduce_sum(
+                outputs["sequence_output"] ** 3 * weights * is_token
+            )
+        gradients = tape.gradient(
+            total, [v.value for v in one.trainable_variables[:-2]]
+        )
+        results.append(
+            (
+                outputs["sequence_output"] * is_token,
+                [tf.convert_to_tensor(g) for g in gradients],
+            )
+        )
+
+    (expected, expected_gradients), (vectors, gradients) = results
+    np.testing.assert_allclose(vectors, expected, atol=1e-6)
+    for ours, theirs in zip(gradients, expected_gradients, strict=True):
+        np.testing.assert_allclose(
+            ours, theirs, atol=1e-5 * max(1, np.abs(theirs).max())
+        )
+
+
+def test_a_window_that_covers_the_text_is_all_attention():
+    full, model = _models(_LENGTH)
+    keras.tree.map_structure(
+        lambda one, other: np.testing.assert_allclose(one, other, atol=1e-6),
+        model(_batch()),
+        full(_batch()),
+    )
+
+
+@pytest.mark.parametrize("options", [{"recompute": True}, {"depth": 2}])
+def test_options_of_a_call_change_nothing_else(options):
+    full, model = _models(6)
+    full.attention_mask = lambda *_: _mask(_batch(), 6, None)
+    is_token = _batch()["input_mask"][..., None]
+    ours, theirs = (
+        one(_batch(), **options)["sequence_output"] * is_token
+        for one in (model, full)
+    )
+    np.testing.assert_allclose(ours, theirs, atol=1e-6)
+
+
+def test_compiled_by_xla_and_in_bfloat16():
+    _, model = _models(6)
+    compiled = tf.function(model, jit_compile=True, autograph=False)
+    expected = model(_batch())["sequence_output"]
+    np.testing.assert_allclose(
+        compiled(_batch())["sequence_output"], expected, atol=1e-5
+    )
+    half = AlbertModel(model.config, seed=1, dtype="mixed_bfloat16")
+    np.testing.assert_allclose(
+        tf.cast(half(_batch())["sequence_output"], "float32"),
+        expected,
+        atol=0.15,
+    )
+
+
+def test_what_is_read_is_what_all_positions_have():
+    _, model = _models(4)
+    read_at = np.array([[0, 9, 14], [0, 1, 2], [0, 2, 1]], "int32")
+    some = model(_batch(), read_at=read_at)
+    every = model(_batch())
+    np.testing.assert_allclose(
+        some["sequence_output"],
+        np.take_along_axis(
+            np.array(every["sequence_output"]), read_at[..., None], axis=1
+        ),
+        atol=1e-6,
+    )
+    np.testing.assert_allclose(
+        some["pooled_output"], every["pooled_output"], atol=1e-6
+    )
+
+
+def test_packing_has_no_effect():
+    _, model = _models(4)
+    packed_at = np.array([0, _LENGTH, 2 * _LENGTH - 5], "int32")
+    keras.tree.map_structure(
+        np.testing.assert_array_equal,
+        model(_batch() | {"packed_at": packed_at}),
+        model(_batch()),
+    )
+
+
+@pytest.mark.parametrize(
+    ("make", "global_segment"),
+    [
+        (SpanModel, 0),
+        (MultipleChoiceModel, 1),
+        (functools.partial(ClassifierModel, num_labels=3), None),
+    ],
+)
+def test_the_question_is_global(make, global_segment):
+    model = make(tiny.config(attention_window=4, **_FIELDS))
+    assert model.albert.global_segment == global_segment
+
+
+def test_dropout_of_global_tokens_is_of_its_own():
+    fields = _FIELDS | {"attention_probs_dropout_prob": 0.5}
+    model = AlbertModel(tiny.config(attention_window=4, **fields), seed=1)
+    first, again, other = (
+        np.array(model(_batch(), training=True, seed=seed)["pooled_output"])
+        for seed in ([1, 2], [1, 2], [3, 4])
+    )
+    np.testing.assert_array_equal(first, again)
+    assert not np.allclose(first, other)
