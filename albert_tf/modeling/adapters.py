@@ -25,7 +25,8 @@ class Adapters(base.AlbertLayer):
 
     Args:
         num_passes: P.
-        shape: That of the kernel, in and out.
+        width: Size of the inputs.
+        units: Size of the outputs.
 
     Call arguments:
         inputs: Float tensor `[..., in]`, those of the linear layer.
@@ -41,18 +42,20 @@ class Adapters(base.AlbertLayer):
         config: config_lib.AlbertConfig,
         *,
         num_passes: int,
-        shape: tuple[int, int],
+        width: int,
+        units: int,
         **kwargs: Any,
     ) -> None:
         super().__init__(config, **kwargs)
         self.num_passes = num_passes
-        self.shape = shape
+        self.width = width
+        self.units = units
 
     def build(self, input_shape: Any = None) -> None:
         rank = self.config.adapter_rank
         self.down = self.add_weight(
             name="down",
-            shape=(self.num_passes, self.shape[0], rank),
+            shape=(self.num_passes, self.width, rank),
             initializer=layers.truncated_normal(
                 self.config.initializer_range, seed=self.seed, name="down"
             ),
@@ -60,7 +63,7 @@ class Adapters(base.AlbertLayer):
         )
         self.up = self.add_weight(
             name="up",
-            shape=(self.num_passes, rank, self.shape[1]),
+            shape=(self.num_passes, rank, self.units),
             initializer="zeros",
             autocast=False,
         )
@@ -85,7 +88,8 @@ def add_to(encoder: Any) -> None:
                     layer.adapters = Adapters(
                         encoder.config,
                         num_passes=uses.count(index),
-                        shape=(layer.input_width, layer.units),
+                        width=layer.input_width,
+                        units=layer.units,
                         seed=layers.derive_seed(sublayer.seed, layer.name),
                         dtype=layer.dtype_policy,
                     )

@@ -22,6 +22,7 @@ import tensorflow as tf
 
 import albert_tf
 from albert_tf import modeling
+from albert_tf.modeling.adapters import Adapters
 from albert_tf.modeling.albert_model import AlbertModel
 from albert_tf.modeling.attention import AttentionSublayer
 from albert_tf.modeling.base import AlbertLayer, BaseModel, SerializableLayer
@@ -45,7 +46,8 @@ from albert_tf.modeling.span_models import (
 from tests import tiny
 
 B, S, E, H, V, P, C = 2, 5, 4, 8, tiny.VOCAB_SIZE, 3, 3
-_CONFIG = tiny.config(num_hidden_layers=1)
+# One layer is not shared, so that only `Adapters` itself has a rank.
+_CONFIG = tiny.config(num_hidden_layers=1, adapter_rank=2)
 _DROPPING = dataclasses.replace(
     _CONFIG, hidden_dropout_prob=0.2, attention_probs_dropout_prob=0.2
 )
@@ -80,6 +82,11 @@ _LAYERS = {
     Embeddings: Row((_BATCH["input_ids"], _BATCH["segment_ids"]), (B, S, E)),
     AttentionSublayer: Row((tiny.floats(B, S, H), _KEYS), (B, S, H)),
     FeedForwardSublayer: Row((tiny.floats(B, S, H),), (B, S, H)),
+    Adapters: Row(
+        (tiny.floats(B, S, H),),
+        (B, S, 6),
+        {"num_passes": 1, "width": H, "units": 6},
+    ),
     Encoder: Row((tiny.floats(B, S, E), _KEYS), [(B, S, H)] * 2),
     OutputLayer: Row(
         (tiny.floats(B, S, H),),
@@ -145,6 +152,8 @@ _POOLER = {"pooler/kernel", "pooler/bias"}
 _KEY = {"key/bias"}
 _BEAM = {"start_dense/bias", "end_dense_1/bias", "end_layer_norm/beta"}
 _WITHOUT_GRADIENT = {
+    # What it is multiplied by is 0 at first.
+    Adapters: {"adapters/down"},
     AttentionSublayer: _KEY,
     Encoder: _KEY,
     AlbertModel: _KEY,
