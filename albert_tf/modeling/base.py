@@ -265,6 +265,11 @@ class BaseModel(AlbertLayer, keras.Model):
                 f"A model exported as {format} must be float32 (ONNX: or "
                 f"int8). Received: {checks.listed(sorted(others))}."
             )
+        if format == "openvino" and self.config.attention_window:
+            raise ValueError(
+                "OpenVINO computes other numbers for a model with an "
+                "`attention_window`. Pass another format."
+            )
         signature = self._symbolic(self.input_shapes())
         kwargs.setdefault("input_signature", [signature])
         super().export(filepath, format, **kwargs)

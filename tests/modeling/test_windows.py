@@ -184,3 +184,9 @@ def test_dropout_of_global_tokens_is_of_its_own():
     )
     np.testing.assert_array_equal(first, again)
     assert not np.allclose(first, other)
+
+
+def test_what_openvino_computes_wrongly_is_refused(tmp_path):
+    _, model = _models(4)
+    with pytest.raises(ValueError, match="OpenVINO computes other numbers"):
+        model.export(str(tmp_path / "model.xml"), format="openvino")
