@@ -68,7 +68,7 @@ class ExportedWeights:
         A block does in its pass of that `number`.
         """
         values = [
-            copy[number] if len(copy.shape) == 3 else copy
+            copy[number] if shared_weights.is_stack(copy) else copy
             for copy in self.copies
         ]
         return shared_weights.in_place_of(self._originals, values)

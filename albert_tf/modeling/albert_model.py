@@ -105,9 +105,11 @@ class AlbertModel(base.BaseModel):
         Source: Hu et al. 2021, "LoRA: Low-Rank Adaptation".
         """
         for layer in self._flatten_layers(include_self=False):
+            # A linear layer may contain adapters.
+            has_parts = any(layer._flatten_layers(include_self=False))
             if layer.name in ("query", "value"):
                 layer.enable_lora(rank)
-            elif not any(layer._flatten_layers(include_self=False)):
+            elif isinstance(layer, layers.Linear) or not has_parts:
                 layer.trainable = False
 
     def dropout_seed(self, training: bool | None, seed: Any | None) -> Any:

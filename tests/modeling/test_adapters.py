@@ -141,3 +141,13 @@ def test_a_saved_model_has_its_adapters(tmp_path):
         found(tiny.batch()),
         model(tiny.batch()),
     )
+
+
+def test_lora_trains_the_same_as_without_adapters():
+    trained = []
+    for rank in (0, 2):
+        model = AlbertModel(tiny.config(adapter_rank=rank))
+        model.enable_lora(3)
+        trained.append([v.path for v in model.trainable_variables])
+
+    assert trained[0] == trained[1]

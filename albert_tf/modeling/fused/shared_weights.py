@@ -80,13 +80,13 @@ def _layer_call(
     fusion: Fusion | None,
 ) -> LayerCall:
     is_cast = layer.compute_dtype != layer.variable_dtype
-    if not (recompute or is_cast or any(map(_is_stack, layer.variables))):
+    if not (recompute or is_cast or any(map(is_stack, layer.variables))):
         return layer
     dtype = _dtype_of_matrices(layer)
     add_gradients = _one_by_one if recompute else _all_at_once
     copies = [
         iter(ops.unstack(ops.cast(variable, dtype)))
-        if _is_stack(variable)
+        if is_stack(variable)
         else add_gradients(
             variable.value,
             dtype if _is_float_matrix(variable) else variable.dtype,
@@ -124,7 +124,7 @@ def _is_float_matrix(variable: keras.Variable) -> bool:
     return is_float and len(variable.shape) > 1
 
 
-def _is_stack(variable: keras.Variable) -> bool:
+def is_stack(variable: Any) -> bool:
     """Returns whether a variable has a matrix for each call."""
     return len(variable.shape) == 3
 
