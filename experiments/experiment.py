@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from albert_tf.config import AlbertConfig
-from experiments.scales import Scale
+from experiments.scales import Phase, Scale
 
 _OF_MASKS = {
     "favor_shorter_ngram",
@@ -24,9 +24,10 @@ class Variant:
     Args:
         flags: Flags of run_pretraining.py, for the second phase, that are not
             those of the scale.
-        pair_objective: Which pairs its second phase has: `sop` or `nsp`.
-        starts_from: The model, of another number of layers, whose weights its
-            second phase starts from; None for its own first phase.
+        pair_objective: Which pairs its second phase has: `sop`, `nsp`, `none`.
+        starts_from: The model, of another shape, whose weights its second
+            phase starts from; None for its own first phase.
+        phase: Its second phase, if that is not the one of the scale.
         share_of_steps: Share of the steps of the scale that it is trained.
     """
 
@@ -35,6 +36,7 @@ class Variant:
     flags: Mapping[str, object] = dataclasses.field(default_factory=dict)
     pair_objective: str = "sop"
     starts_from: "Variant | None" = None
+    phase: Phase | None = None
     share_of_steps: float = 1.0
 
     @classmethod
@@ -80,16 +82,16 @@ class Claim(NamedTuple):
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Experiment:
-    """A table or a figure of the paper.
+    """A table or a figure of the paper, or what the paper left open.
 
     `variants` returns the models of a scale, `claims` what the paper's numbers
     would mean there; every model is evaluated on `pairs`.
     """
 
     title: str
-    source: str
+    source: str = ""
     variants: Callable[[Scale], list[Variant]]
     claims: Callable[[Scale], list[Claim]]
-    paper_header: Sequence[str]
-    paper_rows: Sequence[Sequence[str]]
+    paper_header: Sequence[str] = ()
+    paper_rows: Sequence[Sequence[str]] = ()
     pairs: Sequence[str] = ("sop",)

@@ -11,6 +11,7 @@ and a JSON file for each experiment.
 
 import dataclasses
 import pathlib
+from collections.abc import Sequence
 from typing import Any
 
 from albert_tf import checks, files
@@ -19,19 +20,21 @@ from albert_tf.cli import program
 from albert_tf.settings import setting
 from albert_tf.text import documents
 from experiments import (
+    adapters,
     commands,
     depth,
     downstream,
     embedding_size,
     equal_operations,
     layer_similarity,
+    long_texts,
     masking,
     objective,
     runs,
     sharing,
     sizes,
 )
-from experiments.experiment import Experiment
+from experiments.experiment import Experiment, Variant
 from experiments.runs import Place
 from experiments.scales import SCALES, Scale
 
@@ -44,6 +47,8 @@ EXPERIMENTS = {
     "masking": masking.EXPERIMENT,
     FIGURE: layer_similarity.EXPERIMENT,
     "equal_operations": equal_operations.EXPERIMENT,
+    "adapters": adapters.EXPERIMENT,
+    "long_texts": long_texts.EXPERIMENT,
 }
 HELD_OUT_EVERY = 40
 FIRST_SEED = 12345
@@ -59,6 +64,11 @@ class ExperimentConfig:
         choices=[SIZES, *EXPERIMENTS, ALL],
     )
     scale: str = setting("tiny", "How large its models are.", choices=[*SCALES])
+    precision: str = setting(
+        "float32",
+        "float32 or bfloat16, which halves the time on some CPUs.",
+        choices=["float32", "bfloat16"],
+    )
     text_file: str | None = setting(
         None,
         "Comma-separated globs of text, as for create_pretraining_data.py. "
@@ -102,7 +112,9 @@ def run(values: cli_flags.FlagValues) -> None:
     """Runs the experiments, and writes their report."""
     cli_flags.require(values, "name", "output_dir")
     config = cli_flags.read(ExperimentConfig, values)
-    scale = SCALES[config.scale]
+    scale = dataclasses.replace(
+        SCALES[config.scale], precision=config.precision
+    )
     config = dataclasses.replace(
         config, num_seeds=config.num_seeds or scale.num_seeds
     )
@@ -115,7 +127,10 @@ def run(values: cli_flags.FlagValues) -> None:
         print(SIZES, flush=True)
         files.write_json(folder / sizes.FILE, sizes.run(folder / SIZES))
     if names:
-        make_data(scale, folder / "data", config.text_file)
+        variants = [
+            v for name in names for v in EXPERIMENTS[name].variants(scale)
+        ]
+        make_data(scale, folder / "data", config.text_file, variants)
     places = [
         Place(scale, folder / "data", folder / f"seed-{seed}", seed)
         for seed in range(FIRST_SEED, FIRST_SEED + config.num_seeds)
@@ -208,7 +223,10 @@ def _check_more(
 
 
 def make_data(
-    scale: Scale, folder: pathlib.Path, text_file: str | None
+    scale: Scale,
+    folder: pathlib.Path,
+    text_file: str | None,
+    variants: Sequence[Variant],
 ) -> None:
     """Makes texts, vocabulary and records that are not there yet."""
     texts = {part: folder / f"{part}.txt" for part in runs.PARTS}
@@ -217,7 +235,7 @@ def make_data(
         for path, found in zip(texts.values(), split(text_file), strict=True):
             files.write_text(path, found)
     paths = {part: str(path) for part, path in texts.items()}
-    for one in runs.data_commands(scale, paths, folder):
+    for one in runs.data_commands(scale, paths, folder, variants):
         commands.run(one)
 
 

@@ -122,19 +122,17 @@ def sections(
         report.Table(
             title=f"{experiment.title}: here, on held-out text",
             header=_HEADER,
-            rows=[_row(label, results) for label in groups],
+            rows=[
+                _row(label, results, experiment.pairs[0]) for label in groups
+            ],
         ),
         *task_tables(experiment, groups),
         report.Table(
-            title=f"{experiment.title}: what the paper found",
+            title=f"{experiment.title}: claims",
             header=("claim", "here"),
             rows=[(one.text, verdict(one, results)) for one in claims],
         ),
-        report.Table(
-            title=f"{experiment.title}: the paper ({experiment.source})",
-            header=experiment.paper_header,
-            rows=[*experiment.paper_rows],
-        ),
+        *paper_tables(experiment),
         report.Chart(
             title=f"{experiment.title}: curves of the first seed",
             unit="held-out masked-LM loss",
@@ -152,6 +150,19 @@ def sections(
                 )
             ],
         ),
+    ]
+
+
+def paper_tables(experiment: Experiment) -> list[report.Section]:
+    """Returns what the paper has; nothing if that is nothing."""
+    if not experiment.paper_rows:
+        return []
+    return [
+        report.Table(
+            title=f"{experiment.title}: the paper ({experiment.source})",
+            header=experiment.paper_header,
+            rows=[*experiment.paper_rows],
+        )
     ]
 
 
@@ -184,10 +195,10 @@ def task_tables(
     ]
 
 
-def _row(label: str, results: Results) -> tuple[str, ...]:
+def _row(label: str, results: Results, pairs: str) -> tuple[str, ...]:
     runs = [one for one in results if one["label"] == label]
 
-    def shown(name: str, form: str = ".1%", pairs: str = "sop") -> str:
+    def shown(name: str, form: str = ".1%", pairs: str = pairs) -> str:
         return _range(_values(results, Score(label, name, pairs)), form)
 
     return (

@@ -8,11 +8,12 @@ best ones of each would have had different numbers of updates.
 import dataclasses
 import math
 import pathlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from albert_tf import files
 from albert_tf.checkpoints import run_checkpoints
+from albert_tf.config import AlbertConfig
 from albert_tf.data import shards
 from benchmarks import model_sizes, time_to_loss
 from experiments import commands
@@ -44,11 +45,15 @@ class Place(NamedTuple):
 
 
 def data_commands(
-    scale: Scale, text_files: Mapping[str, str], data: pathlib.Path
+    scale: Scale,
+    text_files: Mapping[str, str],
+    data: pathlib.Path,
+    variants: Sequence[Variant] = (),
 ) -> list[Command]:
     """Returns the commands that make vocabulary and records.
 
-    `text_files` has the globs of the training and of the held-out text.
+    `text_files` has the globs of the training and of the held-out text. The
+    records are those of the scale, and those of the phases of `variants`.
     """
     model = data / TOKENIZER
     found = [
@@ -63,9 +68,10 @@ def data_commands(
     ]
     kinds = [(NO_PAIRS, scale.first)]
     kinds += [(pairs, scale.second) for pairs in PAIRS]
+    kinds += [(one.pair_objective, one.phase) for one in variants if one.phase]
     for part, text in text_files.items():
         for pairs, phase in kinds:
-            path = data / f"{part}.{pairs}"
+            path = records(data, part, pairs, phase)
             found.append(
                 commands.create(
                     "create_pretraining_data.py",
@@ -83,8 +89,19 @@ def data_commands(
     return found
 
 
+def records(
+    data: pathlib.Path, part: str, pairs: str, phase: Phase
+) -> pathlib.Path:
+    """Returns the records of the training or the held-out text."""
+    return data / f"{part}.{pairs}.{phase.max_seq_length}"
+
+
 def _num_steps(variant: Variant, phase: Phase) -> int:
     return round(variant.share_of_steps * phase.num_train_steps)
+
+
+def _second(variant: Variant, scale: Scale) -> Phase:
+    return variant.phase or scale.second
 
 
 def _num_masked(phase: Phase) -> int:
@@ -93,15 +110,15 @@ def _num_masked(phase: Phase) -> int:
 
 def _shape_name(variant: Variant, scale: Scale) -> str:
     """Returns what the shape of a model has of its own."""
-    changes = {
-        field.name: getattr(variant.config, field.name)
-        for field in dataclasses.fields(scale.config)
-    }
-    return "-".join(
-        f"{name}_{value}"
-        for name, value in changes.items()
-        if value != getattr(scale.config, name)
-    )
+    changes = _changes(scale.config, variant.config)
+    return "-".join(f"{name}_{value}" for name, value in changes.items())
+
+
+def _changes(before: AlbertConfig, after: AlbertConfig) -> dict[str, Any]:
+    """Returns the fields of a config that are not those of another one."""
+    old = dataclasses.asdict(before)
+    new = dataclasses.asdict(after)
+    return {name: new[name] for name in new if new[name] != old[name]}
 
 
 def model_name(variant: Variant, scale: Scale) -> str:
@@ -127,7 +144,7 @@ def newest_weights(variant: Variant, place: Place) -> pathlib.Path:
     """Returns the last checkpoint of a model."""
     own = place.models / model_name(variant, place.scale)
     steps = variant.flags.get(
-        "num_train_steps", _num_steps(variant, place.scale.second)
+        "num_train_steps", _num_steps(variant, _second(variant, place.scale))
     )
     return pathlib.Path(run_checkpoints.checkpoint_path(str(own), int(steps)))
 
@@ -152,7 +169,7 @@ def training_commands(variant: Variant, place: Place) -> list[Command]:
                 input_path=newest_weights(variant.starts_from, place),
                 output_path=converted,
                 output_format="keras",
-                num_hidden_layers=variant.config.num_hidden_layers,
+                **_changes(variant.starts_from.config, variant.config),
             )
         )
         start = {"init_checkpoint": converted}
@@ -175,7 +192,7 @@ def training_commands(variant: Variant, place: Place) -> list[Command]:
         _pretraining(
             variant,
             place,
-            scale.second,
+            _second(variant, scale),
             variant.pair_objective,
             own,
             # Evaluations have the masks of the training.
@@ -195,13 +212,16 @@ def _pretraining(
     output_dir: pathlib.Path,
     **own_flags: object,
 ) -> Command:
-    train, held_out = (place.data / f"{part}.{pairs}" for part in PARTS)
+    train, held_out = (
+        records(place.data, part, pairs, phase) for part in PARTS
+    )
     num_train_steps = _num_steps(variant, phase)
     flags: dict[str, object] = {
         "albert_config_file": config_file(variant, place),
         "input_file": train,
         "output_dir": output_dir,
         "optimizer": place.scale.optimizer,
+        "precision": place.scale.precision,
         "max_predictions_per_seq": _num_masked(phase),
         **dataclasses.asdict(phase),
         "num_train_steps": num_train_steps,
@@ -238,13 +258,13 @@ def evaluation_command(variant: Variant, place: Place, pairs: str) -> Command:
     model was trained with.
     """
     name = f"{model_name(variant, place.scale)}-on-{pairs}"
-    phase = place.scale.second
+    phase = _second(variant, place.scale)
     return commands.create(
         "run_pretraining.py",
         place.models / name,
         albert_config_file=config_file(variant, place),
         init_checkpoint=newest_weights(variant, place),
-        eval_file=place.data / f"held_out.{pairs}",
+        eval_file=records(place.data, "held_out", pairs, phase),
         max_seq_length=phase.max_seq_length,
         max_predictions_per_seq=_num_masked(phase),
         objectives=variant.flags.get("objectives", "mlm,sop"),
@@ -294,7 +314,10 @@ def evaluate(variant: Variant, place: Place, pairs: str) -> dict[str, float]:
     commands.run(command)
     share = 0.5  # Orders are drawn when the records are read.
     if pairs == "nsp":
-        counts = shards.read(place.data / f"held_out.{pairs}").counts
+        path = records(
+            place.data, "held_out", pairs, _second(variant, place.scale)
+        )
+        counts = shards.read(path).counts
         share = counts.label_1_records / counts.records
     scores = files.read_json_object(command.made / SCORES)
     return {**scores, LARGER_CLASS: max(share, 1 - share)}

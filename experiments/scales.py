@@ -27,16 +27,20 @@ class Scale:
         first: A training on masked words alone, in short sequences, on which
             a model learns sooner to use the context.
         second: The training on pairs of segments.
+        lengthened: Trainings on longer sequences: with full attention, and
+            within a window.
         num_seeds: Runs of every model, if the user does not say.
     """
 
     name: str
     config: AlbertConfig
     optimizer: str = "adamw"
+    precision: str = "float32"
     ngram: int = 1
     first: Phase
     second: Phase
     finetuning: Phase
+    lengthened: tuple[Phase, Phase]
     num_seeds: int
 
     def with_width(self, hidden_size: int) -> AlbertConfig:
@@ -73,6 +77,7 @@ SCALES = {
         first=Phase(32, 100, 20, 64, 1e-3),
         second=Phase(64, 40, 4, 32, 6e-4),
         finetuning=Phase(64, 200, 20, 32, 3e-4),
+        lengthened=(Phase(64, 20, 2, 16, 6e-4), Phase(256, 20, 2, 4, 6e-4)),
         num_seeds=1,
     ),
     "small": Scale(
@@ -81,6 +86,10 @@ SCALES = {
         first=Phase(32, 2500, 250, 128, 1e-3),
         second=Phase(64, 1500, 75, 64, 6e-4),
         finetuning=Phase(64, 1000, 100, 32, 2e-4),
+        lengthened=(
+            Phase(512, 300, 30, 32, 6e-4),
+            Phase(4096, 300, 30, 4, 6e-4),
+        ),
         num_seeds=2,
     ),
 }
