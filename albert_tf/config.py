@@ -121,6 +121,19 @@ class AlbertConfig:
                 f"num_hidden_layers={self.num_hidden_layers}."
             )
 
+        is_any_shared = (
+            self.parameter_sharing != "none"
+            and self.num_hidden_groups < self.num_hidden_layers
+        )
+        if self.adapter_rank and not is_any_shared:
+            raise ValueError(
+                "`adapter_rank` needs layers that share weights. Received: "
+                f"adapter_rank={self.adapter_rank}, "
+                f"parameter_sharing={self.parameter_sharing}, "
+                f"num_hidden_groups={self.num_hidden_groups}, "
+                f"num_hidden_layers={self.num_hidden_layers}."
+            )
+
     def group_of_layer(self, layer: int) -> int:
         """Returns which group of weights layer `layer` uses.
 

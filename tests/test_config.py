@@ -36,6 +36,14 @@ def test_defaults_are_those_of_xxlarge():
             {"num_hidden_layers": 10**9},
             "must not exceed 10000. Received: 1000000000",
         ),
+        (
+            {"adapter_rank": 2, "num_hidden_layers": 1},
+            "needs layers that share weights.*num_hidden_layers=1",
+        ),
+        (
+            {"adapter_rank": 2, "parameter_sharing": "none"},
+            "needs layers that share weights.*parameter_sharing=none",
+        ),
     ],
 )
 def test_impossible_values_are_refused_by_name(fields, words):

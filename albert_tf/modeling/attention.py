@@ -5,12 +5,13 @@ Source: Vaswani et al. 2017, section 3.2; google-research/albert,
 """
 
 import functools
+from collections.abc import Sequence
 from typing import Any
 
 from keras import ops
 
 from albert_tf import config as config_lib
-from albert_tf.modeling import base, dropout, fused, layers, windows
+from albert_tf.modeling import base, dropout, fused, layers
 from albert_tf.modeling.layers import LayerNorm
 
 
@@ -53,24 +54,12 @@ class AttentionSublayer(base.AlbertLayer):
         fusion: fused.Fusion | None = None,
         read_at: Any | None = None,
     ) -> Any:
-        window = self.config.attention_window
         residual, *inputs = fused.fan_out(hidden, 4, fusion)  # [B, S, H]
         if read_at is not None:
             residual = layers.gather_positions(residual, read_at)  # [B, Q, H]
-            if not window:
-                inputs[0] = layers.gather_positions(inputs[0], read_at)
-        attend = functools.partial(self._attend, seed=seed, fusion=fusion)
-        if window:
-            attend = functools.partial(windows.attend, attend, window=window)
-        attended = attend(
-            self.query(inputs[0], fusion=fusion),
-            self.key(inputs[1], fusion=fusion),
-            self.value(inputs[2], fusion=fusion),
-            attention_mask,
-            site=site,
+        attended = self.attend(
+            inputs, attention_mask, read_at, seed=seed, site=site, fusion=fusion
         )
-        if window and read_at is not None:
-            attended = layers.gather_positions(attended, read_at)
         output = self.output_projection(attended, fusion=fusion)
         output = dropout.dropout(
             output,
@@ -80,7 +69,32 @@ class AttentionSublayer(base.AlbertLayer):
         )
         return self.layer_norm(residual, output, fusion=fusion)
 
-    def _attend(
+    def attend(
+        self,
+        inputs: Sequence[Any],
+        attention_mask: Any,
+        read_at: Any | None,
+        *,
+        fusion: fused.Fusion | None,
+        **options: Any,
+    ) -> Any:
+        """Computes attention, `[B, Q, H]`, given the inputs of each map."""
+        to_query, to_key, to_value = inputs
+        if read_at is not None:
+            to_query = layers.gather_positions(to_query, read_at)
+        attended = self.attend_by_head(
+            self._split_heads(self.query(to_query, fusion=fusion)),
+            self._split_heads(self.key(to_key, fusion=fusion)),
+            self._split_heads(self.value(to_value, fusion=fusion)),
+            attention_mask,
+            fusion=fusion,
+            **options,
+        )
+        batch, _, length, _ = ops.shape(attended)
+        attended = ops.transpose(attended, (0, 2, 1, 3))
+        return ops.reshape(attended, (batch, length, self.config.hidden_size))
+
+    def attend_by_head(
         self,
         query: Any,
         key: Any,
@@ -90,26 +104,19 @@ class AttentionSublayer(base.AlbertLayer):
         site: int,
         **options: Any,
     ) -> Any:
-        """Computes attention of all heads, `[B, Q, H]`."""
-        shape = ops.shape(key)
-        attended = fused.attend(
-            self._split_heads(query, ops.shape(query)),  # [B, N, Q, D]
-            self._split_heads(key, shape),
-            self._split_heads(value, shape),
-            attention_mask,
-            drop=functools.partial(
-                dropout.dropout,
-                rate=self.config.attention_probs_dropout_prob,
-                site=site,
-            ),
-            **options,
+        """Computes attention of all heads, `[B, N, Q, D]`."""
+        drop = functools.partial(
+            dropout.dropout,
+            rate=self.config.attention_probs_dropout_prob,
+            site=site,
         )
-        attended = ops.transpose(attended, (0, 2, 1, 3))
-        return ops.reshape(attended, ops.shape(query))
+        return fused.attend(
+            query, key, value, attention_mask, drop=drop, **options
+        )
 
-    def _split_heads(self, inputs: Any, shape: Any) -> Any:
+    def _split_heads(self, inputs: Any) -> Any:
         """Splits vectors, `[B, S, H]`, into a slice a head, `[B, N, S, D]`."""
-        *leading, width = shape
+        *leading, width = ops.shape(inputs)
         num_heads = self.config.num_attention_heads
         shape = (*leading, num_heads, width // num_heads)
         return ops.transpose(ops.reshape(inputs, shape), (0, 2, 1, 3))

@@ -15,6 +15,7 @@ from albert_tf.modeling import adapters, base, dropout, fused, layers
 from albert_tf.modeling.attention import AttentionSublayer
 from albert_tf.modeling.feed_forward import FeedForwardSublayer
 from albert_tf.modeling.fused import shared_weights
+from albert_tf.modeling.windows import AttentionWithinWindow
 
 _ATTENTION_SITES = dropout.SITES_PER_BLOCK - 1
 
@@ -114,7 +115,11 @@ class Encoder(base.AlbertLayer):
                 config.hidden_size,
             )
         self.attention_sublayers = self._sublayers(
-            AttentionSublayer, "attention", config.num_weight_sets("attention")
+            AttentionWithinWindow
+            if config.attention_window
+            else AttentionSublayer,
+            "attention",
+            config.num_weight_sets("attention"),
         )
         self.feed_forward_sublayers = self._sublayers(
             FeedForwardSublayer, "feed_forward", config.num_weight_sets("ffn")

@@ -9,11 +9,15 @@ Source: Beltagy et al. 2020, "Longformer: The Long-Document Transformer",
 section 3.1; in blocks as in Zaheer et al. 2020, "Big Bird", appendix D.
 """
 
-from collections.abc import Callable
+import functools
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from keras import ops
+
+from albert_tf.modeling import base, layers
+from albert_tf.modeling.attention import AttentionSublayer
 
 # A dropout site of the probabilities of global tokens, counted from that of
 # the others; further on than any site of a model.
@@ -37,61 +41,73 @@ def attention_mask(
     return ops.concatenate([mask, ops.expand_dims(is_global, (1, 2))], axis=2)
 
 
-def attend(
-    attend_to: Callable[..., Any],
-    query: Any,
-    key: Any,
-    value: Any,
-    mask: Any,
-    *,
-    window: int,
-    site: int,
-) -> Any:
-    """Computes attention within a window, `[B, S, H]`.
+@base.register
+class AttentionWithinWindow(AttentionSublayer):
+    """Applies attention within a window, see the module.
 
-    Args:
-        attend_to: Computes attention, `[B, Q, H]`, of queries `[B, Q, H]` to
-            keys and values `[B, K, H]`, given a mask `[B, 1, 1 or Q, K]` and a
-            dropout site.
-        query: Float tensor `[B, S, H]`, of all heads.
-        key: The same.
-        value: The same.
-        mask: Int tensor, see `attention_mask`. In a text with more than W
-            tokens that are marked as global, the first W are.
-        window: W.
-        site: Dropout site.
+    Call arguments:
+        attention_mask: Int tensor, see `attention_mask`. In a text with more
+            than W tokens that are marked as global, the first W are.
     """
-    length = ops.shape(query)[1]
-    # Not `-length % window`: ONNX computes another remainder.
-    padding = window - 1 - (length - 1) % window
-    query, key, value = (
-        ops.pad(tensor, [(0, 0), (0, padding), (0, 0)])
-        for tensor in (query, key, value)
-    )
-    marks = ops.pad(mask[:, 0], [(0, 0), (0, 0), (0, padding)])
-    is_global = _global_tokens(marks, window)  # [B, G, S]
-    select = ops.cast(is_global, query.dtype)
-    is_local = 1 - ops.sum(is_global, axis=1)  # [B, S]
-    batch, padded_length, width = ops.shape(query)
-    of_local = attend_to(
-        ops.reshape(query, (-1, window, width)),
-        _met(key, select, window),
-        _met(value, select, window),
-        # A global token is met once, as such.
-        _block_mask(marks[:, 0] * is_local, is_global, window),
-        site=site,
-    )
-    of_local = ops.reshape(of_local, (batch, padded_length, width))
-    of_global = attend_to(
-        ops.matmul(select, query),
-        key,
-        value,
-        ops.expand_dims(marks[:, :1], 1),
-        site=site + _GLOBAL_SITE,
-    )
-    of_global = ops.matmul(ops.swapaxes(select, 1, 2), of_global)
-    is_local = ops.expand_dims(is_local, 2) == 1
-    return ops.where(is_local, of_local, of_global)[:, :length]
+
+    def attend(
+        self,
+        inputs: Sequence[Any],
+        attention_mask: Any,
+        read_at: Any | None,
+        **options: Any,
+    ) -> Any:
+        """Computes attention at all positions, then takes those to be read."""
+        attended = super().attend(inputs, attention_mask, None, **options)
+        if read_at is None:
+            return attended
+        return layers.gather_positions(attended, read_at)
+
+    def attend_by_head(
+        self,
+        query: Any,
+        key: Any,
+        value: Any,
+        attention_mask: Any,
+        *,
+        site: int,
+        **options: Any,
+    ) -> Any:
+        """Computes attention of all heads, `[B, N, S, D]`."""
+        window = self.config.attention_window
+        attend = functools.partial(super().attend_by_head, **options)
+        shape = ops.shape(query)
+        length = shape[2]
+        # Not `-length % window`: ONNX computes another remainder.
+        padding = window - 1 - (length - 1) % window
+        query, key, value = (
+            ops.pad(tensor, [(0, 0), (0, 0), (0, padding), (0, 0)])
+            for tensor in (query, key, value)
+        )
+        marks = ops.pad(attention_mask[:, 0], [(0, 0), (0, 0), (0, padding)])
+        is_global = _global_tokens(marks, window)  # [B, G, S]
+        is_local = 1 - ops.sum(is_global, axis=1)  # [B, S]
+        select = ops.expand_dims(ops.cast(is_global, query.dtype), 1)
+        of_local = attend(
+            _blocks(query, window),
+            _met(key, select, window),
+            _met(value, select, window),
+            # A global token is met once, as such.
+            _block_mask(marks[:, 0] * is_local, is_global, window),
+            site=site,
+        )
+        of_local = ops.reshape(of_local, ops.shape(query))
+        of_global = attend(
+            ops.matmul(select, query),
+            key,
+            value,
+            ops.expand_dims(marks[:, :1], 1),
+            site=site + _GLOBAL_SITE,
+        )
+        of_global = ops.matmul(ops.swapaxes(select, 2, 3), of_global)
+        is_local = ops.expand_dims(is_local, (1, 3)) == 1
+        attended = ops.where(is_local, of_local, of_global)
+        return ops.slice(attended, (0, 0, 0, 0), shape)
 
 
 def _global_tokens(marks: Any, window: int) -> Any:
@@ -112,38 +128,44 @@ def _global_tokens(marks: Any, window: int) -> Any:
 
 
 def _met(inputs: Any, select: Any, window: int) -> Any:
-    """Returns keys or values, `[B S / W, 3 W + G, H]`."""
-    in_windows = _in_windows(inputs, window)
-    batch, num_blocks, _, width = ops.shape(in_windows)
-    num_global = select.shape[1]
-    everywhere = ops.expand_dims(ops.matmul(select, inputs), 1)
+    """Returns keys or values, `[B, N, S / W, 3 W + G, D]`."""
+    neighbours = _neighbours(inputs, window)
+    batch, heads, num_blocks, _, width = ops.shape(neighbours[0])
+    everywhere = ops.expand_dims(ops.matmul(select, inputs), 2)
     everywhere = ops.broadcast_to(
-        everywhere, (batch, num_blocks, num_global, width)
+        everywhere, (batch, heads, num_blocks, select.shape[2], width)
     )
-    met = ops.concatenate([in_windows, everywhere], axis=2)
-    return ops.reshape(met, (-1, 3 * window + num_global, width))
+    return ops.concatenate([*neighbours, everywhere], axis=3)
 
 
 def _block_mask(is_local: Any, is_global: Any, window: int) -> Any:
-    """Returns int `[B S / W, 1, W, 3 W + G]`, 1 where a key is attended to."""
-    near = _in_windows(ops.expand_dims(is_local, 2), window)
-    batch, num_blocks, *_ = ops.shape(near)
-    near = ops.reshape(near, (-1, 1, 1, 3 * window)) * _band(window)
+    """Returns int `[B, 1, S / W, W, 3 W + G]`, 1 where a key is attended to."""
+    is_local = ops.expand_dims(is_local, (1, 3))
+    near = ops.concatenate(_neighbours(is_local, window), axis=3)
+    batch, _, num_blocks, *_ = ops.shape(near)
+    near = ops.swapaxes(near, 3, 4) * _band(window)
     num_global = is_global.shape[1]
-    exists = ops.expand_dims(ops.sum(is_global, axis=2), (1, 2))
-    exists = ops.broadcast_to(exists, (batch, num_blocks, window, num_global))
-    exists = ops.reshape(exists, (-1, 1, window, num_global))
-    return ops.concatenate([near, exists], axis=3)
+    exists = ops.expand_dims(ops.sum(is_global, axis=2), (1, 2, 3))
+    exists = ops.broadcast_to(
+        exists, (batch, 1, num_blocks, window, num_global)
+    )
+    return ops.concatenate([near, exists], axis=4)
 
 
-def _in_windows(inputs: Any, window: int) -> Any:
-    """Returns each block with its neighbours, `[B, S / W, 3 W, H]`."""
-    batch, length, width = ops.shape(inputs)
-    padded = ops.pad(inputs, [(0, 0), (window, window), (0, 0)])
-    shape = (batch, length // window + 2, window, width)
-    blocks = ops.reshape(padded, shape)
-    neighbours = [blocks[:, :-2], blocks[:, 1:-1], blocks[:, 2:]]
-    return ops.concatenate(neighbours, axis=2)
+def _neighbours(inputs: Any, window: int) -> list[Any]:
+    """Returns the block before each block, it, and the one after it."""
+    ends = [(0, 0), (0, 0), (window, window), (0, 0)]
+    blocks = _blocks(ops.pad(inputs, ends), window)
+    batch, heads, num_blocks, *rest = ops.shape(blocks)
+    shape = (batch, heads, num_blocks - 2, *rest)
+    # The gradient of an index, `blocks[:, :, 1:]`, is slow on TensorFlow.
+    return [ops.slice(blocks, (0, 0, i, 0, 0), shape) for i in range(3)]
+
+
+def _blocks(inputs: Any, window: int) -> Any:
+    """Splits `[B, N, S, D]` into blocks, `[B, N, S / W, W, D]`."""
+    batch, heads, length, width = ops.shape(inputs)
+    return ops.reshape(inputs, (batch, heads, length // window, window, width))
 
 
 def _band(window: int) -> np.ndarray:

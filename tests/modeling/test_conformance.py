@@ -43,11 +43,11 @@ from albert_tf.modeling.span_models import (
     BeamSpanModel,
     SpanModel,
 )
+from albert_tf.modeling.windows import AttentionWithinWindow
 from tests import tiny
 
 B, S, E, H, V, P, C = 2, 5, 4, 8, tiny.VOCAB_SIZE, 3, 3
-# One layer is not shared, so that only `Adapters` itself has a rank.
-_CONFIG = tiny.config(num_hidden_layers=1, adapter_rank=2)
+_CONFIG = tiny.config(num_hidden_layers=1)
 _DROPPING = dataclasses.replace(
     _CONFIG, hidden_dropout_prob=0.2, attention_probs_dropout_prob=0.2
 )
@@ -69,23 +69,29 @@ class Row:
         shapes: Shapes of the outputs.
         arguments: What the constructor takes besides config, seed and dtype.
         is_float32: Whether outputs are float32 in every precision.
+        fields: Fields of its config that are not those of others.
     """
 
     inputs: tuple[Any, ...]
     shapes: Any
     arguments: Mapping[str, Any] = dataclasses.field(default_factory=dict)
     is_float32: bool = False
+    fields: Mapping[str, Any] = dataclasses.field(default_factory=dict)
 
 
 _LAYERS = {
     LayerNorm: Row((tiny.floats(B, S, H),), (B, S, H), {"size": H}),
     Embeddings: Row((_BATCH["input_ids"], _BATCH["segment_ids"]), (B, S, E)),
     AttentionSublayer: Row((tiny.floats(B, S, H), _KEYS), (B, S, H)),
+    AttentionWithinWindow: Row(
+        (tiny.floats(B, S, H), _KEYS), (B, S, H), fields={"attention_window": 2}
+    ),
     FeedForwardSublayer: Row((tiny.floats(B, S, H),), (B, S, H)),
     Adapters: Row(
         (tiny.floats(B, S, H),),
         (B, S, 6),
         {"num_passes": 1, "width": H, "units": 6},
+        fields={"num_hidden_layers": 2, "adapter_rank": 2},
     ),
     Encoder: Row((tiny.floats(B, S, E), _KEYS), [(B, S, H)] * 2),
     OutputLayer: Row(
@@ -155,6 +161,7 @@ _WITHOUT_GRADIENT = {
     # What it is multiplied by is 0 at first.
     Adapters: {"adapters/down"},
     AttentionSublayer: _KEY,
+    AttentionWithinWindow: _KEY,
     Encoder: _KEY,
     AlbertModel: _KEY,
     PretrainingModel: _KEY,
@@ -181,12 +188,16 @@ def dtype(request):
     return request.param
 
 
+def _config_of(kind, config=_CONFIG):
+    return dataclasses.replace(config, **_TABLE[kind].fields)
+
+
 def _make(
     kind, dtype="float32", *, seed=0, config=_CONFIG, is_built=True, **changes
 ):
     given = {"dtype": dtype}
     if issubclass(kind, AlbertLayer):
-        given |= {"config": config, "seed": seed}
+        given |= {"config": _config_of(kind, config), "seed": seed}
     elif kind is OutputLayer:
         given |= {"seed": seed}
     layer = kind(**given, **{**_TABLE[kind].arguments, **changes})

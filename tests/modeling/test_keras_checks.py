@@ -33,7 +33,7 @@ def test_a_layer_passes_the_check_of_keras(kind):
     row = LAYERS[kind]
     given = dict(row.arguments)
     if issubclass(kind, AlbertLayer):
-        given["config"] = test_conformance._CONFIG
+        given["config"] = test_conformance._config_of(kind)
     elif kind is OutputLayer:
         given["seed"] = 1
     layer = kind if len(row.inputs) == 1 else _of_a_tuple(kind)
