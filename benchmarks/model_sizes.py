@@ -52,6 +52,8 @@ def encoder_parts(
         + config.max_position_embeddings
     )
     has_projection = embedding != hidden
+    # Within a window, a block of tokens meets three blocks.
+    attended = min(length, 3 * config.attention_window or length)
     num_blocks = config.num_hidden_layers * config.inner_group_num
     num_attention, num_feed_forward = (
         config.num_weight_sets(half) * config.inner_group_num
@@ -67,9 +69,8 @@ def encoder_parts(
         Part(
             "attention sublayers",
             num_attention * (4 * _linear(hidden, hidden) + _layer_norm(hidden)),
-            # Query, key, value, output; then scores and averages over S
-            # positions.
-            num_blocks * (4 * hidden * hidden + 2 * length * hidden),
+            # Query, key, value, output; then scores and averages.
+            num_blocks * (4 * hidden * hidden + 2 * attended * hidden),
         ),
         Part(
             "feed-forward sublayers",

@@ -27,7 +27,7 @@ _GLOBAL_SITE = 2**20
 def attention_mask(
     input_mask: Any, segment_ids: Any, global_segment: int | None
 ) -> Any:
-    """Returns the mask that `attend` takes, int `[B, 1, 1, S]`.
+    """Returns the mask of `AttentionWithinWindow`, int `[B, 1, 1, S]`.
 
     The inputs are int `[B, S]`. If the tokens of a segment are global, the
     mask is `[B, 1, 2, S]`: its second row marks them and `[CLS]`.

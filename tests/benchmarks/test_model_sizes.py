@@ -1,3 +1,5 @@
+import itertools
+
 import pytest
 
 from albert_tf.config import AlbertConfig, published_config
@@ -51,10 +53,19 @@ def test_sharing_strategies_have_the_sizes_of_table_4(
     assert abs(count / 1e6 - millions) < 1.1
 
 
-@pytest.mark.parametrize("strategy", ["all", "attention", "ffn", "none"])
-def test_the_parts_add_up_to_the_built_model(strategy):
+@pytest.mark.parametrize(
+    ("strategy", "rank"),
+    [
+        *itertools.product(["all", "attention", "ffn"], [0, 3]),
+        ("none", 0),
+    ],
+)
+def test_the_parts_add_up_to_the_built_model(strategy, rank):
     config = tiny.config(
-        parameter_sharing=strategy, num_hidden_groups=2, inner_group_num=2
+        parameter_sharing=strategy,
+        num_hidden_groups=2,
+        inner_group_num=2,
+        adapter_rank=rank,
     )
     parts = model_sizes.encoder_parts(config)
     parts += model_sizes.head_parts(config)
@@ -62,6 +73,21 @@ def test_the_parts_add_up_to_the_built_model(strategy):
     built = PretrainingModel(config).count_params()
 
     assert sum(part.parameters for part in parts) == built
+
+
+def test_a_window_has_scores_of_three_blocks():
+    parts = {
+        window: model_sizes.encoder_parts(
+            tiny.config(attention_window=window), length=1000
+        )
+        for window in (0, 10)
+    }
+
+    # 3 layers, H = 8; scores and averages.
+    fewer = sum(part.flops for part in parts[0]) - sum(
+        part.flops for part in parts[10]
+    )
+    assert fewer == 3 * 2 * 2 * (1000 - 30) * 8
 
 
 def test_operations_of_one_layer_by_hand():

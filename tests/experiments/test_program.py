@@ -111,6 +111,30 @@ def test_a_chain_of_depths_starts_each_from_the_one_below(tmp_path):
         assert _flags_of(train)["init_checkpoint"] == start["output_path"]
 
 
+def test_longer_records_are_built_for_models_that_are_lengthened(tmp_path):
+    place = _place(tmp_path, "small")
+    variants = EXPERIMENTS["long_texts"].variants(place.scale)
+    texts = {part: part for part in runs.PARTS}
+    built = {
+        str(command.made): _flags_of(command)
+        for command in runs.data_commands(
+            place.scale, texts, place.data, variants
+        )
+    }
+
+    for variant, length, window in zip(
+        variants, ("512", "4096"), (None, "128"), strict=True
+    ):
+        convert, train = map(_flags_of, runs.training_commands(variant, place))
+        evaluate = _flags_of(runs.evaluation_command(variant, place, "none"))
+        assert convert["max_position_embeddings"] == length
+        assert convert.get("attention_window") == window
+        assert train["init_checkpoint"] == convert["output_path"]
+        for given in (train["input_file"], evaluate["eval_file"]):
+            assert built[given]["max_seq_length"] == length
+            assert built[given]["pair_objective"] == "none"
+
+
 def test_one_document_in_forty_is_held_out(tmp_path):
     path = tmp_path / "text.txt"
     path.write_text("\n\n".join(f"Text {i}.\nMore." for i in range(80)) + "\n")
