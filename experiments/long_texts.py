@@ -1,7 +1,7 @@
 """Longer texts, within a window, beside shorter ones with full attention.
 
-A trained model is lengthened, and goes on with as many tokens of the same text,
-cut into longer or shorter records. The paper has no such model. See
+A trained model goes on with the same text, cut into longer or shorter records:
+equally many tokens a step, padding included. The paper has no such model. See
 `albert_tf.modeling.windows`.
 """
 
@@ -16,22 +16,31 @@ _NO_PAIRS = "none"
 
 
 def variants(scale: Scale) -> list[Variant]:
-    """Returns the model of both lengths."""
+    """Returns a model of the shorter length, and how it goes on with both."""
     short, long = scale.lengthened
-    window = long.max_seq_length // _WINDOWS_OF_RECORD
-    return [_lengthened(scale, short, 0), _lengthened(scale, long, window)]
+    before = _trained(scale, short, _label(short), Variant.of(scale, ""))
+    return [
+        before,
+        _trained(scale, short, _longer(short), before),
+        _trained(
+            scale,
+            long,
+            _label(long),
+            before,
+            attention_window=long.max_seq_length // _WINDOWS_OF_RECORD,
+        ),
+    ]
 
 
-def _lengthened(scale: Scale, phase: Phase, window: int) -> Variant:
-    before = Variant.of(scale, "")
-    own = Variant.of(
-        scale,
-        _label(phase),
-        max_position_embeddings=phase.max_seq_length,
-        attention_window=window,
+def _trained(
+    scale: Scale, phase: Phase, label: str, before: Variant, **fields: int
+) -> Variant:
+    positions = phase.max_seq_length
+    shape = Variant.of(
+        scale, label, max_position_embeddings=positions, **fields
     )
     return dataclasses.replace(
-        own,
+        shape,
         starts_from=before,
         phase=phase,
         pair_objective=_NO_PAIRS,
@@ -43,10 +52,16 @@ def _label(phase: Phase) -> str:
     return f"{phase.max_seq_length:,} tokens"
 
 
+def _longer(phase: Phase) -> str:
+    return f"{_label(phase)}, longer"
+
+
 def claims(scale: Scale) -> list[Claim]:
     """Returns what longer records are expected to do."""
-    below, above = (
-        Score(_label(phase), pairs=_NO_PAIRS) for phase in scale.lengthened
+    short, long = scale.lengthened
+    above, below = (
+        Score(label, pairs=_NO_PAIRS)
+        for label in (_label(long), _longer(short))
     )
     return [Claim("the further context is used", above, below)]
 

@@ -39,6 +39,7 @@ from experiments.runs import Place
 from experiments.scales import SCALES, Scale
 
 SIZES, FIGURE, ALL = "sizes", "layer_similarity", "all"
+LONG_TEXTS = "long_texts"
 EXPERIMENTS = {
     "embedding_size": embedding_size.EXPERIMENT,
     "sharing": sharing.EXPERIMENT,
@@ -48,7 +49,7 @@ EXPERIMENTS = {
     FIGURE: layer_similarity.EXPERIMENT,
     "equal_operations": equal_operations.EXPERIMENT,
     "adapters": adapters.EXPERIMENT,
-    "long_texts": long_texts.EXPERIMENT,
+    LONG_TEXTS: long_texts.EXPERIMENT,
 }
 HELD_OUT_EVERY = 40
 FIRST_SEED = 12345
@@ -92,6 +93,11 @@ class ExperimentConfig:
     def __post_init__(self) -> None:
         if self.num_seeds is not None:
             checks.check_integer("num_seeds", self.num_seeds, at_least=1)
+        if self.name == LONG_TEXTS and self.text_file is None:
+            raise ValueError(
+                "The docstrings on this machine are not long. Pass long "
+                "documents, such as novels, as --text_file."
+            )
         for task in self.tasks:
             checks.check_choice("tasks", task, downstream.TASKS)
         if bool(self.tasks) != (self.data_dir is not None):
@@ -118,7 +124,11 @@ def run(values: cli_flags.FlagValues) -> None:
     config = dataclasses.replace(
         config, num_seeds=config.num_seeds or scale.num_seeds
     )
-    names = [one for one in EXPERIMENTS if config.name in (one, ALL)]
+    names = [
+        name
+        for name, one in EXPERIMENTS.items()
+        if config.name == name or (config.name == ALL and one.paper_rows)
+    ]
     folder = pathlib.Path(config.output_dir)
     for task in config.tasks:
         downstream.check(task, pathlib.Path(config.data_dir))

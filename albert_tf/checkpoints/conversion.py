@@ -190,8 +190,9 @@ def warm_start(
         )
     if old.adapter_rank and changes.keys() - _AROUND_BLOCKS:
         raise ValueError(
-            "The layers of a model with adapters cannot be changed, because "
-            "each adapter belongs to one of them."
+            "A model with adapters keeps its layers and their adapter_rank, "
+            f"{old.adapter_rank}. Leave out "
+            f"{checks.listed(sorted(changes.keys() - _AROUND_BLOCKS))}."
         )
     arrays = source.weights
     for half in ("attention", "ffn"):
@@ -215,7 +216,7 @@ def warm_start(
         arrays |= {
             name: np.asarray(variable)
             for name, variable in named.items()
-            if name not in arrays
+            if "/adapters/" in name
         }
     return dataclasses.replace(source, arrays=arrays, config=new)
 

@@ -85,8 +85,8 @@ def check_config(
         raise ValueError(
             f"Checkpoint {where!r} was made with {checks.listed(different)}. "
             "Use the config that the checkpoint was made with, or correct the "
-            "one beside it. convert_checkpoint.py changes the layers of a "
-            "checkpoint."
+            "one beside it. convert_checkpoint.py changes the layers and the "
+            "window of a checkpoint."
         )
 
 

@@ -68,7 +68,10 @@ class ExportedWeights:
         A block does in its pass of that `number`.
         """
         values = [
-            copy[number] if shared_weights.is_stack(copy) else copy
+            # Stacks with fewer matrices are those of other blocks.
+            copy[min(number, copy.shape[0] - 1)]
+            if shared_weights.is_stack(copy)
+            else copy
             for copy in self.copies
         ]
         return shared_weights.in_place_of(self._originals, values)

@@ -28,7 +28,11 @@ from albert_tf.optimization.optimizer_config import OptimizerConfig
 
 Tensor = Any
 
-EXCLUDED_ROLES = frozenset({"beta", "bias", "gamma", "output_bias"})
+# `down` and `up` are adapters: the trust ratio would hardly let a weight grow
+# that is 0 at first.
+EXCLUDED_ROLES = frozenset(
+    {"beta", "bias", "down", "gamma", "output_bias", "up"}
+)
 
 
 def densify(gradient: Tensor) -> Tensor:

@@ -123,11 +123,11 @@ def test_longer_records_are_built_for_models_that_are_lengthened(tmp_path):
     }
 
     for variant, length, window in zip(
-        variants, ("512", "4096"), (None, "128"), strict=True
+        variants, ("512", "512", "4096"), (None, None, "128"), strict=True
     ):
         convert, train = map(_flags_of, runs.training_commands(variant, place))
         evaluate = _flags_of(runs.evaluation_command(variant, place, "none"))
-        assert convert["max_position_embeddings"] == length
+        assert convert.get("max_position_embeddings", "512") == length
         assert convert.get("attention_window") == window
         assert train["init_checkpoint"] == convert["output_path"]
         for given in (train["input_file"], evaluate["eval_file"]):
@@ -195,6 +195,7 @@ def test_a_folder_loses_no_seed_and_no_task(fewer, tmp_path):
             "`tasks` must be one of .*race.*'x'",
         ),
         ({"num_seeds": 0}, "`num_seeds` must be a whole number"),
+        ({"name": "long_texts"}, "Pass long documents.*--text_file"),
     ],
 )
 def test_flags_that_do_not_fit_are_refused(flags, message):

@@ -75,7 +75,8 @@ def make(global_segment=None, **values):
         {"parameter_sharing": "ffn"},
         {"parameter_sharing": "none", "embedding_size": 8},
         {"attention_window": 2},
-        {"num_hidden_layers": 4, "adapter_rank": 2, "num_hidden_groups": 2},
+        # Three passes of one group, two of the other.
+        {"num_hidden_layers": 5, "adapter_rank": 2, "num_hidden_groups": 2},
         {"adapter_rank": 2, "parameter_sharing": "ffn", "inner_group_num": 2},
     ],
 )

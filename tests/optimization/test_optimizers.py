@@ -94,6 +94,18 @@ def test_the_reference_excludes_the_same_weights(model):
     assert set() < excluded < names
 
 
+def test_lamb_lets_adapters_grow_that_are_0_at_first():
+    adapter = keras.Variable(np.zeros((3, 4, 2), "float32"), name="up")
+    optimizer = optimizers.AlbertLamb(learning_rate=1e-3)
+    optimizer.build([adapter])
+
+    for _ in range(10):
+        optimizer.apply([keras.ops.ones((3, 4, 2))])
+
+    # With a trust ratio, it would be a tenth of that.
+    assert float(keras.ops.max(-adapter)) > 1e-2
+
+
 def _config(stem, arrays):
     return OptimizerConfig(
         optimizer=stem.split("_")[0],
