@@ -82,17 +82,20 @@ class AttentionSublayer(base.AlbertLayer):
         to_query, to_key, to_value = inputs
         if read_at is not None:
             to_query = layers.gather_positions(to_query, read_at)
+        query = self.query(to_query, fusion=fusion)
+        key = self.key(to_key, fusion=fusion)
+        value = self.value(to_value, fusion=fusion)
+        shape = ops.shape(key)
         attended = self.attend_by_head(
-            self._split_heads(self.query(to_query, fusion=fusion)),
-            self._split_heads(self.key(to_key, fusion=fusion)),
-            self._split_heads(self.value(to_value, fusion=fusion)),
+            self._split_heads(query, ops.shape(query)),  # [B, N, Q, D]
+            self._split_heads(key, shape),
+            self._split_heads(value, shape),
             attention_mask,
             fusion=fusion,
             **options,
         )
-        batch, _, length, _ = ops.shape(attended)
         attended = ops.transpose(attended, (0, 2, 1, 3))
-        return ops.reshape(attended, (batch, length, self.config.hidden_size))
+        return ops.reshape(attended, ops.shape(query))
 
     def attend_by_head(
         self,
@@ -114,9 +117,9 @@ class AttentionSublayer(base.AlbertLayer):
             query, key, value, attention_mask, drop=drop, **options
         )
 
-    def _split_heads(self, inputs: Any) -> Any:
+    def _split_heads(self, inputs: Any, shape: Any) -> Any:
         """Splits vectors, `[B, S, H]`, into a slice a head, `[B, N, S, D]`."""
-        *leading, width = ops.shape(inputs)
+        *leading, width = shape
         num_heads = self.config.num_attention_heads
         shape = (*leading, num_heads, width // num_heads)
         return ops.transpose(ops.reshape(inputs, shape), (0, 2, 1, 3))

@@ -105,7 +105,7 @@ class AttentionWithinWindow(AttentionSublayer):
             site=site + _GLOBAL_SITE,
         )
         of_global = ops.matmul(ops.swapaxes(select, 2, 3), of_global)
-        is_local = ops.expand_dims(is_local, (1, 3)) == 1
+        is_local = ops.equal(ops.expand_dims(is_local, (1, 3)), 1)
         attended = ops.where(is_local, of_local, of_global)
         return ops.slice(attended, (0, 0, 0, 0), shape)
 
@@ -121,7 +121,9 @@ def _global_tokens(marks: Any, window: int) -> Any:
     is_marked = marks[:, 1:]
     numbers = ops.cumsum(is_marked, axis=2) * is_marked
     all_numbers = ops.arange(1, window + 1, dtype=numbers.dtype)
-    return ops.cast(numbers == all_numbers[:, None], marks.dtype)
+    # Not `==`, of whose shape TensorFlow forgets the rank.
+    is_global = ops.equal(numbers, all_numbers[:, None])
+    return ops.cast(is_global, marks.dtype)
 
 
 # What the queries of a block meet: three blocks, and the global tokens.

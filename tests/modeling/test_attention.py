@@ -11,7 +11,7 @@ def test_heads_are_slices_of_the_vectors():
     layer = attention.AttentionSublayer(tiny.config(num_attention_heads=4))
     vectors = tiny.floats(2, 3, 8)
 
-    heads = layer._split_heads(vectors)
+    heads = layer._split_heads(vectors, vectors.shape)
 
     np.testing.assert_array_equal(heads[:, 1], vectors[..., 2:4])
 
