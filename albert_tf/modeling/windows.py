@@ -10,7 +10,7 @@ section 3.1; in blocks as in Zaheer et al. 2020, "Big Bird", appendix D.
 """
 
 import functools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -75,7 +75,9 @@ class AttentionWithinWindow(AttentionSublayer):
     ) -> Any:
         """Computes attention of all heads, `[B, N, S, D]`."""
         window = self.config.attention_window
-        attend = functools.partial(super().attend_by_head, **options)
+        attend: Callable[..., Any] = functools.partial(
+            super().attend_by_head, **options
+        )
         shape = ops.shape(query)
         length = shape[2]
         # Not `-length % window`: ONNX computes another remainder.
