@@ -120,7 +120,6 @@ class AlbertConfig:
                 f"Received: num_hidden_groups={self.num_hidden_groups}, "
                 f"num_hidden_layers={self.num_hidden_layers}."
             )
-
         is_any_shared = (
             self.parameter_sharing != "none"
             and self.num_hidden_groups < self.num_hidden_layers

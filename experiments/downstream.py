@@ -57,6 +57,7 @@ def command(
         program,
         place.models / name,
         **examples,
+        precision=place.scale.precision,
         albert_config_file=runs.config_file(variant, place),
         spm_model_file=place.data / runs.TOKENIZER,
         init_checkpoint=runs.newest_weights(variant, place),

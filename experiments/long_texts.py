@@ -63,7 +63,7 @@ def claims(scale: Scale) -> list[Claim]:
         Score(label, pairs=_NO_PAIRS)
         for label in (_label(long), _longer(short))
     )
-    return [Claim("the further context is used", above, below)]
+    return [Claim("longer records are better in equal updates", above, below)]
 
 
 EXPERIMENT = Experiment(

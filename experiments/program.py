@@ -67,7 +67,7 @@ class ExperimentConfig:
     scale: str = setting("tiny", "How large its models are.", choices=[*SCALES])
     precision: str = setting(
         "float32",
-        "float32 or bfloat16, which halves the time on some CPUs.",
+        "Precision of all trainings. On some CPUs, bfloat16 halves the time.",
         choices=["float32", "bfloat16"],
     )
     text_file: str | None = setting(

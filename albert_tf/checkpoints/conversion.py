@@ -188,11 +188,11 @@ def warm_start(
             "--num_hidden_groups cannot be used for a model whose layers share "
             "nothing (parameter_sharing='none'). Leave it out."
         )
-    if old.adapter_rank and changes.keys() - _AROUND_BLOCKS:
+    refused = sorted(changes.keys() - _AROUND_BLOCKS)
+    if old.adapter_rank and refused:
         raise ValueError(
             "A model with adapters keeps its layers and their adapter_rank, "
-            f"{old.adapter_rank}. Leave out "
-            f"{checks.listed(sorted(changes.keys() - _AROUND_BLOCKS))}."
+            f"{old.adapter_rank}. Leave out {checks.listed(refused)}."
         )
     arrays = source.weights
     for half in ("attention", "ffn"):

@@ -78,7 +78,10 @@ class AttentionSublayer(base.AlbertLayer):
         fusion: fused.Fusion | None,
         **options: Any,
     ) -> Any:
-        """Computes attention, `[B, Q, H]`, given the inputs of each map."""
+        """Computes attention, `[B, Q, H]`.
+
+        The inputs are those of query, key and value, each `[B, S, H]`.
+        """
         to_query, to_key, to_value = inputs
         if read_at is not None:
             to_query = layers.gather_positions(to_query, read_at)
