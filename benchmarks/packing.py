@@ -95,7 +95,7 @@ def steps(
 
     from albert_tf import config as configs
     from albert_tf.data import example_order, input_pipeline
-    from albert_tf.tasks.pretraining import PretrainingTask
+    from albert_tf.tasks.pretraining.objectives import PretrainingTask
     from albert_tf.training import run_config, step
 
     config = configs.published_config(arguments.config)

@@ -63,7 +63,7 @@ def measure(arguments: argparse.Namespace) -> dict[str, Any]:
     import tensorflow as tf
 
     from albert_tf import config as configs
-    from albert_tf.tasks.pretraining import PretrainingTask
+    from albert_tf.tasks.pretraining.objectives import PretrainingTask
     from albert_tf.training import run_config, step
 
     config = configs.published_config(arguments.config)

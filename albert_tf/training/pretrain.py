@@ -22,7 +22,7 @@ from albert_tf.data import (
     shards,
 )
 from albert_tf.data.record_source import RecordSource
-from albert_tf.tasks.pretraining import PretrainingTask
+from albert_tf.tasks.pretraining.objectives import PretrainingTask
 from albert_tf.tasks.task import Batch, Task
 from albert_tf.training import (
     devices,

@@ -19,7 +19,7 @@ from albert_tf.tasks.finetuning import (
     MultipleChoiceTask,
     SpanTask,
 )
-from albert_tf.tasks.pretraining import PretrainingTask
+from albert_tf.tasks.pretraining.objectives import PretrainingTask
 from albert_tf.tasks.race import sets as race
 from albert_tf.tasks.race.data import MultipleChoiceData
 from albert_tf.tasks.race.examples import ChoiceLengths, MultipleChoiceExample

@@ -20,7 +20,7 @@ from albert_tf.modeling import losses
 from albert_tf.modeling.layers import OutputLayer
 from albert_tf.modeling.pretraining_model import PretrainingModel
 from albert_tf.optimization import schedules
-from albert_tf.tasks.pretraining import PretrainingTask
+from albert_tf.tasks.pretraining.objectives import PretrainingTask
 from albert_tf.tasks.task import ExampleSet, Sets
 from albert_tf.training import (
     devices,

@@ -13,7 +13,7 @@ from albert_tf.checkpoints import load, metadata
 from albert_tf.config import AlbertConfig
 from albert_tf.data import input_pipeline, shards
 from albert_tf.modeling.fused import fusion
-from albert_tf.tasks.pretraining import PretrainingTask
+from albert_tf.tasks.pretraining.objectives import PretrainingTask
 from albert_tf.training import devices, metric_log, pretrain
 from tests.training import runs
 

@@ -13,7 +13,7 @@ from albert_tf.data import input_pipeline
 from albert_tf.modeling.fused import fusion
 from albert_tf.tasks.finetuning import ClassificationTask, MultipleChoiceTask
 from albert_tf.tasks.head_flags import HeadFlags
-from albert_tf.tasks.pretraining import PretrainingTask
+from albert_tf.tasks.pretraining.objectives import PretrainingTask
 from albert_tf.training import step
 from tests.training import runs
 

@@ -19,7 +19,7 @@ from albert_tf.tasks.finetuning import (
     SpanTask,
 )
 from albert_tf.tasks.head_flags import HeadFlags
-from albert_tf.tasks.pretraining import PretrainingTask
+from albert_tf.tasks.pretraining.objectives import PretrainingTask
 from albert_tf.training import devices, records, step
 from albert_tf.training.pretrain import TotalsEvaluator
 from tests.training import runs

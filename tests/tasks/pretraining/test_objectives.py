@@ -4,7 +4,7 @@ import tensorflow as tf
 
 from albert_tf.checkpoints import load
 from albert_tf.config import AlbertConfig
-from albert_tf.tasks.pretraining import PretrainingTask
+from albert_tf.tasks.pretraining.objectives import PretrainingTask
 
 BATCH = {
     "input_ids": tf.constant([[2, 4, 6, 3, 0], [2, 7, 4, 8, 3]]),

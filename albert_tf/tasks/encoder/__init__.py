@@ -1,0 +1,1 @@
+"""Vectors of texts, by an encoder without a head."""

@@ -1,0 +1,1 @@
+"""What pretraining learns: masked words, and the order of two segments."""
