@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     )
     from albert_tf.modeling.span_models import BeamSpanModel, SpanModel
     from albert_tf.predict.predictor import Predictor, load_predictor
+    from albert_tf.training.interface import finetune, pretrain
 
 __all__ = [
     "AlbertConfig",
@@ -31,10 +32,12 @@ __all__ = [
     "PretrainingModel",
     "SpanModel",
     "TokenizerLayer",
+    "finetune",
     "load_checkpoint",
     "load_model",
     "load_predictor",
     "load_tokenizer",
+    "pretrain",
 ]
 
 _MODULES = {
@@ -47,10 +50,12 @@ _MODULES = {
     "PretrainingModel": "albert_tf.modeling.pretraining_model",
     "SpanModel": "albert_tf.modeling.span_models",
     "TokenizerLayer": "albert_tf.export.tokenizer_layer",
+    "finetune": "albert_tf.training.interface",
     "load_checkpoint": "albert_tf.checkpoints.load",
     "load_model": "albert_tf.checkpoints.load",
     "load_predictor": "albert_tf.predict.predictor",
     "load_tokenizer": "albert_tf.checkpoints.beside",
+    "pretrain": "albert_tf.training.interface",
 }
 
 

@@ -1,17 +1,24 @@
-"""Fields of a config that are also command-line flags.
+"""Fields of a config that are also command-line flags, and keywords in Python.
 
-The name, type, default and help of a flag stand in one place, the field of the
-dataclass that holds its value; `albert_tf/cli/flags.py` defines and reads the
-flags from there.
+The name, type, default and help of a setting stand in one place, the field of
+the dataclass that holds its value. What a user gave, by flags or keywords, is a
+mapping that holds nothing else; `read` makes a config of it.
 """
 
+import csv
 import dataclasses
-from collections.abc import Sequence
-from typing import Any
+import difflib
+import io
+import os
+import types
+import typing
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, TypeVar
 
 _HELP = "help"
 _CHOICES = "choices"
 _AFFECTS_TRAINING = "affects_training"
+Config = TypeVar("Config")
 
 
 def setting(
@@ -61,3 +68,107 @@ def help_of(field: "dataclasses.Field[Any]") -> str | None:
 def choices_of(field: "dataclasses.Field[Any]") -> tuple[str, ...]:
     """Returns the valid values of a field; empty for any."""
     return field.metadata.get(_CHOICES, ())
+
+
+def type_of(config_class: type, name: str) -> type:
+    """Returns the type of a setting: bool, int, float, str, or tuple of texts.
+
+    That of `int | None` is int.
+    """
+    annotation = typing.get_type_hints(config_class)[name]
+    if isinstance(annotation, types.UnionType):
+        annotation = typing.get_args(annotation)[0]
+    return typing.get_origin(annotation) or annotation
+
+
+def fields_of(*config_classes: type) -> "dict[str, dataclasses.Field[Any]]":
+    """Returns the settings of some configs, by name."""
+    return {
+        field.name: field
+        for config_class in config_classes
+        for field in dataclasses.fields(config_class)
+        if help_of(field) is not None
+    }
+
+
+def read(
+    config_class: type[Config], values: Mapping[str, Any], **others: Any
+) -> Config:
+    """Makes a config of the values that are given; None stands for not given.
+
+    `others` are fields that are not settings, or that replace their values.
+    """
+    fields = {
+        name: values[name]
+        for name in fields_of(config_class)
+        if values.get(name) is not None
+    }
+    return config_class(**fields | others)
+
+
+def checked(
+    values: Mapping[str, Any], config_classes: Iterable[type]
+) -> dict[str, Any]:
+    """Returns keywords as the values of flags would be, without None.
+
+    Lists become tuples, a text becomes the tuple of its parts between commas
+    where several are wanted, and paths become texts.
+
+    Raises:
+        ValueError: A keyword is no setting of the configs, or its value is of
+            another type.
+    """
+    kinds = {
+        name: type_of(config_class, name)
+        for config_class in config_classes
+        for name in fields_of(config_class)
+    }
+    result = {}
+    for name, value in values.items():
+        if name not in kinds:
+            close = difflib.get_close_matches(name, kinds, 1)
+            hint = f" Did you mean {close[0]!r}?" if close else ""
+            raise ValueError(f"There is no setting {name!r}.{hint}")
+        if value is not None:
+            result[name] = _converted(name, value, kinds[name])
+    return result
+
+
+def _converted(name: str, value: Any, kind: type) -> Any:
+    if isinstance(value, os.PathLike):
+        value = os.fspath(value)
+    if kind is tuple:
+        parts = value.split(",") if isinstance(value, str) else value
+        return tuple(map(str, parts))
+    is_number = kind is float and isinstance(value, int)
+    is_switch = isinstance(value, bool)
+    if (is_switch and kind is not bool) or not (
+        isinstance(value, kind) or is_number
+    ):
+        raise ValueError(
+            f"`{name}` must be of type {kind.__name__}. Received: {value!r}."
+        )
+    return kind(value)
+
+
+def as_text(values: Mapping[str, Any]) -> str:
+    r"""Returns settings as flags, one `--name=value` a line, sorted.
+
+    >>> as_text({"do_train": True, "ngram": 3, "labels": ("a", "b")})
+    '--do_train\n--labels=a,b\n--ngram=3\n'
+
+    Those that are None or empty are left out.
+    """
+    lines = []
+    for name, value in values.items():
+        if isinstance(value, bool):
+            lines.append(f"--{name}" if value else f"--no{name}")
+        elif isinstance(value, tuple | list):
+            buffer = io.StringIO()
+            csv.writer(buffer).writerow(value)
+            lines += [f"--{name}={buffer.getvalue().strip()}"] * bool(value)
+        elif value not in (None, ""):
+            lines.append(f"--{name}={value}")
+    text = "".join(f"{line}\n" for line in sorted(lines))
+    text.encode()  # A path that is not UTF-8 could not be written.
+    return text

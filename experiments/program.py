@@ -14,7 +14,7 @@ import pathlib
 from collections.abc import Sequence
 from typing import Any
 
-from albert_tf import checks, files
+from albert_tf import checks, files, settings
 from albert_tf.cli import flags as cli_flags
 from albert_tf.cli import program
 from albert_tf.settings import setting
@@ -116,8 +116,9 @@ def define_flags() -> None:
 
 def run(values: cli_flags.FlagValues) -> None:
     """Runs the experiments, and writes their report."""
-    cli_flags.require(values, "name", "output_dir")
-    config = cli_flags.read(ExperimentConfig, values)
+    config = settings.read(ExperimentConfig, cli_flags.given(values))
+    if not (config.name and config.output_dir):
+        raise ValueError("--name and --output_dir must be given.")
     scale = dataclasses.replace(
         SCALES[config.scale], precision=config.precision
     )

@@ -31,7 +31,9 @@ class MakeModel(Protocol):
 
     def __call__(
         self, config: AlbertConfig, stored: "Checkpoint", **arguments: Any
-    ) -> "keras.Model": ...
+    ) -> "keras.Model":
+        """Returns the model, built, with initial weights."""
+        ...
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -39,7 +41,7 @@ class Head:
     """A head, as a checkpoint has it.
 
     Args:
-        name: The word for it: `head` in Python, of commands, in `metadata.json`.
+        name: The word for it, in Python, of commands, and in metadata.
         make_model: See `MakeModel`.
         groups: Groups of variables, of `variable_names.head_of`; a checkpoint
             with one of them may have this head. Empty for the bare encoder.
@@ -118,9 +120,7 @@ def _beam_span(
     return BeamSpanModel(config, **arguments)
 
 
-ENCODER = Head(
-    name="encoder", make_model=_encoder, transformers="AlbertModel"
-)
+ENCODER = Head(name="encoder", make_model=_encoder, transformers="AlbertModel")
 PRETRAINING = Head(
     name="pretraining",
     make_model=_pretraining,

@@ -9,6 +9,7 @@ and special tokens.
 Source: google-research/albert, README, "SentencePiece".
 """
 
+from albert_tf import settings
 from albert_tf.cli import flags, program
 from albert_tf.text import vocabulary_training
 from albert_tf.text.vocabulary_training import VocabularyTrainingConfig
@@ -26,6 +27,5 @@ def define_flags() -> None:
 
 def run(values: flags.FlagValues) -> None:
     """Trains the vocabulary and prints a summary."""
-    print(
-        vocabulary_training.train(flags.read(VocabularyTrainingConfig, values))
-    )
+    config = settings.read(VocabularyTrainingConfig, flags.given(values))
+    print(vocabulary_training.train(config))

@@ -7,6 +7,7 @@ The format of the input is recognised: Google's TF1 checkpoints, output
 directories of our runs, Hugging Face folders (safetensors), KerasHub presets.
 """
 
+from albert_tf import settings
 from albert_tf.checkpoints.conversion_config import ConversionConfig
 from albert_tf.cli import flags, program
 
@@ -23,7 +24,7 @@ def define_flags() -> None:
 
 def run(values: flags.FlagValues) -> None:
     """Converts the checkpoint and prints a summary."""
-    config = flags.read(ConversionConfig, values)
+    config = settings.read(ConversionConfig, flags.given(values))
     with program.quiet_import():
         from albert_tf.checkpoints import conversion
 

@@ -10,6 +10,7 @@ says what made it. A build that was interrupted and is started again keeps the
 files that were finished. The summary says how much of the text is in no record.
 """
 
+from albert_tf import settings
 from albert_tf.cli import flags, program
 from albert_tf.data import builder
 from albert_tf.data.pretraining_config import PretrainingDataConfig
@@ -27,4 +28,5 @@ def define_flags() -> None:
 
 def run(values: flags.FlagValues) -> None:
     """Builds the records and prints the counts."""
-    print(builder.build(flags.read(PretrainingDataConfig, values)))
+    config = settings.read(PretrainingDataConfig, flags.given(values))
+    print(builder.build(config))

@@ -8,6 +8,7 @@ unless others are given. Nothing is written if the graph has an operation that
 TF Serving may not know.
 """
 
+from albert_tf import settings
 from albert_tf.cli import flags, program
 from albert_tf.export.export_config import ExportConfig
 
@@ -24,7 +25,7 @@ def define_flags() -> None:
 
 def run(values: flags.FlagValues) -> None:
     """Exports the model and prints a summary."""
-    config = flags.read(ExportConfig, values)
+    config = settings.read(ExportConfig, flags.given(values))
     with program.quiet_import():
         from albert_tf.export import saved_model
 

@@ -14,7 +14,7 @@ import signal
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from importlib import metadata
 from typing import NoReturn
 
@@ -23,10 +23,7 @@ from absl import app, flags
 from absl import logging as absl_logging
 from absl.logging import converter
 
-from albert_tf import hub
-
 EXIT_USER_ERROR = 1
-EXIT_UNFINISHED = 3
 EXIT_INTERRUPTED = 130
 EXIT_BROKEN_PIPE = 141
 
@@ -51,8 +48,6 @@ UNSUPPORTED_FLAGS = {
 
 # Controls but tabs and line feeds, and halves of surrogate pairs.
 _CONTROLS = re.compile("[\0-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
-# Those that may name a checkpoint to fetch.
-_CHECKPOINT_FLAGS = ("init_checkpoint", "input_path")
 _EXIT_CODE_FLAG = "preemption_exit_code"
 
 # What to type after a command, with values of its flags.
@@ -116,7 +111,6 @@ def run(
         _parse(values)
         _set_up_logging()
         _report_unused_flags(values)
-        _fetch_checkpoints(values)
         code = main(values)
         sys.stdout.flush()
         if not code:
@@ -149,12 +143,6 @@ def _parse(values: flags.FlagValues) -> None:
         # Help was asked for and given; absl would exit with 1.
         sys.stdout.flush()
         sys.exit(0)
-
-
-def _fetch_checkpoints(values: flags.FlagValues) -> None:
-    for name in _CHECKPOINT_FLAGS:
-        if name in values and (path := values[name].value):
-            values[name].value = hub.local_folder(path)
 
 
 def _report_unused_flags(values: flags.FlagValues) -> None:
@@ -213,7 +201,7 @@ def printable(text: str) -> str:
     return text.encode(encoding, "backslashreplace").decode(encoding)
 
 
-def print_scores(scores: dict[str, float]) -> None:
+def print_scores(scores: Mapping[str, float]) -> None:
     """Prints one score a line."""
     for name, value in scores.items():
         print(f"{printable(name)} = {value:.6g}")

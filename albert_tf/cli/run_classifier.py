@@ -16,8 +16,7 @@ or JSON lines: train.tsv, dev.tsv, test.tsv in --data_dir, or files by name:
 
 from albert_tf.cli import finetuning, program
 from albert_tf.cli.flags import FlagValues
-from albert_tf.tasks.classification import sets
-from albert_tf.tasks.classification.config import ClassificationConfig
+from albert_tf.tasks.classification.sets import FINETUNING
 
 
 def main() -> None:
@@ -27,21 +26,9 @@ def main() -> None:
 
 def define_flags() -> None:
     """Defines the flags of the command, with the original's defaults."""
-    finetuning.define_flags(
-        ClassificationConfig,
-        learning_rate=5e-5,
-        num_train_steps=1000,
-        num_warmup_steps=0,
-        train_batch_size=32,
-        save_checkpoints_steps=1000,
-    )
+    finetuning.define_flags(FINETUNING)
 
 
 def run(values: FlagValues) -> int:
     """Reads the examples, then trains, evaluates and predicts."""
-    return finetuning.run(
-        values,
-        task=sets,
-        task_config_class=ClassificationConfig,
-        export_task="classifier",
-    )
+    return finetuning.run(values, FINETUNING)

@@ -9,10 +9,14 @@ LAMB, learning rate 0.00176, batch size 4096, 125,000 steps, 3,125 of warm-up.
 --flagfile=recipes/budget.flags has others, for little time.
 """
 
+from absl import flags
+
 from albert_tf.cli import flags as cli_flags
 from albert_tf.cli import program
 from albert_tf.data import record_files
+from albert_tf.training import plan
 from albert_tf.training.pretrain_config import PretrainingConfig
+from albert_tf.training.run_config import StartConfig
 
 
 def main() -> None:
@@ -22,15 +26,13 @@ def main() -> None:
 
 def define_flags() -> None:
     """Defines the flags of the command."""
-    cli_flags.define(PretrainingConfig)
-    cli_flags.define_for_training()
+    cli_flags.define(PretrainingConfig, StartConfig)
+    flags.DEFINE_alias("master", "tpu_name")
 
 
 def run(values: cli_flags.FlagValues) -> int:
     """Checks the flags, then trains and evaluates; returns the exit code."""
-    config = cli_flags.read(
-        PretrainingConfig, values, **cli_flags.read_for_training(values)
-    )
+    config = plan.pretraining(cli_flags.given(values))
     if config.do_train:
         record_files.expand_globs(config.input_file)
     if config.do_eval:

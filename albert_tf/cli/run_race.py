@@ -8,11 +8,9 @@ r"""Fine-tunes ALBERT on RACE, or on other multiple-choice questions.
 a split: --train_file, --eval_file, --predict_file.
 """
 
-from absl import flags
-
 from albert_tf.cli import finetuning, program
 from albert_tf.cli.flags import FlagValues
-from albert_tf.tasks.race import sets
+from albert_tf.tasks.race.sets import FINETUNING
 
 
 def main() -> None:
@@ -22,26 +20,9 @@ def main() -> None:
 
 def define_flags() -> None:
     """Defines the flags of the command, with the original's defaults."""
-    finetuning.define_flags(
-        sets.RaceConfig,
-        learning_rate=1e-5,
-        num_train_steps=12_000,
-        num_warmup_steps=1000,
-        train_batch_size=32,
-        save_checkpoints_steps=100,
-        do_train=True,
-        do_eval=True,
-    )
-    flags.DEFINE_enum(
-        "task_name", "race", ["race"], "The task.", case_sensitive=False
-    )
+    finetuning.define_flags(FINETUNING)
 
 
 def run(values: FlagValues) -> int:
-    """Reads the questions, then trains, evaluates and predicts."""
-    return finetuning.run(
-        values,
-        task=sets,
-        task_config_class=sets.RaceConfig,
-        export_task="race",
-    )
+    """Reads the examples, then trains, evaluates and predicts."""
+    return finetuning.run(values, FINETUNING)

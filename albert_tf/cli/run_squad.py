@@ -11,7 +11,7 @@ known; --eval_file names another file to evaluate.
 
 from albert_tf.cli import finetuning, program
 from albert_tf.cli.flags import FlagValues
-from albert_tf.tasks.squad import sets
+from albert_tf.tasks.squad.sets import FINETUNING
 
 
 def main() -> None:
@@ -21,22 +21,9 @@ def main() -> None:
 
 def define_flags() -> None:
     """Defines the flags of the command, with the original's defaults."""
-    finetuning.define_flags(
-        sets.SquadConfig,
-        learning_rate=5e-5,
-        train_batch_size=32,
-        save_checkpoints_steps=1000,
-        max_seq_length=384,
-        num_train_epochs=3.0,
-        warmup_proportion=0.1,
-    )
+    finetuning.define_flags(FINETUNING)
 
 
 def run(values: FlagValues) -> int:
-    """Reads the questions, then trains, evaluates and predicts."""
-    return finetuning.run(
-        values,
-        task=sets,
-        task_config_class=sets.SquadConfig,
-        export_task="squad",
-    )
+    """Reads the examples, then trains, evaluates and predicts."""
+    return finetuning.run(values, FINETUNING)

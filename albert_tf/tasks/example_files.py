@@ -12,8 +12,9 @@ row is in memory at a time.
 import csv
 import itertools
 import json
-from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, TypeAlias
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple, TypeAlias
 
 from albert_tf import files
 from albert_tf.text import text_lines
@@ -26,21 +27,49 @@ _MAX_FIELD_CHARACTERS = 10_000_000
 Row: TypeAlias = tuple[int, Sequence[str]]
 
 
-def given_file(config: Any, use: str) -> str | None:
-    """Returns the file that the flags name for a use, such as `train`.
+class RowsInMemory(NamedTuple):
+    """What a file would hold, and the name that messages call it by."""
 
-    It is None if the file is to be found in `data_dir`.
+    name: str
+    rows: Sequence[Mapping[str, Any]]
+
+    def __str__(self) -> str:
+        return self.name
+
+
+Source: TypeAlias = files.Path | RowsInMemory
+
+
+def rows_in_memory(name: str, rows: Any) -> RowsInMemory:
+    """Returns a list of dicts, an iterable of them, or a DataFrame as rows."""
+    if hasattr(rows, "to_dict"):  # pandas
+        rows = rows.to_dict("records")
+    rows = list(rows)
+    if not all(isinstance(row, Mapping) for row in rows):
+        raise ValueError(f"`{name}` must be rows: dicts of values by column.")
+    return RowsInMemory(name, rows)
+
+
+def given_file(
+    config: Any, use: str, given_examples: Mapping[str, RowsInMemory]
+) -> Source | None:
+    """Returns the file that the settings name for a use, such as `train`.
+
+    Rows in memory come first. It is None if the file is to be found in
+    `data_dir`.
     """
+    if use in given_examples:
+        return given_examples[use]
     path: str | None = getattr(config, f"{use}_file")
     if not path and not config.data_dir:
         raise ValueError(f"--data_dir or --{use}_file must be given.")
     return path or None
 
 
-def read_header(path: files.Path) -> tuple[str, ...]:
+def read_header(path: Source) -> tuple[str, ...]:
     """Returns the column names: the first row, or keys of the first object."""
     rows: Iterator[Iterable[str]]
-    if _is_jsonl(path):
+    if isinstance(path, RowsInMemory) or _is_jsonl(path):
         rows = (keys for _, keys in read_objects(path))
     else:
         rows = (fields for _, fields in _read_fields(path))
@@ -48,7 +77,7 @@ def read_header(path: files.Path) -> tuple[str, ...]:
 
 
 def read_rows(
-    path: files.Path,
+    path: Source,
     columns: Sequence[str],
     *,
     header: Sequence[str] | None = None,
@@ -66,7 +95,7 @@ def read_rows(
         list_column: Column whose values may be lists of JSONL, which are
             returned as JSON text.
     """
-    if _is_jsonl(path):
+    if isinstance(path, RowsInMemory) or _is_jsonl(path):
         for line, values in read_objects(path):
             yield (
                 line,
@@ -100,11 +129,14 @@ def read_rows(
             )
 
 
-def read_objects(path: files.Path) -> Iterator[tuple[int, dict[str, Any]]]:
+def read_objects(path: Source) -> Iterator[tuple[int, dict[str, Any]]]:
     """Yields the objects of a file of JSON lines, with their line numbers.
 
-    Blank lines do not count.
+    Blank lines do not count. Rows in memory are numbered from 1.
     """
+    if isinstance(path, RowsInMemory):
+        yield from ((line, {**row}) for line, row in enumerate(path.rows, 1))
+        return
     for line, text in enumerate(text_lines.read_lines(path), start=1):
         if not text.strip():
             continue
@@ -193,11 +225,14 @@ def _without_last_blanks(rows: Iterable[Row]) -> Iterator[Row]:
 def _text(
     values: dict[str, Any], column: str, *, where: str, may_be_list: bool
 ) -> str:
-    value = values.get(column)
+    value: Any = values.get(column)
     if isinstance(value, str):
         return value
-    # A label may be a number or true or false: written as in JSON.
-    if isinstance(value, int | float) or (
+    if hasattr(value, "tolist"):  # a number of NumPy
+        value = value.tolist()
+    # A label may be a number or true or false: written as in JSON. In a
+    # DataFrame, NaN is a missing value.
+    if (isinstance(value, int | float) and not math.isnan(value)) or (
         may_be_list and isinstance(value, list)
     ):
         return json.dumps(value, ensure_ascii=False)

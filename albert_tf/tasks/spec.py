@@ -8,7 +8,8 @@ Plain Python: a room imports its slow parts where they are used.
 """
 
 import abc
-from collections.abc import Mapping, Sequence
+import dataclasses
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from albert_tf.checkpoints.checkpoint import Checkpoint
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     from albert_tf.serving.exported_encoder import ExportedWeights
     from albert_tf.serving.graph_tokenizer import GraphTokenizer
     from albert_tf.serving.signature import Signature
-    from albert_tf.tasks.task import AnswerData, AnswerTask
+    from albert_tf.tasks.task import MakeTask, Sets
 
 
 class TaskSpec(abc.ABC):
@@ -39,7 +40,7 @@ class TaskSpec(abc.ABC):
     @abc.abstractmethod
     def answer_data(
         self, source: Checkpoint, settings: Mapping[str, Any]
-    ) -> "AnswerData":
+    ) -> Any:
         """Returns the data half that answers texts.
 
         Args:
@@ -49,9 +50,7 @@ class TaskSpec(abc.ABC):
         """
 
     @abc.abstractmethod
-    def answer_task(
-        self, data: "AnswerData", model: "keras.Model"
-    ) -> "AnswerTask":
+    def answer_task(self, data: Any, model: "keras.Model") -> Any:
         """Returns the model half, with a model that has its weights."""
 
     # Served.
@@ -81,3 +80,34 @@ class TaskSpec(abc.ABC):
             weights: The exported copies.
             tokenizer: Of raw text.
         """
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class FinetuningSpec:
+    """What is fine-tuned by one command, or by one function call.
+
+    Args:
+        task_names: Names that users know the task by.
+        config_class: Dataclass of its settings.
+        defaults: Those of settings of the run that the task has of its own.
+        read_sets: Function of a config, and of what the run does of `train`,
+            `eval` and `predict`, that returns the `Sets` of examples. It also
+            gets `tokenizer`, `max_seq_length`, the `weights` in use, and
+            `given_examples`, rows in place of files, by use.
+        make_task: Function of config and sets that returns a `MakeTask`.
+        export_settings: Function of config, sets and scores that returns
+            settings of an export.
+        spec_of: Returns what is done with the head that a config selects.
+        predict_arguments: What `albert_tf.predict` takes, for its next call.
+    """
+
+    task_names: tuple[str, ...]
+    config_class: type
+    defaults: Mapping[str, Any]
+    read_sets: "Callable[..., Sets]"
+    make_task: "Callable[[Any, Sets], MakeTask]"
+    export_settings: (
+        "Callable[[Any, Sets, Mapping[str, float]], dict[str, Any]]"
+    )
+    spec_of: Callable[[Any], type[TaskSpec]]
+    predict_arguments: str

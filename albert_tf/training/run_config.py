@@ -25,6 +25,8 @@ CLUSTERS = ("tf_config", "slurm")
 LOCAL_TPU = "local"
 # Seeds of further runs are counted up from the given one; keys have 32 bits.
 LARGEST_SEED = 2**31 - 1
+# Of a command that a signal stopped before the run had ended.
+EXIT_UNFINISHED = 3
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -222,6 +224,29 @@ class RunConfig(OptimizerConfig):
                 "embeddings of the config. Received: "
                 f"max_seq_length={max_seq_length}."
             )
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class StartConfig:
+    """Settings by which a command finds the model, and ends."""
+
+    albert_config_file: str | None = setting(
+        None,
+        "JSON file with the shape of the model, or the name of a published "
+        "one (base_v2, xxlarge_v1, base_zh, bert_base, ...). Default: the "
+        "config beside --init_checkpoint.",
+    )
+    use_tpu: bool = setting(False, "Same as --strategy=tpu.")
+    preemption_exit_code: int = setting(
+        EXIT_UNFINISHED,
+        "Exit code if SIGTERM or Ctrl-C stopped the run, after a checkpoint if "
+        "it was training; 0 for schedulers that take others for a failure.",
+    )
+
+    def __post_init__(self) -> None:
+        checks.check_integer(
+            "preemption_exit_code", self.preemption_exit_code, at_most=255
+        )
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

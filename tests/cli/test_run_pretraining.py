@@ -13,6 +13,7 @@ import sys
 import pytest
 import tensorflow as tf
 
+from albert_tf import settings
 from albert_tf.cli import flags, run_pretraining
 from albert_tf.config import published_config
 from albert_tf.data import shards
@@ -202,8 +203,10 @@ def test_a_recipe_is_a_file_of_flags(parse):
         "--num_train_steps=20000",
     )
 
-    config = flags.read(
-        PretrainingConfig, values, albert_config=published_config("base_v2")
+    config = settings.read(
+        PretrainingConfig,
+        flags.given(values),
+        albert_config=published_config("base_v2"),
     )
     assert config.optimizer == "adamw"
     assert config.learning_rate == 0.0004

@@ -138,6 +138,11 @@ class ClassificationConfig(HeadFlags):
         return (self.task_name or "").lower()
 
     @property
+    def is_table(self) -> bool:
+        """Whether the data are a table of one's own."""
+        return self.name == CUSTOM
+
+    @property
     def separator(self) -> str | None:
         """What separates the labels of a row; None if each has one."""
         return self.label_separator if self.multi_label else None

@@ -5,11 +5,12 @@ Data flow: flags of a custom task -> [this file] -> `sets.read_sets`.
 
 import collections
 import dataclasses
+import functools
 import hashlib
 import json
 import logging
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -27,11 +28,14 @@ from albert_tf.tasks.classification.examples import (
     ClassificationExample,
     TableStream,
 )
+from albert_tf.tasks.example_files import RowsInMemory, Source
 from albert_tf.tasks.task import SPLITS, Examples, TrainedWeights
 from albert_tf.text.tokenizer import Tokenizer
 
 _logger = logging.getLogger(__name__)
 _VERBS = {"train": "train on", "eval": "evaluate"}
+# Returns the file, or the rows, of a use.
+FindFile: TypeAlias = Callable[[str], Source]
 
 
 def read_examples(
@@ -41,6 +45,7 @@ def read_examples(
     tokenizer: Tokenizer,
     max_seq_length: int,
     weights: TrainedWeights,
+    given_examples: Mapping[str, RowsInMemory],
 ) -> tuple[ClassificationData, dict[str, Examples]]:
     """Reads the examples of a custom task by use; see `sets.read_sets`."""
     kept = weights.metadata
@@ -51,8 +56,11 @@ def read_examples(
             config, multi_label=config.multi_label or bool(kept.multi_label)
         )
         _check_fits_weights(config, uses, kept, weights.settings)
-    labels = _find_labels(config, uses, kept.labels)
-    examples = _read_examples(config, uses, labels)
+    find_file = functools.partial(_find_file, config, given_examples)
+    labels = _find_labels(config, uses, kept.labels, find_file)
+    examples = _read_examples(
+        config, uses, labels, find_file, has_eval_rows="eval" in given_examples
+    )
     if "train" in uses:
         fitted = _fitted(config, labels, examples["train"])
     else:
@@ -76,7 +84,7 @@ def read_examples(
     )
     if "predict" in uses:
         examples["predict"] = TableStream(
-            _find_file(config, "predict"),
+            find_file("predict"),
             dataclasses.replace(config.columns, label=None),
         )
     return data, examples
@@ -120,9 +128,13 @@ def _check_fits_weights(
         )
 
 
-def _find_file(config: ClassificationConfig, use: str) -> str:
+def _find_file(
+    config: ClassificationConfig,
+    given_examples: Mapping[str, RowsInMemory],
+    use: str,
+) -> Source:
     """Returns the file of a use: the one that is named, or in the folder."""
-    path = example_files.given_file(config, use)
+    path = example_files.given_file(config, use, given_examples)
     folder, split = config.data_dir or "", SPLITS[use]
     path = path or examples_lib.find_split(folder, split)
     if not path:
@@ -137,6 +149,7 @@ def _find_labels(
     config: ClassificationConfig,
     uses: Sequence[str],
     known: tuple[str, ...] | None,
+    find_file: FindFile,
 ) -> tuple[str, ...]:
     """Returns all labels, in the order of the logits; none for regression.
 
@@ -147,9 +160,9 @@ def _find_labels(
         return config.labels
     if known is not None and "train" not in uses:
         return known
-    path = config.train_file
+    path: Source | None = config.train_file
     if "train" in uses:
-        path = _find_file(config, "train")
+        path = find_file("train")
     elif not path and config.data_dir:
         path = examples_lib.find_split(config.data_dir, SPLITS["train"])
     if not path or not config.label_column:
@@ -164,7 +177,12 @@ def _find_labels(
 
 
 def _read_examples(
-    config: ClassificationConfig, uses: Sequence[str], labels: Sequence[str]
+    config: ClassificationConfig,
+    uses: Sequence[str],
+    labels: Sequence[str],
+    find_file: FindFile,
+    *,
+    has_eval_rows: bool,
 ) -> dict[str, Examples]:
     """Reads the examples to train on and to evaluate.
 
@@ -173,13 +191,13 @@ def _read_examples(
     uses = [use for use in uses if use != "predict"]
     examples: dict[str, Examples] = {}
     sources = config.eval_file, config.data_dir, config.validation_share
-    if "eval" in uses and not any(sources):
+    if "eval" in uses and not (any(sources) or has_eval_rows):
         raise ValueError(
             "Pass the rows to evaluate as --eval_file, or hold rows of the "
             "training file out, such as a tenth: --validation_share=0.1."
         )
     if config.validation_share and uses:
-        path = config.eval_file
+        path = config.eval_file or ("eval_examples" if has_eval_rows else None)
         if not path and config.data_dir:
             path = examples_lib.find_split(config.data_dir, SPLITS["eval"])
         if path:
@@ -188,12 +206,13 @@ def _read_examples(
                 f"there is a file to evaluate, {path!r}. Leave one of them out."
             )
         examples["train"], examples["eval"] = split(
-            _read(config, "train", labels),
+            _read(config, find_file("train"), labels),
             share=config.validation_share,
             seed=config.validation_seed,
         )
     examples = {
-        use: examples.get(use) or _read(config, use, labels) for use in uses
+        use: examples.get(use) or _read(config, find_file(use), labels)
+        for use in uses
     }
     for use, rows in examples.items():
         _warn_of_rare_labels(use, rows, labels)
@@ -208,11 +227,9 @@ def _read_examples(
 
 
 def _read(
-    config: ClassificationConfig, use: str, labels: Sequence[str]
+    config: ClassificationConfig, source: Source, labels: Sequence[str]
 ) -> list[ClassificationExample]:
-    return examples_lib.read_examples(
-        _find_file(config, use), config.columns, labels=labels
-    )
+    return examples_lib.read_examples(source, config.columns, labels=labels)
 
 
 def split(

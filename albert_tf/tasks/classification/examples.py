@@ -13,6 +13,7 @@ from collections.abc import Iterator, Sequence
 
 from albert_tf import checks, files
 from albert_tf.tasks import example_files
+from albert_tf.tasks.example_files import Source
 
 _logger = logging.getLogger(__name__)
 
@@ -87,8 +88,8 @@ class TableStream:
     once when the stream is made: bad rows are found before any is predicted.
     """
 
-    def __init__(self, path: files.Path, columns: Columns) -> None:
-        self._path, self._columns = os.fspath(path), columns
+    def __init__(self, path: Source, columns: Columns) -> None:
+        self._path, self._columns = path, columns
         self._num_rows = sum(1 for _ in self)
         if not self._num_rows:
             raise ValueError(f"{self._path} has no examples.")
@@ -101,7 +102,7 @@ class TableStream:
 
 
 def read_examples(
-    path: files.Path,
+    path: Source,
     columns: Columns,
     *,
     labels: Sequence[str],
@@ -111,7 +112,7 @@ def read_examples(
     """Reads the examples of one file; ids must differ.
 
     Args:
-        path: TSV, or CSV or JSONL by its ending.
+        path: TSV, or CSV or JSONL by its ending; or rows in memory.
         columns: What to read.
         labels: All labels in the order of the logits; empty for regression.
         guid_prefix: Start of the ids of rows that have none; the number of
@@ -119,7 +120,6 @@ def read_examples(
         skips_broken_rows: Whether rows with too few or too many fields are
             skipped, counted and logged; else they are an error.
     """
-    path = os.fspath(path)
     broken_rows: list[int] | None = [] if skips_broken_rows else None
     examples = list(
         _iterate(
@@ -138,12 +138,12 @@ def read_examples(
             len(broken_rows),
             checks.listed(broken_rows),
         )
-    example_files.check_ids([example.guid for example in examples], path)
+    example_files.check_ids([example.guid for example in examples], str(path))
     return examples
 
 
 def _iterate(
-    path: str,
+    path: Source,
     columns: Columns,
     *,
     labels: Sequence[str] = (),
@@ -172,10 +172,9 @@ def _iterate(
 
 
 def read_labels(
-    path: files.Path, column: str, *, separator: str | None = None
+    path: Source, column: str, *, separator: str | None = None
 ) -> tuple[str, ...]:
     """Returns the different labels of a training file, sorted."""
-    path = os.fspath(path)
     labels: set[str] = set()
     for line, (text,) in example_files.read_rows(
         path, [column], list_column=column if separator else None

@@ -15,6 +15,9 @@ from typing import TYPE_CHECKING, Any, cast
 from albert_tf.tasks import example_files, task
 from albert_tf.tasks.classification import glue
 from albert_tf.tasks.classification.config import CUSTOM, ClassificationConfig
+from albert_tf.tasks.classification.spec import ClassifierSpec
+from albert_tf.tasks.example_files import RowsInMemory
+from albert_tf.tasks.spec import FinetuningSpec
 from albert_tf.tasks.task import (
     NO_WEIGHTS,
     SPLITS,
@@ -36,11 +39,12 @@ def read_sets(
     tokenizer: Tokenizer,
     max_seq_length: int,
     weights: TrainedWeights = NO_WEIGHTS,
+    given_examples: Mapping[str, RowsInMemory] = {},
 ) -> Sets:
     """Reads the examples of a run, and checks that they can be used.
 
     `uses` is what the run does, of `train`, `eval` and `predict`; `weights`
-    are those in use.
+    are those in use; `given_examples` are rows in place of files.
     """
     from albert_tf.tasks.classification import custom
     from albert_tf.tasks.classification.data import ClassificationData
@@ -52,6 +56,7 @@ def read_sets(
             tokenizer=tokenizer,
             max_seq_length=max_seq_length,
             weights=weights,
+            given_examples=given_examples,
         )
         return task.sets_by_use(
             {
@@ -68,15 +73,20 @@ def read_sets(
         max_seq_length=max_seq_length,
         prediction_range=dataset.prediction_range,
     )
-    return task.sets_by_use({use: _read(config, use, data) for use in uses})
+    return task.sets_by_use(
+        {use: _read(config, use, data, given_examples) for use in uses}
+    )
 
 
 def _read(
-    config: ClassificationConfig, use: str, data: "ClassificationData"
+    config: ClassificationConfig,
+    use: str,
+    data: "ClassificationData",
+    given_examples: Mapping[str, RowsInMemory],
 ) -> list[ExampleSet]:
     """Reads the sets of GLUE for a use, or the file that replaces them."""
     dataset = glue.GLUE_DATASETS[config.name]
-    path = example_files.given_file(config, use)
+    path: Any = example_files.given_file(config, use, given_examples)
     if path:
         set_files = [dataclasses.replace(dataset.files[use][0], path=path)]
     else:
@@ -102,7 +112,7 @@ def _read(
     ]
 
 
-def task_maker(config: ClassificationConfig, sets: Sets) -> MakeTask:
+def make_task(config: ClassificationConfig, sets: Sets) -> MakeTask:
     """Returns the class of the model half, with its arguments."""
     from albert_tf.tasks.finetuning import ClassificationTask
 
@@ -127,3 +137,21 @@ def export_settings(
     values = {"labels": data.labels, "exit_patience": config.exit_patience}
     thresholds = data.label_thresholds(scores)
     return values | ({"thresholds": thresholds} if thresholds else {})
+
+
+FINETUNING = FinetuningSpec(
+    task_names=(*glue.GLUE_DATASETS, CUSTOM),
+    config_class=ClassificationConfig,
+    defaults={
+        "learning_rate": 5e-5,
+        "num_train_steps": 1000,
+        "num_warmup_steps": 0,
+        "train_batch_size": 32,
+        "save_checkpoints_steps": 1000,
+    },
+    read_sets=read_sets,
+    make_task=make_task,
+    export_settings=export_settings,
+    spec_of=lambda _: ClassifierSpec,
+    predict_arguments='"TEXT"  # or < texts, one a line',
+)

@@ -28,6 +28,7 @@ import numpy as np
 
 from albert_tf import checks, files
 from albert_tf.tasks import example_files
+from albert_tf.tasks.example_files import Source
 from albert_tf.tasks.lengths import NUM_SPECIAL_TOKENS, Lengths
 from albert_tf.tasks.task import Record
 from albert_tf.text.base import SpecialIds
@@ -115,7 +116,7 @@ def read_split(
 
 
 def read_questions(
-    path: files.Path, *, level: str = ""
+    path: Source, *, level: str = ""
 ) -> list[MultipleChoiceExample]:
     """Reads a file of passages or questions.
 
@@ -125,7 +126,7 @@ def read_questions(
     for line, row in example_files.read_objects(path):
         default_id = str(line)
         if "questions" in row:
-            default_id = f"{level}{os.path.basename(path)}-{line}"
+            default_id = f"{level}{os.path.basename(str(path))}-{line}"
         try:
             examples += _examples({"id": default_id} | row, level)
         except (KeyError, TypeError, ValueError) as error:

@@ -15,6 +15,7 @@ from typing import Any
 
 from albert_tf.settings import setting
 from albert_tf.tasks import example_files, task
+from albert_tf.tasks.example_files import RowsInMemory
 from albert_tf.tasks.head_flags import HeadFlags
 from albert_tf.tasks.race import examples as examples_lib
 from albert_tf.tasks.race.examples import (
@@ -22,6 +23,8 @@ from albert_tf.tasks.race.examples import (
     ChoiceLengths,
     MultipleChoiceExample,
 )
+from albert_tf.tasks.race.spec import MultipleChoiceSpec
+from albert_tf.tasks.spec import FinetuningSpec
 from albert_tf.tasks.task import (
     NO_WEIGHTS,
     SPLITS,
@@ -48,6 +51,7 @@ class RaceConfig(HeadFlags):
 
     name = "race"
 
+    task_name: str = setting("race", "The task.", choices=("race",))
     data_dir: str | None = setting(
         None, "Directory that holds RACE/{train,dev,test}/."
     )
@@ -82,10 +86,12 @@ def read_sets(
     tokenizer: Tokenizer,
     max_seq_length: int,
     weights: TrainedWeights = NO_WEIGHTS,
+    given_examples: Mapping[str, RowsInMemory] = {},
 ) -> Sets:
     """Reads the questions of a run, and checks that they can be used.
 
-    `uses` is what the run does, of `train`, `eval` and `predict`.
+    `uses` is what the run does, of `train`, `eval` and `predict`;
+    `given_examples` are rows in place of files.
     """
     del weights
     from albert_tf.tasks.race.data import MultipleChoiceData
@@ -95,7 +101,7 @@ def read_sets(
     )
     sets = {}
     for use in uses:
-        examples = _read(config, use)
+        examples = _read(config, use, given_examples)
         if use != "predict":
             # Now, not after hours of training.
             examples_lib.known_labels(examples)
@@ -108,9 +114,11 @@ def read_sets(
     return task.sets_by_use(sets)
 
 
-def _read(config: RaceConfig, use: str) -> list[MultipleChoiceExample]:
-    path = example_files.given_file(config, use)
-    if path and path.endswith(_RECORD_ENDINGS):
+def _read(
+    config: RaceConfig, use: str, given_examples: Mapping[str, RowsInMemory]
+) -> list[MultipleChoiceExample]:
+    path = example_files.given_file(config, use, given_examples)
+    if path and str(path).endswith(_RECORD_ENDINGS):
         _logger.warning(
             "--%s_file=%s is ignored: TFRecords are not read.", use, path
         )
@@ -126,11 +134,11 @@ def _read(config: RaceConfig, use: str) -> list[MultipleChoiceExample]:
         examples = examples_lib.read_split(
             path, SPLITS[use], levels=config.levels
         )
-    examples_lib.check_examples(examples, path)
+    examples_lib.check_examples(examples, str(path))
     return examples
 
 
-def task_maker(config: RaceConfig, sets: Sets) -> MakeTask:
+def make_task(config: RaceConfig, sets: Sets) -> MakeTask:
     """Returns the class of the model half, with its arguments."""
     from albert_tf.tasks.finetuning import MultipleChoiceTask
 
@@ -149,3 +157,23 @@ def export_settings(
         "num_choices": sets.all[-1].data.settings["num_choices"],
         "exit_patience": config.exit_patience,
     }
+
+
+FINETUNING = FinetuningSpec(
+    task_names=("race",),
+    config_class=RaceConfig,
+    defaults={
+        "learning_rate": 1e-5,
+        "num_train_steps": 12_000,
+        "num_warmup_steps": 1000,
+        "train_batch_size": 32,
+        "save_checkpoints_steps": 100,
+        "do_train": True,
+        "do_eval": True,
+    },
+    read_sets=read_sets,
+    make_task=make_task,
+    export_settings=export_settings,
+    spec_of=lambda _: MultipleChoiceSpec,
+    predict_arguments="< questions.jsonl",
+)

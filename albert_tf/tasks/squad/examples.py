@@ -7,13 +7,14 @@ Source: Rajpurkar et al. 2016, 2018, for the format; google-research/albert,
 """
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from albert_tf import checks, files
 from albert_tf.tasks import example_files
+from albert_tf.tasks.example_files import RowsInMemory, Source
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -84,20 +85,18 @@ def check_answers(
         )
 
 
-def read_examples(path: files.Path) -> list[SquadExample]:
+def read_examples(path: Source) -> list[SquadExample]:
     """Reads a file in the format of SQuAD 1.1 or 2.0; ids must differ.
 
     The answers of a question are not known if `answers` is missing, or if it
-    is empty and `is_impossible` is not true.
+    is empty and `is_impossible` is not true. Rows in memory have `question`,
+    `context`, and `answers` and `is_impossible` as in SQuAD.
     """
-    content = files.read_json(path)
     examples: list[SquadExample] = []
     try:
         examples.extend(
             _example(row, context=_value(paragraph, "context", str))
-            for article in content["data"]
-            for paragraph in article["paragraphs"]
-            for row in paragraph["qas"]
+            for paragraph, row in _paragraphs_and_questions(path)
         )
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise ValueError(
@@ -106,6 +105,19 @@ def read_examples(path: files.Path) -> list[SquadExample]:
         ) from error
     example_files.check_ids([example.guid for example in examples], str(path))
     return examples
+
+
+def _paragraphs_and_questions(
+    path: Source,
+) -> Iterator[tuple[Mapping[str, Any], Mapping[str, Any]]]:
+    if isinstance(path, RowsInMemory):
+        for line, row in example_files.read_objects(path):
+            yield row, {"id": str(line)} | row
+        return
+    for article in files.read_json(path)["data"]:
+        for paragraph in article["paragraphs"]:
+            for row in paragraph["qas"]:
+                yield paragraph, row
 
 
 def _example(row: Mapping[str, Any], *, context: str) -> SquadExample:

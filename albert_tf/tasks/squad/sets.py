@@ -14,9 +14,12 @@ from typing import Any, cast
 from albert_tf import checks
 from albert_tf.settings import setting
 from albert_tf.tasks import task
+from albert_tf.tasks.example_files import RowsInMemory
+from albert_tf.tasks.spec import FinetuningSpec
 from albert_tf.tasks.squad import examples as examples_lib
 from albert_tf.tasks.squad.data import DEFAULT_THRESHOLD, SquadData
 from albert_tf.tasks.squad.predictions import SpanLimits
+from albert_tf.tasks.squad.spec import BeamSpanSpec, SpanSpec
 from albert_tf.tasks.squad.windows import WindowLengths
 from albert_tf.tasks.task import (
     NO_WEIGHTS,
@@ -113,10 +116,12 @@ def read_sets(
     tokenizer: Tokenizer,
     max_seq_length: int,
     weights: TrainedWeights = NO_WEIGHTS,
+    given_examples: Mapping[str, RowsInMemory] = {},
 ) -> Sets:
     """Reads the questions of a run, and checks that they can be used.
 
-    `uses` is what the run does, of `train`, `eval` and `predict`.
+    `uses` is what the run does, of `train`, `eval` and `predict`;
+    `given_examples` are rows in place of files.
     The null threshold is that of the weights in use, unless another is chosen.
     """
     data = SquadData(
@@ -130,13 +135,14 @@ def read_sets(
         null_score_diff_threshold=config.null_score_diff_threshold,
         saved_threshold=weights.metadata.null_threshold,
     )
+    read = functools.partial(_read, config, given_examples, data)
     sets: dict[str, Sequence[ExampleSet]] = {}
     if "train" in uses:
-        sets["train"] = [_read(config, "train_file", data)]
+        sets["train"] = [read("train")]
     if "predict" in uses:
-        sets["predict"] = [_read(config, "predict_file", data)]
-    if config.eval_file:
-        sets["eval"] = [_read(config, "eval_file", data)]
+        sets["predict"] = [read("predict")]
+    if config.eval_file or "eval" in given_examples:
+        sets["eval"] = [read("eval")]
     elif "eval" in uses or (
         # TF1: --do_predict evaluates, too, and chooses the best weights.
         "predict" in uses
@@ -145,9 +151,7 @@ def read_sets(
             version_2_with_negative=config.version_2_with_negative,
         )
     ):
-        sets["eval"] = sets.get("predict") or [
-            _read(config, "predict_file", data)
-        ]
+        sets["eval"] = sets.get("predict") or [read("predict")]
     for labelled in (*sets.get("train", ()), *sets.get("eval", ())):
         examples_lib.check_answers(
             labelled.examples,
@@ -156,15 +160,20 @@ def read_sets(
     return task.sets_by_use(sets)
 
 
-def _read(config: SquadConfig, name: str, data: SquadData) -> ExampleSet:
-    path = getattr(config, name)
+def _read(
+    config: SquadConfig,
+    given_examples: Mapping[str, RowsInMemory],
+    data: SquadData,
+    use: str,
+) -> ExampleSet:
+    path = given_examples.get(use) or getattr(config, f"{use}_file")
     if not path:
-        raise ValueError(f"--{name} must be given.")
+        raise ValueError(f"--{use}_file must be given.")
     examples = examples_lib.read_examples(path)
     return ExampleSet(examples=data.questions(examples), data=data)
 
 
-def task_maker(config: SquadConfig, sets: Sets) -> MakeTask:
+def make_task(config: SquadConfig, sets: Sets) -> MakeTask:
     """Returns the class of the model half, with its arguments."""
     from albert_tf.tasks import finetuning
 
@@ -199,3 +208,26 @@ def export_settings(
         "null_score_diff_threshold": data.null_threshold(scores)
         or DEFAULT_THRESHOLD
     }
+
+
+def _spec_of(config: SquadConfig) -> type[SpanSpec]:
+    return BeamSpanSpec if config.version_2_with_negative else SpanSpec
+
+
+FINETUNING = FinetuningSpec(
+    task_names=("squad",),
+    config_class=SquadConfig,
+    defaults={
+        "learning_rate": 5e-5,
+        "train_batch_size": 32,
+        "save_checkpoints_steps": 1000,
+        "max_seq_length": 384,
+        "num_train_epochs": 3.0,
+        "warmup_proportion": 0.1,
+    },
+    read_sets=read_sets,
+    make_task=make_task,
+    export_settings=export_settings,
+    spec_of=_spec_of,
+    predict_arguments='"QUESTION" "CONTEXT"',
+)

@@ -1,0 +1,18 @@
+"""What can be fine-tuned, by the names that users know the tasks by."""
+
+from albert_tf.tasks.classification import sets as classification
+from albert_tf.tasks.race import sets as race
+from albert_tf.tasks.spec import FinetuningSpec
+from albert_tf.tasks.squad import sets as squad
+
+FINETUNINGS = (classification.FINETUNING, squad.FINETUNING, race.FINETUNING)
+
+
+def find(task_name: str) -> FinetuningSpec:
+    """Returns what a task is fine-tuned with; its case does not matter."""
+    names = {name: one for one in FINETUNINGS for name in one.task_names}
+    if task_name.lower() not in names:
+        raise ValueError(
+            f"There is no task {task_name!r}. The tasks are {', '.join(names)}."
+        )
+    return names[task_name.lower()]

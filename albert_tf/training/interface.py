@@ -1,0 +1,199 @@
+"""Fine-tuning and pretraining in Python: settings in, results out.
+
+The commands call the same functions with their flags.
+"""
+
+import dataclasses
+import functools
+from collections.abc import Mapping
+from typing import Any
+
+from albert_tf import settings
+from albert_tf.export import saved_model
+from albert_tf.export.export_config import ExportConfig
+from albert_tf.export.saved_model import ExportSummary
+from albert_tf.predict.predictor import Predictor, load_predictor
+from albert_tf.tasks import example_files, finetunings
+from albert_tf.training import chance
+from albert_tf.training import finetune as finetune_lib
+from albert_tf.training import plan as plans
+from albert_tf.training import pretrain as pretrain_lib
+from albert_tf.training.plan import FinetuningPlan
+from albert_tf.training.pretrain_config import PretrainingConfig
+from albert_tf.training.run_config import StartConfig
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class RunResult:
+    """What a run has given.
+
+    Args:
+        scores: Of the evaluation, as in `eval_results.json`; empty without one.
+        baselines: By name of a score, what it is without a model.
+        output_dir: The output directory of the run.
+        weights: The folder of the weights that have the scores.
+        export: What was exported, if `export_dir` was given.
+    """
+
+    scores: Mapping[str, float]
+    baselines: Mapping[str, float]
+    output_dir: str
+    weights: str
+    export: ExportSummary | None = None
+
+    @functools.cached_property
+    def predictor(self) -> Predictor:
+        """The trained model, which takes texts; see `load_predictor`."""
+        return load_predictor(self.weights)
+
+
+def finetune(
+    task_name: str,
+    *,
+    train_examples: Any = None,
+    eval_examples: Any = None,
+    predict_examples: Any = None,
+    **given: Any,
+) -> RunResult:
+    """Fine-tunes a model, evaluates it and writes predictions.
+
+        result = albert_tf.finetune(
+            "custom", train_file="messages.csv", text_columns=["text"],
+            label_column="kind", validation_share=0.2,
+            init_checkpoint="albert_base", output_dir="messages")
+        result.scores["accuracy"], result.baselines["accuracy"]
+        result.predictor.predict("Where do I find my invoices?")
+
+    Called again with the same settings, it goes on where it stopped.
+
+    Args:
+        task_name: A task of GLUE, such as `mrpc`; `custom`, a table of your
+            own; `squad`; or `race`.
+        train_examples: Rows to train on in place of `train_file`: what a line
+            of a JSON file would hold, as a list of dicts, any iterable of
+            them, or a DataFrame of pandas.
+        eval_examples: Rows to evaluate, in place of `eval_file`.
+        predict_examples: Rows to predict, in place of `predict_file`.
+        **given: The flags of the task's command, by name; docs/flags.md lists
+            them with their defaults. Unless given, `do_train` is true;
+            `do_eval` if there is something to evaluate, and `do_predict` if
+            there are rows to predict.
+
+    Raises:
+        ValueError: A setting, a file or a row cannot be used.
+        KeyboardInterrupt: A signal stopped the training, after a checkpoint.
+    """
+    spec = finetunings.find(task_name)
+    values = settings.checked(given, plans.config_classes(spec))
+    if "task_name" in plans.defaults(spec):
+        values["task_name"] = task_name
+    examples = {
+        use: example_files.rows_in_memory(f"{use}_examples", rows)
+        for use, rows in (
+            ("train", train_examples),
+            ("eval", eval_examples),
+            ("predict", predict_examples),
+        )
+        if rows is not None
+    }
+    uses = {
+        "do_train": True,
+        "do_eval": "eval" in examples
+        or any(map(values.get, ("eval_file", "data_dir", "validation_share"))),
+        "do_predict": "predict" in examples or bool(values.get("predict_file")),
+    }
+    plan = plans.finetuning(spec, uses | values, examples)
+    result = run_finetuning(plan)
+    if result is None:
+        raise KeyboardInterrupt(_STOPPED)
+    warn_of_scores(plan, result)
+    return result
+
+
+_EXPORT_TASKS = {
+    "classifier": "classifier",
+    "multiple_choice": "race",
+    "span": "squad",
+    "beam_span": "squad",
+}
+_STOPPED = "A signal stopped the run. Call it again to go on."
+
+
+def run_finetuning(plan: FinetuningPlan) -> RunResult | None:
+    """Does what a plan says; returns None if a signal stopped the training."""
+    config, spec = plan.config, plan.spec
+    export = None
+    if plan.options.export_dir:
+        export = _export_config(plan, {})
+        # An export that cannot succeed is refused before hours of training.
+        saved_model.check(export, albert_config=config.albert_config)
+    make_task = spec.make_task(plan.task_config, plan.sets)
+    result = finetune_lib.run(config, plan.sets, make_task, plan.weights)
+    if result is None:
+        return None
+    summary = None
+    if export:
+        export = _export_config(plan, result.scores)
+        export = dataclasses.replace(export, init_checkpoint=result.weights)
+        summary = saved_model.export(export, albert_config=config.albert_config)
+    return RunResult(
+        scores=result.scores,
+        baselines={
+            key.removesuffix("_baseline"): score
+            for key, score in result.scores.items()
+            if chance.is_baseline(key)
+        },
+        output_dir=config.output_dir,
+        weights=result.weights,
+        export=summary,
+    )
+
+
+def warn_of_scores(plan: FinetuningPlan, result: RunResult) -> None:
+    """Warns of scores that are not better than their baselines, or hardly."""
+    for main in plan.sets.evaluation[:1]:
+        chance.warn_of(result.scores, main)
+
+
+def _export_config(
+    plan: FinetuningPlan, scores: Mapping[str, float]
+) -> ExportConfig:
+    options = plan.options
+    return ExportConfig(
+        # The weights are known after the run.
+        init_checkpoint=plan.config.output_dir,
+        export_dir=options.export_dir or "",
+        spm_model_file=options.spm_model_file,
+        vocab_file=options.vocab_file,
+        task=_EXPORT_TASKS[plan.spec.spec_of(plan.task_config).head.name],
+        do_lower_case=options.do_lower_case,
+        max_seq_length=plan.config.max_seq_length,
+        **plan.spec.export_settings(plan.task_config, plan.sets, scores),
+    )
+
+
+def pretrain(**given: Any) -> RunResult:
+    """Pretrains a model on records, and evaluates it.
+
+        albert_tf.pretrain(
+            albert_config_file="base_v2", input_file="records/train-*",
+            eval_file="records/eval", do_eval=True, output_dir="run")
+
+    Args:
+        **given: The flags of `run_pretraining.py`, by name.
+
+    Raises:
+        ValueError: A setting or a file cannot be used.
+        KeyboardInterrupt: A signal stopped the training, after a checkpoint.
+    """
+    classes = (PretrainingConfig, StartConfig)
+    config = plans.pretraining(settings.checked(given, classes))
+    scores = pretrain_lib.run(config)
+    if scores is None:
+        raise KeyboardInterrupt(_STOPPED)
+    return RunResult(
+        scores=scores,
+        baselines={},
+        output_dir=config.output_dir,
+        weights=config.output_dir,
+    )

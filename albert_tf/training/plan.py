@@ -1,0 +1,431 @@
+"""What a run will do: from what the user gave to one frozen config.
+
+A plan is made once, by a function that reads the checkpoint to start from and
+the examples, and changes nothing. Commands hand it their flags, Python its
+keywords: both are a mapping of the settings that were given.
+
+Source: google-research/albert, `run_classifier.py`, `run_race.py`,
+`run_squad_v1.py` and `run_squad_v2.py`, whose flags all work.
+"""
+
+import dataclasses
+import logging
+import math
+import os
+from collections.abc import Mapping
+from typing import Any
+
+from albert_tf import checks, files, hub, settings
+from albert_tf import config as config_lib
+from albert_tf.checkpoints import (
+    beside,
+    checkpoint,
+    meaning,
+    metadata,
+    run_checkpoints,
+)
+from albert_tf.checkpoints.checkpoint import Checkpoint
+from albert_tf.settings import setting
+from albert_tf.tasks import (
+    head_flags,
+    lengths,
+    own_data_defaults,
+    paper_presets,
+)
+from albert_tf.tasks.spec import FinetuningSpec
+from albert_tf.tasks.task import NO_WEIGHTS, SPLITS, Sets, TrainedWeights
+from albert_tf.text.tokenizer import VocabularyBeside
+from albert_tf.training import run_folder
+from albert_tf.training.pretrain_config import PretrainingConfig
+from albert_tf.training.run_config import FinetuningConfig, StartConfig
+
+_LOGGER = logging.getLogger(__name__)
+
+# Each setting on the left can be given as the one on the right instead.
+_RELATIVE = {
+    "num_train_steps": "num_train_epochs",
+    "num_warmup_steps": "warmup_proportion",
+}
+_ALTERNATIVES = _RELATIVE | {name: other for other, name in _RELATIVE.items()}
+# The sequence comes first: others must fit in it.
+_LENGTHS = ("max_seq_length", "doc_stride", "max_query_length", "max_qa_length")
+_MULTI_WORKER = ("auto", "multi_worker")
+# How often a run is evaluated and logged, unless the user says otherwise.
+_LEAST_TIMES = {"save_checkpoints_steps": 5, "log_steps": 20}
+# Defaults of all fine-tunings that are not those of the fields.
+_DEFAULTS = {"optimizer": "adamw", "eval_batch_size": 8}
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class FinetuningOptions(VocabularyBeside):
+    """Settings that a plan resolves, before the run."""
+
+    preset: str | None = setting(
+        None,
+        "Values for flags that are not given, and the dropout of the encoder: "
+        "those of the paper for the task or, for RACE, those for the v2 "
+        "checkpoints.",
+        choices=paper_presets.PRESETS,
+    )
+    num_train_epochs: float | None = setting(
+        None, "Epochs over the training examples, instead of --num_train_steps."
+    )
+    export_dir: str | None = setting(
+        None,
+        "Directory for a SavedModel of the best weights, in float32: a new "
+        "version each time the command ends.",
+    )
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class FinetuningPlan:
+    """All that a fine-tuning will do.
+
+    Args:
+        config: Settings of the run.
+        task_config: Those of the task.
+        options: Settings outside of the run: vocabulary, export.
+        sets: The examples.
+        weights: Path of the weights to use without training; None with it.
+    """
+
+    spec: FinetuningSpec
+    config: FinetuningConfig
+    task_config: Any
+    options: FinetuningOptions
+    sets: Sets
+    weights: str | None
+
+
+@dataclasses.dataclass(frozen=True)
+class _Values:
+    """The values of settings: those `given`, or else `defaults`."""
+
+    given: Mapping[str, Any]
+    defaults: Mapping[str, Any]
+
+    def __getitem__(self, name: str) -> Any:
+        return self.given.get(name, self.defaults.get(name))
+
+    def all(self) -> dict[str, Any]:
+        """Returns all values by name."""
+        return {**self.defaults, **self.given}
+
+    def read(self, config_class: type, **others: Any) -> Any:
+        """Makes a config of the values."""
+        return settings.read(config_class, self.all(), **others)
+
+    def with_defaults(self, chosen: Mapping[str, Any]) -> "_Values":
+        """Returns the values with other defaults.
+
+        Steps and warm-up replace the epochs and the proportion, or the other
+        way round, that are there by default, but not those that are given.
+        """
+        defaults = dict(self.defaults)
+        for name in filter(self.is_open, chosen):
+            defaults[name] = chosen[name]
+            if name in _ALTERNATIVES:
+                defaults[_ALTERNATIVES[name]] = None
+        return _Values(self.given, defaults)
+
+    def is_open(self, name: str) -> bool:
+        """Returns whether neither a setting nor its alternative is given."""
+        return not {name, _ALTERNATIVES.get(name)} & self.given.keys()
+
+
+def config_classes(spec: FinetuningSpec) -> tuple[type, ...]:
+    """Returns the classes whose fields are the settings of a fine-tuning."""
+    return (
+        FinetuningOptions,
+        FinetuningConfig,
+        spec.config_class,
+        StartConfig,
+    )
+
+
+def defaults(spec: FinetuningSpec) -> dict[str, Any]:
+    """Returns the settings of a fine-tuning with their defaults."""
+    fields = settings.fields_of(*config_classes(spec))
+    of_fields = {name: field.default for name, field in fields.items()}
+    return {**of_fields, **_DEFAULTS, **spec.defaults}
+
+
+def finetuning(
+    spec: FinetuningSpec,
+    given: Mapping[str, Any],
+    examples: Mapping[str, Any] | None = None,
+) -> FinetuningPlan:
+    """Plans a fine-tuning.
+
+    Args:
+        spec: What is fine-tuned.
+        given: The settings that the user gave, by name.
+        examples: Rows in place of files, by use: `train`, `eval`, `predict`.
+    """
+    values = _Values(_fetched(given), defaults(spec))
+    # 1. What can be checked before any file is read.
+    options: FinetuningOptions = values.read(FinetuningOptions)
+    _check(values, options)
+    task_config = values.read(spec.config_class)
+
+    # 2. The weights to start from.
+    source = open_start(values.all())
+    source = meaning.with_vocabulary(
+        source,
+        options.spm_model_file or options.vocab_file,
+        options.do_lower_case,
+    )
+    beside.check_vocabulary(
+        source, values["init_checkpoint"] or values["output_dir"]
+    )
+    options = dataclasses.replace(options, **source.tokenizer_settings)
+    albert_config = checkpoint.known_config(source)
+
+    # 3. The paper's settings; the weights in use, and lengths that suit them.
+    if options.preset:
+        preset = paper_presets.paper_settings(task_config.name, options.preset)
+        values = values.with_defaults(preset.flag_values())
+        albert_config = preset.with_dropout(albert_config)
+    weights = _find_weights(values)
+    values = _fit_lengths(values, albert_config, weights)
+    task_config = values.read(spec.config_class)
+
+    # 4. The examples.
+    sets = spec.read_sets(
+        task_config,
+        [use for use in SPLITS if values[f"do_{use}"]],
+        tokenizer=source.load_tokenizer(),
+        max_seq_length=values["max_seq_length"],
+        weights=weights,
+        given_examples=examples or {},
+    )
+
+    # 5. The config, whose number of steps may depend on that of the examples.
+    values = _suit_small_data(
+        values, task_config, sets, albert_config, has_rows=bool(examples)
+    )
+    values, warmup = _run_length(values, sets, task_config)
+    config = values.read(
+        FinetuningConfig,
+        albert_config=albert_config,
+        task_settings=settings.affects_training(task_config),
+        vocabulary=source.vocabulary,
+        **start_fields(values.all()),
+        **warmup,
+    )
+    head_flags.check_devices(task_config, on_tpu=config.uses_tpu)
+    return FinetuningPlan(
+        spec=spec,
+        config=config,
+        task_config=task_config,
+        options=options,
+        sets=sets,
+        weights=weights.path,
+    )
+
+
+def pretraining(given: Mapping[str, Any]) -> PretrainingConfig:
+    """Plans a pretraining, of the settings that the user gave, by name."""
+    fields = settings.fields_of(PretrainingConfig, StartConfig)
+    values = {name: field.default for name, field in fields.items()}
+    values |= _fetched(given)
+    return settings.read(
+        PretrainingConfig,
+        values,
+        albert_config=open_start(values).config,
+        **start_fields(values),
+    )
+
+
+def start_fields(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns fields of a run's config that are not the values of settings."""
+    strategy = {"strategy": "tpu"} if values["use_tpu"] else {}
+    return {"flags_text": settings.as_text(values), **strategy}
+
+
+def _fetched(given: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns settings with the folder of a checkpoint that has a name."""
+    result = dict(given)
+    if path := given.get("init_checkpoint"):
+        result["init_checkpoint"] = hub.local_folder(path)
+    return result
+
+
+def open_start(values: Mapping[str, Any]) -> Checkpoint:
+    """Opens the checkpoint that a run starts from, with a config.
+
+    Without `init_checkpoint`, it is the run in `output_dir`, if there is one.
+    The config is that of `albert_config_file`, or else the one beside it.
+    """
+    output_dir = values["output_dir"]
+    if not output_dir:
+        raise ValueError("--output_dir must be given.")
+    config = None
+    if values["albert_config_file"]:
+        config = config_lib.load_config(values["albert_config_file"])
+    path = values["init_checkpoint"] or values.get("continue_from")
+    if not path and run_checkpoints.trained_weights(output_dir):
+        path = output_dir
+    source = Checkpoint()
+    if path:
+        source = beside.describe(path, albert_config=config)
+    config = config or source.config
+    if config is None:
+        raise ValueError(
+            "--albert_config_file must be given: there is no config beside "
+            f"{path!r}."
+            if path
+            else "--albert_config_file or --init_checkpoint must be given."
+        )
+    return dataclasses.replace(source, config=config)
+
+
+def _check(values: _Values, options: FinetuningOptions) -> None:
+    """Checks what can be checked before any file is read."""
+    if not values["output_dir"]:
+        raise ValueError("--output_dir must be given.")
+    checks.check_integer(
+        "train_batch_size", values["train_batch_size"], at_least=1
+    )
+    for absolute, relative in _RELATIVE.items():
+        if {absolute, relative} <= values.given.keys():
+            raise ValueError(
+                f"--{absolute} and --{relative} contradict each other. Pass "
+                "only one of them."
+            )
+    files.check_local(values["output_dir"])
+    is_many = values["strategy"] in _MULTI_WORKER and (
+        "TF_CONFIG" in os.environ or values["cluster"] is not None
+    )
+    if options.export_dir and is_many:
+        raise ValueError(
+            "--export_dir is for runs on one machine, not for several workers. "
+            "Leave it out, and export the --output_dir with "
+            "export_saved_model.py."
+        )
+
+
+def _find_weights(values: _Values) -> TrainedWeights:
+    """Finds the weights to use, or those of the run that the training resumes.
+
+    The latter may not exist yet.
+    """
+    path: str | None
+    if values["do_train"]:
+        path = run_checkpoints.trained_weights(values["output_dir"])
+    else:
+        path = run_folder.weights_to_use(
+            values["output_dir"], values["init_checkpoint"], is_training=False
+        )
+    if path is None:
+        return NO_WEIGHTS
+    run = run_folder.fingerprint_of_weights(path)
+    return TrainedWeights(
+        path=path,
+        metadata=metadata.read(path),
+        settings=run.get(run_folder.SETTINGS, {}),
+    )
+
+
+def _fit_lengths(
+    values: _Values,
+    config: config_lib.AlbertConfig,
+    weights: TrainedWeights,
+) -> _Values:
+    """Gives lengths that the user did not give.
+
+    They are those of the weights' training, or else what the model takes and
+    what fits in a sequence.
+    """
+    for name in _LENGTHS:
+        value = values[name]
+        if value is None:
+            continue
+        if name == "max_seq_length":
+            value = min(value, config.max_position_embeddings)
+        elif name != "doc_stride":
+            value = lengths.fitting(value, values["max_seq_length"])
+        value = weights.settings.get(name, value)
+        values = values.with_defaults({name: value})
+    return values
+
+
+def _suit_small_data(
+    values: _Values,
+    task_config: Any,
+    sets: Sets,
+    config: config_lib.AlbertConfig,
+    *,
+    has_rows: bool,
+) -> _Values:
+    """Gives settings that were not given what suits data of one's own.
+
+    That is a table, or few questions in a file.
+    """
+    if not sets.train or values["preset"]:
+        return values
+    num_examples = len(sets.train.examples)
+    has_file = values["train_file"] or has_rows
+    is_small = has_file and num_examples < own_data_defaults.FEW_QUESTIONS
+    if not (is_small or getattr(task_config, "is_table", False)):
+        return values
+    chosen = own_data_defaults.run_settings(
+        num_examples,
+        train_batch_size=values["train_batch_size"],
+        hidden_size=config.hidden_size,
+    )
+    if used := list(filter(values.is_open, chosen)):
+        _LOGGER.info(
+            "For %d examples, by default: %s",
+            num_examples,
+            ", ".join(f"--{name}={chosen[name]}" for name in used),
+        )
+    return values.with_defaults(chosen)
+
+
+def _run_length(
+    values: _Values, sets: Sets, task_config: Any
+) -> tuple[_Values, dict[str, Any]]:
+    """Returns values that give a run of the same length again, and its warm-up.
+
+    Numbers that are given come first; else the epochs and the proportion, of
+    which a task may have defaults, determine them.
+    """
+    if not sets.train:
+        none = {"num_warmup_steps": 0, "start_warmup_step": 0}
+        return values, none | {"warmup_proportion": None}
+    chosen = {name: values[name] for name in _ALTERNATIVES}
+    for absolute, relative in _RELATIVE.items():
+        if absolute in values.given:
+            chosen[relative] = None
+    epochs = chosen["num_train_epochs"]
+    # TF1: of examples, not of the windows that long ones are cut into.
+    num_examples = len(sets.train.examples)
+    if getattr(task_config, "count_windows_as_epochs", False):
+        num_examples = sets.train.examples.num_windows
+        if epochs is None:
+            raise ValueError(
+                "--count_windows_as_epochs is for --num_train_epochs, but "
+                "--num_train_steps or --preset determines the number of steps. "
+                "Pass --num_train_epochs alone."
+            )
+    if epochs is not None:
+        checks.check_number("num_train_epochs", epochs, above=0)
+        num_batches = num_examples / values["train_batch_size"]
+        chosen["num_train_steps"] = max(1, int(num_batches * epochs))
+        chosen["num_train_epochs"] = None
+    num_steps = chosen["num_train_steps"]
+    num_warmup_steps = chosen["num_warmup_steps"]
+    if (proportion := chosen["warmup_proportion"]) is not None:
+        checks.check_number(
+            "warmup_proportion", proportion, at_least=0, below=1
+        )
+        num_warmup_steps = int(num_steps * proportion)
+        chosen["num_warmup_steps"] = None
+    for name, least in _LEAST_TIMES.items():
+        if name not in values.given:
+            chosen[name] = min(values[name], math.ceil(num_steps / least))
+    return (
+        _Values({}, values.all() | chosen),
+        {"num_warmup_steps": num_warmup_steps},
+    )

@@ -1,0 +1,182 @@
+"""Fine-tuning and pretraining in Python: what the commands do."""
+
+import json
+import math
+import shutil
+
+import numpy as np
+import pytest
+
+import albert_tf
+from albert_tf.checkpoints import tf1, variable_names
+from albert_tf.checkpoints.checkpoint import Checkpoint
+from albert_tf.modeling.albert_model import AlbertModel
+from tests import tiny
+
+WORDS = ("cat", "dog", "fox", "hen")
+ROWS = [
+    {"text": f"the {WORDS[i % 4]} is {i}", "kind": "ab"[i % 4 > 1], "n": i}
+    for i in range(40)
+]
+
+
+class DataFrame:
+    """Stands for that of pandas."""
+
+    columns = ("text", "kind", "n")
+
+    def to_dict(self, orient):
+        assert orient == "records"
+        return [row | {"n": np.int64(row["n"])} for row in ROWS]
+
+
+@pytest.fixture
+def start(tmp_path, tiny_spm_model, monkeypatch):
+    """A checkpoint to start from, and settings of a short run."""
+    config = tiny.config(vocab_size=300, max_position_embeddings=16)
+    named = variable_names.variables_by_tf1_name(AlbertModel(config).weights)
+    arrays = {name: np.asarray(value) for name, value in named.items()}
+    (tmp_path / "base").mkdir()
+    tf1.write_ours(
+        str(tmp_path / "base"), Checkpoint(arrays=arrays, config=config)
+    )
+    shutil.copy(tiny_spm_model, tmp_path / "base")
+    monkeypatch.chdir(tmp_path)
+    return {
+        "init_checkpoint": tmp_path / "base",
+        "num_train_steps": 4,
+        "train_batch_size": 8,
+        "deterministic": True,
+    }
+
+
+TABLE = {"text_columns": ["text"], "label_column": "kind"}
+
+
+def results(folder):
+    return json.loads((folder / "eval_results.json").read_text())
+
+
+def test_a_table_is_fine_tuned_from_a_file_as_from_memory(start, tmp_path):
+    lines = "".join(f"{json.dumps(row)}\n" for row in ROWS)
+    (tmp_path / "rows.jsonl").write_text(lines)
+    given = start | TABLE | {"validation_share": 0.25}
+
+    of_file = albert_tf.finetune(
+        "custom", train_file="rows.jsonl", output_dir="file", **given
+    )
+    of_rows = albert_tf.finetune(
+        "custom", train_examples=iter(ROWS), output_dir="rows", **given
+    )
+    of_frame = albert_tf.finetune(
+        "custom", train_examples=DataFrame(), output_dir="frame", **given
+    )
+
+    assert of_file.scores == of_rows.scores == of_frame.scores
+    assert of_file.scores["global_step"] == 4
+    assert 0 < of_file.baselines["accuracy"] < 1
+    assert results(tmp_path / "file") == results(tmp_path / "frame")
+    answer = of_rows.predictor.predict("the cat is here")
+    assert answer["prediction"] in ("a", "b")
+    assert "--train_file=rows.jsonl\n" in (
+        tmp_path / "file" / "flags.txt"
+    ).read_text("utf-8")
+
+
+def test_rows_are_evaluated_and_predicted(start, tmp_path):
+    first = albert_tf.finetune(
+        "custom",
+        train_examples=ROWS,
+        eval_examples=ROWS[:8],
+        predict_examples=[{"text": "a dog"}],
+        output_dir="run",
+        **start,
+        **TABLE,
+    )
+
+    again = albert_tf.finetune(
+        "custom",
+        eval_examples=ROWS[:4],
+        output_dir="run",
+        do_train=False,
+        **TABLE,
+    )
+    predictions = (tmp_path / "run" / "predictions.tsv").read_text()
+    assert len(predictions.splitlines()) == 2
+    assert again.scores["global_step"] == first.scores["global_step"]
+
+
+@pytest.mark.parametrize("is_possible", [True, False])
+def test_questions_in_memory_are_those_of_squad(is_possible, start):
+    rows = [
+        {
+            "question": f"who is {word}",
+            "context": f"the {word} is here",
+            "answers": [{"text": word, "answer_start": 4}] * is_possible,
+            "is_impossible": not is_possible,
+        }
+        for word in WORDS * 4
+    ]
+    rows += [rows[0] | {"answers": [], "is_impossible": True}]
+    rows += [rows[0] | {"answers": [{"text": "the", "answer_start": 0}]}]
+    rows[-1]["is_impossible"] = False
+
+    result = albert_tf.finetune(
+        "squad",
+        train_examples=rows,
+        eval_examples=rows,
+        version_2_with_negative=True,
+        max_query_length=6,
+        output_dir="run",
+        **start,
+    )
+
+    assert {"exact", "f1"} <= result.scores.keys()
+
+
+def test_choices_in_memory_are_those_of_race(start):
+    rows = [
+        {
+            "article": f"the {word} is here",
+            "question": "who is here",
+            "options": list(WORDS),
+            "answer": word,
+        }
+        for word in WORDS * 4
+    ]
+
+    result = albert_tf.finetune(
+        "race",
+        train_examples=rows,
+        eval_examples=rows,
+        output_dir="run",
+        max_qa_length=8,
+        **start,
+    )
+
+    assert result.baselines == {"accuracy": 0.25}
+
+
+@pytest.mark.parametrize(
+    ("task_name", "given", "message"),
+    [
+        ("quora", {}, "no task 'quora'. The tasks are cola"),
+        ("custom", {"train_fiel": "x"}, "Did you mean 'train_file'"),
+        ("custom", {"learning_rate": "1e-5"}, "must be of type float"),
+        ("custom", {"num_train_steps": True}, "must be of type int"),
+        ("custom", {"output_dir": "run"}, "--albert_config_file or"),
+        (
+            "custom",
+            {"train_examples": [*ROWS, ROWS[0] | {"text": math.nan}]},
+            "'text' must be a string or a number. Received: nan",
+        ),
+        ("custom", {"train_examples": ["a", "b"]}, "must be rows: dicts"),
+    ],
+)
+def test_what_cannot_be_used_is_named(task_name, given, message, start):
+    if "output_dir" not in given and "train_examples" in given:
+        given = start | TABLE | {"output_dir": "run"} | given
+        given |= {"validation_share": 0.5}
+
+    with pytest.raises(ValueError, match=message):
+        albert_tf.finetune(task_name, **given)
