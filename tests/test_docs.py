@@ -7,6 +7,7 @@ import pathlib
 import re
 import shlex
 import subprocess
+import tomllib
 
 import pytest
 
@@ -144,6 +145,37 @@ def test_the_readme_counts_the_lines():
     assert [int(one.replace(",", "")) for one in said.groups()] == (
         pytest.approx(num_lines, rel=0.02)
     )
+
+
+def test_the_citation_and_the_changelog_have_the_version():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    cited = re.search(
+        r"^version: (\S+)$", (ROOT / "CITATION.cff").read_text(), re.M
+    )[1]
+    newest = re.search(
+        r"^## \[Unreleased\]: (\S+)$|^## \[(\d\S+)\] - \d{4}-",
+        (ROOT / "CHANGELOG.md").read_text(),
+        re.M,
+    )
+
+    assert cited == project["version"]
+    assert cited in newest.groups()
+
+
+def test_the_targets_that_the_pages_name_exist():
+    makefile = (ROOT / "Makefile").read_text()
+    targets = set(re.findall(r"^([\w-]+):", makefile, re.M))
+    named = {
+        (_name(path), target)
+        for path in [*PAGES, *ROOT.glob(".github/**/*.*")]
+        for target in re.findall(
+            r"(?:`|\$ |run: )make\s(?:PYTHON=\S+\s)?([a-z][\w-]+)",
+            path.read_text(),
+        )
+    }
+
+    assert ("CONTRIBUTING.md", "test") in named
+    assert {one for one in named if one[1] not in targets} == set()
 
 
 def test_the_pages_name_one_version_of_tf_serving():
