@@ -12,8 +12,8 @@ import shlex
 import shutil
 import subprocess
 import sys
-import textwrap
 import time
+from collections.abc import Sequence
 
 from absl import flags
 
@@ -42,6 +42,8 @@ MODEL = AlbertConfig(
 MASKED_LM_PROBS = {"train": 0.2, "held_out": 0.15}
 # Ten demos of ten end above 94%; at 0.0003, three of ten near chance.
 FINETUNING_LEARNING_RATE = 0.0001
+# Characters of a command on one line, if no argument is longer.
+SHOWN_WIDTH = 70
 # Files and folders that the demo writes to --output_dir.
 RESULTS = """
     train.txt held_out.txt train_sop.txt held_out_sop.txt
@@ -373,14 +375,27 @@ def call(script: str, **script_flags: object) -> str:
             for name, value in script_flags.items()
         ),
     ]
-    command = shlex.join(arguments)
-    lines = textwrap.wrap(
-        f"$ {command}", break_on_hyphens=False, break_long_words=False
-    )
-    print(*lines, sep=" \\\n      ", flush=True)
+    print(shown(arguments), flush=True)
     if code := subprocess.run(arguments, check=False).returncode:
         sys.exit(code)
-    return command
+    return shlex.join(arguments)
+
+
+def shown(command: Sequence[str]) -> str:
+    r"""Returns a command as lines to be typed; no argument is divided.
+
+    >>> print(shown(["python", "run.py", f"--folder={'my results/' * 5}"]))
+    $ python run.py \
+          '--folder=my results/my results/my results/my results/my results/'
+    """
+    first, *others = map(shlex.quote, command)
+    lines = [f"$ {first}"]
+    for argument in others:
+        if len(lines[-1]) + len(argument) < SHOWN_WIDTH:
+            lines[-1] += f" {argument}"
+        else:
+            lines.append(argument)
+    return " \\\n      ".join(lines)
 
 
 if __name__ == "__main__":

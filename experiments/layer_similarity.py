@@ -22,6 +22,7 @@ from experiments.scales import Scale
 
 FILE = "figure_1.json"
 LABELS = ("all", "none")
+PAIRS = "sop"
 BATCH_SIZE, NUM_BATCHES = 32, 8
 MEASURES = {"l2_distance": "L2 distance", "degrees": "angle in degrees"}
 
@@ -68,8 +69,9 @@ def measure(place: Place) -> dict[str, Any]:
     path = place.models / FILE
     if not path.exists():
         curves = {
-            variant.label: _measure_checkpoint(
-                runs.newest_weights(variant, place), place
+            variant.label: measure_checkpoint(
+                runs.newest_weights(variant, place),
+                runs.held_out_records(variant, place, PAIRS),
             )._asdict()
             for variant in variants(place.scale)
         }
@@ -77,17 +79,20 @@ def measure(place: Place) -> dict[str, Any]:
     return files.read_json_object(path)
 
 
-def _measure_checkpoint(path: pathlib.Path, place: Place) -> LayerSimilarity:
+def measure_checkpoint(
+    weights: pathlib.Path, records: pathlib.Path
+) -> LayerSimilarity:
+    """Measures the layers of a trained model on the first records."""
     with program.quiet_import():
         from albert_tf.checkpoints import load
         from albert_tf.data import example_order, input_pipeline, record_source
         from albert_tf.modeling.albert_model import AlbertModel
 
-    loaded = load.load_model(path, head="encoder")
+    loaded = load.load_model(weights, head="encoder")
     model = AlbertModel(loaded.config, output_hidden_states=True)
     model.set_weights(loaded.get_weights())
     batches = input_pipeline.evaluation_dataset(
-        record_source.open_records(str(place.data / "held_out.sop")),
+        record_source.open_records(str(records)),
         example_order.InputShard(),
         batch_size=BATCH_SIZE,
         max_steps=NUM_BATCHES,

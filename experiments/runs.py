@@ -96,6 +96,14 @@ def records(
     return data / f"{part}.{pairs}.{phase.max_seq_length}"
 
 
+def held_out_records(
+    variant: Variant, place: Place, pairs: str
+) -> pathlib.Path:
+    """Returns the records that a model is evaluated on."""
+    phase = _second(variant, place.scale)
+    return records(place.data, "held_out", pairs, phase)
+
+
 def _num_steps(variant: Variant, phase: Phase) -> int:
     return round(variant.share_of_steps * phase.num_train_steps)
 
@@ -264,7 +272,7 @@ def evaluation_command(variant: Variant, place: Place, pairs: str) -> Command:
         place.models / name,
         albert_config_file=config_file(variant, place),
         init_checkpoint=newest_weights(variant, place),
-        eval_file=records(place.data, "held_out", pairs, phase),
+        eval_file=held_out_records(variant, place, pairs),
         max_seq_length=phase.max_seq_length,
         max_predictions_per_seq=_num_masked(phase),
         objectives=variant.flags.get("objectives", "mlm,sop"),
@@ -314,9 +322,7 @@ def evaluate(variant: Variant, place: Place, pairs: str) -> dict[str, float]:
     commands.run(command)
     share = 0.5  # Orders are drawn when the records are read.
     if pairs == "nsp":
-        path = records(
-            place.data, "held_out", pairs, _second(variant, place.scale)
-        )
+        path = held_out_records(variant, place, pairs)
         counts = shards.read(path).counts
         share = counts.label_1_records / counts.records
     scores = files.read_json_object(command.made / SCORES)

@@ -47,18 +47,28 @@ def test_fresh_removes_what_a_demo_makes_and_nothing_else(tmp_path):
 def test_commands_are_shown_as_a_user_may_type_them(
     commands, capsys, monkeypatch, tmp_path
 ):
-    monkeypatch.setattr(sys, "executable", str(ROOT / ".venv/bin/python"))
+    root, other = tmp_path / ("ä b" * 50), tmp_path / "other"
+    root.mkdir()
+    other.mkdir()
+    monkeypatch.setattr(run, "ROOT", root)
+    monkeypatch.setattr(sys, "executable", str(root / ".venv/bin/python"))
     script = "build_vocab.py"
 
-    monkeypatch.chdir(ROOT)
+    monkeypatch.chdir(root)
     command = run.call(script, input_file="a b.txt", n=3, on=True)
-    monkeypatch.chdir(tmp_path)
+    shown = capsys.readouterr().out
+    monkeypatch.chdir(other)
     elsewhere = run.call(script)
+    shown_elsewhere = capsys.readouterr().out
 
     flags = "'--input_file=a b.txt' --n=3 --on"
     assert command == f".venv/bin/python {script} {flags}"
-    assert elsewhere == f"{ROOT}/.venv/bin/python {ROOT}/{script}"
-    assert capsys.readouterr().out == f"$ {command}\n$ {elsewhere}\n"
+    assert shown == f"$ {command}\n"
+    paths = [
+        shlex.quote(str(root / name)) for name in (".venv/bin/python", script)
+    ]
+    assert elsewhere == " ".join(paths)
+    assert shown_elsewhere == f"$ {paths[0]} \\\n      {paths[1]}\n"
     assert commands == [shlex.split(command), shlex.split(elsewhere)]
 
 

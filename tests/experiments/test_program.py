@@ -13,11 +13,13 @@ import types
 
 import pytest
 
+from albert_tf.checkpoints import run_checkpoints
 from albert_tf.data.shards import BuildCounts
 from albert_tf.training.pretrain_config import PretrainingConfig
 from experiments import (
     commands,
     downstream,
+    layer_similarity,
     program,
     report,
     runs,
@@ -413,6 +415,44 @@ def calls(monkeypatch):
         runs.shards, "read", lambda path: types.SimpleNamespace(counts=counts)
     )
     return found
+
+
+INPUT_FLAGS = {
+    *("albert_config_file", "eval_file", "init_checkpoint", "input_file"),
+    *("input_path", "spm_model_file"),
+}
+
+
+@pytest.mark.parametrize("name", EXPERIMENTS)
+def test_what_an_experiment_reads_was_made_before(
+    name, tmp_path, calls, monkeypatch
+):
+    def call(command):
+        given = _flags_of(command)
+        inputs = {given[flag] for flag in INPUT_FLAGS & set(given)}
+        assert [path for path in inputs if not os.path.exists(path)] == []
+        calls.call(command)
+        if "num_train_steps" in given:
+            steps = int(given["num_train_steps"])
+            path = run_checkpoints.checkpoint_path(str(command.made), steps)
+            os.makedirs(path)
+
+    def measure(weights, records):
+        assert weights.exists() and records.exists()
+        return layer_similarity.LayerSimilarity([1.0], [2.0])
+
+    monkeypatch.setattr(commands, "call", call)
+    monkeypatch.setattr(layer_similarity, "measure_checkpoint", measure)
+    place = _place(tmp_path, "tiny")
+    text = tmp_path / "text.txt"
+    text.write_text("\n\n".join(f"Text {i}.\nMore." for i in range(80)))
+    experiment = EXPERIMENTS[name]
+    variants = experiment.variants(place.scale)
+
+    program.make_data(place.scale, place.data, str(text), variants)
+    program.run_seed(experiment, place, ExperimentConfig())
+    if name == program.FIGURE:
+        assert layer_similarity.measure(place)["none"]["degrees"] == [2.0]
 
 
 def test_a_killed_experiment_goes_on_where_it_was(tmp_path, calls):
