@@ -153,7 +153,7 @@ def build_shard(task: ShardTask, config: PretrainingDataConfig) -> None:
     """
     shard = task.shard
     tokenizer = _load_tokenizer(config)
-    if tokenizer.hash != shard.tokenizer_hash:
+    if tokenizer.fingerprint != shard.tokenizer_hash:
         raise ValueError(
             "The vocabulary is not the same on all machines: "
             f"{config.spm_model_file or config.vocab_file!r}."

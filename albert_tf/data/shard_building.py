@@ -96,7 +96,7 @@ def plan(
         },
         corpus_sha256=contents.sha256,
         duplicates=contents.duplicates,
-        tokenizer_hash=tokenizer.hash,
+        tokenizer_hash=tokenizer.fingerprint,
         vocab_size=tokenizer.vocab_size,
         special_ids=tokenizer.special_ids,
         forbidden_ids=tokenizer.forbidden_ids.tolist(),

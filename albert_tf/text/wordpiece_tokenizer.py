@@ -49,7 +49,7 @@ class WordPieceTokenizer(Tokenizer):
         )
         settings = f"wordpiece, do_lower_case={do_lower_case}\n"
         self.vocabulary = "\n".join(tokens).encode()
-        self.hash = hashlib.sha256(
+        self.fingerprint = hashlib.sha256(
             settings.encode() + self.vocabulary
         ).hexdigest()
 
