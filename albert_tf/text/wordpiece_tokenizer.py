@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from albert_tf import files, storage
+from albert_tf import files
 from albert_tf.text import base, normalization
 from albert_tf.text.base import Tokenizer
 
@@ -141,7 +141,7 @@ def _read_tokens(vocab_file: files.Path) -> list[str]:
     (the Chinese vocabulary has a token U+2028), an empty line is the token
     `" "`, and a repeated token gets no second id.
     """
-    lines = storage.read_text(vocab_file).removesuffix("\n").split("\n")
+    lines = files.read_text(vocab_file).removesuffix("\n").split("\n")
     columns = (line.split() for line in lines)
     return list(
         dict.fromkeys(column[0] if column else " " for column in columns)
