@@ -1,30 +1,34 @@
-"""Files: globs that must match, text and JSON, whole writes.
+"""Files, local or remote: globs that must match, text and JSON, whole writes.
 
-Local files only; remote paths (`gs://...`) are refused with advice.
-`storage.py` has what works with either.
+A path with a scheme (`gs://`, `s3://`, `hdfs://`) is opened by `storage.py`.
+Folders and locks are local.
 """
 
 import contextlib
-import errno
 import fcntl
 import glob
+import io
 import json
 import os
 import re
 import shutil
+import tempfile
 import uuid
 from collections.abc import Callable, Iterator
-from typing import IO, Any
+from concurrent import futures
+from typing import IO, Any, NamedTuple, TypeVar
 
-from albert_tf import checks
+from albert_tf import storage
 
 Path = str | os.PathLike[str]
+T = TypeVar("T")
 
 # Bytes of a file's name in a temporary name made of it: with the rest, at most
 # 255, the limit of file systems.
 _STEM_SIZE = 200
-_SHARDS = re.compile(r"(?P<stem>.*[^/])@(?P<count>\d+)", re.DOTALL)
-_MAX_SHARDS = 99_999
+_SHARDS = re.compile(r"(?P<stem>.*[^/])@(?P<count>[1-9]\d{0,4})", re.DOTALL)
+# Requests to remote file systems at the same time.
+_NUM_THREADS = 32
 _PARTIAL = re.compile(r"(?P<stem>.*)\.[0-9a-f]{8}\.partial", re.DOTALL)
 _REPLACED = re.compile(r"(?P<name>.*)\.[0-9a-f]{8}\.replaced", re.DOTALL)
 
@@ -57,59 +61,37 @@ def shard_names(name: str) -> list[str]:
     if match is None:
         return [name]
     count = int(match["count"])
-    if not 1 <= count <= _MAX_SHARDS:
-        raise ValueError(f"{name!r} must have 1 to {_MAX_SHARDS} shards.")
     return [f"{match['stem']}-{i:05}-of-{count:05}" for i in range(count)]
 
 
-def expand_globs(
-    patterns: str | list[str],
-    *,
-    glob_remote: Callable[[str], list[str]] | None = None,
-) -> list[str]:
+def expand_globs(patterns: str | list[str]) -> list[str]:
     """Returns the files that comma-separated glob patterns match.
 
     Files come pattern by pattern, sorted within each, none twice, not even
     under another name (`a`, `./a`, a link to it): the first name stays. `**`
     matches folders at every depth, or none. `name@N` stands for all its shards,
-    see `shard_names`.
-
-    Every pattern must match, and no shard be missing. `glob_remote` returns the
-    files that a remote pattern matches, whose shards are not looked for.
+    see `shard_names`; a remote one that is missing is an error when it is
+    opened. Every pattern must match.
     """
     if isinstance(patterns, str):
         patterns = patterns.split(",")
     first_names: dict[object, str] = {}
     for pattern in filter(None, map(str.strip, patterns)):
-        is_served = glob_remote is not None and is_remote(pattern)
-        for name in _matches(pattern, glob_remote if is_served else None):
-            key = name if is_served else _identity(name)
-            first_names.setdefault(key, name)
-    if not first_names:
-        raise FileNotFoundError("No input file is named. Pass at least one.")
+        for name in _matches(pattern):
+            first_names.setdefault(_identity(name), name)
     return list(first_names.values())
 
 
-def _matches(
-    pattern: str, glob_remote: Callable[[str], list[str]] | None
-) -> list[str]:
-    if glob_remote is None and os.path.isfile(check_local(pattern)):
+def _matches(pattern: str) -> list[str]:
+    if not is_remote(pattern) and os.path.isfile(pattern):
         return [pattern]
     names = shard_names(pattern)
     if names != [pattern]:
-        # A remote one that is missing is an error when it is opened.
-        is_there = os.path.isfile if glob_remote is None else bool
-        missing = [name for name in names if not is_there(name)]
-        if missing:
-            raise FileNotFoundError(
-                f"{pattern!r} lacks {len(missing)} of {len(names)} shards: "
-                f"{checks.listed(missing, at_most=3)}. Build or copy them."
-            )
         return names
-    if glob_remote is None:
-        names = list(filter(os.path.isfile, glob.glob(pattern, recursive=True)))
+    if is_remote(pattern):
+        names = storage.glob(pattern)
     else:
-        names = glob_remote(pattern)
+        names = list(filter(os.path.isfile, glob.glob(pattern, recursive=True)))
     if not names:
         raise FileNotFoundError(
             f"No file matches {pattern!r}. Check the path or the pattern."
@@ -117,40 +99,76 @@ def _matches(
     return sorted(names)
 
 
-def _identity(path: str) -> tuple[int, int]:
+def _identity(path: str) -> object:
     """Returns what a file has in common with its other names."""
+    if is_remote(path):
+        return path
     status = os.stat(path)
     return status.st_dev, status.st_ino
 
 
-def open_read(path: Path) -> IO[bytes]:
-    """Opens a file for reading bytes; a pipe or device is a ValueError.
+def for_all(function: Callable[[str], T], paths: list[str]) -> list[T]:
+    """Calls a function with all paths: if there are remote ones, in threads."""
+    if not any(map(is_remote, paths)):
+        return [*map(function, paths)]
+    with futures.ThreadPoolExecutor(_NUM_THREADS) as pool:
+        return [*pool.map(function, paths)]
 
-    It could hang, or have other bytes when it is read again.
-    """
-    name = check_local(path)
-    if os.path.exists(name) and not os.path.isfile(name):
-        raise ValueError(f"{name!r} is not a regular file.")
-    return open(name, "rb")
+
+class FileStatus(NamedTuple):
+    """The size of a file, and what changes when it is written again."""
+
+    num_bytes: int
+    version: object
+
+
+def status(path: Path) -> FileStatus | None:
+    """Returns the status of a file, or None if there is no file."""
+    try:
+        if is_remote(path):
+            return FileStatus(*storage.status(os.fspath(path)))
+        found = os.stat(path)
+    except FileNotFoundError:
+        return None
+    return FileStatus(found.st_size, (found.st_ino, found.st_mtime_ns))
+
+
+def open_read(path: Path) -> io.BufferedReader:
+    """Opens a file for reading bytes, from its beginning or any position."""
+    if is_remote(path):
+        return storage.open_read(os.fspath(path))
+    return open(path, "rb")
+
+
+def read_bytes(path: Path, start: int = 0, end: int | None = None) -> bytes:
+    """Returns the bytes of a file from `start` to `end`."""
+    if is_remote(path):
+        return storage.read_bytes(os.fspath(path), start, end)
+    with open(path, "rb") as file:
+        file.seek(start)
+        return file.read(-1 if end is None else end - start)
 
 
 def read_text(path: Path) -> str:
     """Reads a UTF-8 file."""
-    name = check_local(path)
     try:
-        with open_read(name) as file:
-            return file.read().decode()
+        return read_bytes(path).decode()
     except UnicodeDecodeError as error:
+        name = os.fspath(path)
         raise ValueError(f"{name!r} is not UTF-8 text: {error}.") from error
 
 
 def read_json(path: Path) -> Any:
     """Reads a JSON file; one that is damaged is a ValueError that names it."""
+    return _parse_json(read_text(path), path, "it")
+
+
+def _parse_json(text: str, path: Path, part: str) -> Any:
     try:
-        return json.loads(read_text(path))
+        return json.loads(text)
     except (json.JSONDecodeError, RecursionError) as error:
         raise ValueError(
-            f"{os.fspath(path)} is damaged: it is not JSON ({error}). "
+            f"{os.fspath(path)} is damaged: {part} is not JSON ({error}). "
             "Restore or remove it."
         ) from error
 
@@ -159,24 +177,22 @@ def read_json_object(path: Path, *, missing_ok: bool = False) -> dict[str, Any]:
     """Reads a JSON file that holds an object; empty if it may be missing."""
     if missing_ok and not os.path.exists(check_local(path)):
         return {}
-    values = read_json(path)
-    if not isinstance(values, dict):
-        raise ValueError(
-            f"{os.fspath(path)} is damaged: expected a JSON object, found "
-            f"{type(values).__name__}. Restore or remove it."
-        )
-    return values
+    return _checked_object(read_json(path), path)
 
 
 def object_of(values: dict[str, Any], key: str, path: Path) -> dict[str, Any]:
     """Returns the object under a key of a JSON file; empty if it has none."""
     inner = values.get(key)
-    if not isinstance(inner, dict | None):
+    return {} if inner is None else _checked_object(inner, path, f" as {key!r}")
+
+
+def _checked_object(values: Any, path: Path, part: str = "") -> dict[str, Any]:
+    if not isinstance(values, dict):
         raise ValueError(
-            f"{os.fspath(path)} is damaged: expected a JSON object as "
-            f"{key!r}, found {type(inner).__name__}. Restore or correct it."
+            f"{os.fspath(path)} is damaged: expected a JSON object{part}, "
+            f"found {type(values).__name__}. Restore or correct it."
         )
-    return inner or {}
+    return values
 
 
 def read_json_lines(path: Path) -> list[Any]:
@@ -185,19 +201,11 @@ def read_json_lines(path: Path) -> list[Any]:
     A last line without an end of line, as a killed process leaves it, is
     ignored.
     """
-    values = []
-    lines = read_text(path).splitlines(keepends=True)
-    for number, line in enumerate(lines, start=1):
-        if not line.endswith("\n"):
-            break
-        try:
-            values.append(json.loads(line))
-        except json.JSONDecodeError as error:
-            raise ValueError(
-                f"{os.fspath(path)} is damaged: line {number} is not JSON "
-                f"({error}). Restore or remove it."
-            ) from error
-    return values
+    lines = read_text(path).split("\n")[:-1]
+    return [
+        _parse_json(line, path, f"line {number}")
+        for number, line in enumerate(lines, start=1)
+    ]
 
 
 def partial_name(path: Path) -> str:
@@ -231,8 +239,7 @@ def find_partials(path: Path) -> list[str]:
     return [m[0] for m in matches if m and m["stem"] == _stem(name)]
 
 
-def remove_partials(path: Path) -> None:
-    """Removes what writers of a path have left that were killed."""
+def _remove_partials(path: Path) -> None:
     for name in find_partials(path):
         _remove_abandoned(os.path.join(os.path.dirname(path), name))
 
@@ -265,8 +272,11 @@ def remove(path: str) -> None:
     """Removes a file or a folder that another process may remove, too."""
     if os.path.isdir(path):
         shutil.rmtree(path, ignore_errors=True)
-    else:
-        with contextlib.suppress(FileNotFoundError, NotADirectoryError):
+        return
+    with contextlib.suppress(FileNotFoundError, NotADirectoryError):
+        if is_remote(path):
+            storage.remove(path)
+        else:
             os.remove(path)
 
 
@@ -279,10 +289,19 @@ def atomic_write(path: Path) -> Iterator[IO[bytes]]:
     made. What killed writers of the path have left is removed first. Of
     processes that write the same file at the same time, the last one's bytes
     stay.
+
+    A remote file is written to a local one without a name, so that nothing is
+    left of it by a kill, and sent when the block ends.
     """
-    name = check_local(path)
+    name = os.fspath(path)
+    if is_remote(name):
+        with tempfile.TemporaryFile() as spool:
+            yield spool
+            spool.seek(0)
+            storage.send(spool.fileno(), name)
+        return
     os.makedirs(os.path.dirname(name) or ".", exist_ok=True)
-    remove_partials(name)
+    _remove_partials(name)
     partial = partial_name(name)
     try:
         with open(partial, "wb") as file, _held(partial):
@@ -324,7 +343,7 @@ def partial_folder(path: Path) -> Iterator[str]:
     path have left is removed first.
     """
     name = os.path.normpath(check_local(path))
-    remove_partials(name)
+    _remove_partials(name)
     partial = partial_name(name)
     os.makedirs(partial)
     try:
@@ -351,15 +370,7 @@ def atomic_folder(path: Path, *, replace: bool = False) -> Iterator[str]:
         if replace and os.path.exists(name):
             old = f"{name}.{_random_digits()}.replaced"
             os.replace(name, old)
-        try:
-            os.replace(partial, name)
-        except OSError as error:
-            if error.errno not in (errno.ENOTEMPTY, errno.EEXIST):
-                raise
-            raise ValueError(
-                f"{name!r} has been written by another process in the "
-                "meantime. Pass another path."
-            ) from error
+        os.replace(partial, name)
         if old:
             remove(old)
 

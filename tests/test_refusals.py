@@ -2,7 +2,7 @@
 
 import pytest
 
-from albert_tf import files, storage
+from albert_tf import files
 from albert_tf.config import published_config
 
 
@@ -15,11 +15,10 @@ def written(tmp_path, data):
 @pytest.mark.parametrize(
     ("call", "argument", "message"),
     [
-        (files.expand_globs, "gs://b/corpus.txt", "remote path. Mount or copy"),
-        (files.expand_globs, " , ", "No input file is named"),
+        (files.check_local, "gs://b/corpus.txt", "remote path. Mount or copy"),
+        (files.expand_globs, "memory://nowhere/*", "No file matches 'mem"),
         (files.expand_globs, "a/b*.txt", r"No file matches 'a/b\*"),
-        (files.shard_names, "train@0", "must have 1 to 99999 shards"),
-        (storage.read_bytes, "s4://b/a", "'s4://b/a' cannot be read .*s4"),
+        (files.read_bytes, "s4://b/a", "'s4://b/a' cannot be read .*s4"),
         (published_config, "base_v3", "must be one of base_v1"),
     ],
 )

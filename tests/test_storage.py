@@ -6,7 +6,7 @@ import gzip
 import fsspec
 import pytest
 
-from albert_tf import storage
+from albert_tf import files
 from albert_tf.text import text_lines
 
 
@@ -21,7 +21,7 @@ def folder(request, tmp_path):
 
 
 def write(path, data):
-    with storage.atomic_write(path) as file:
+    with files.atomic_write(path) as file:
         file.write(data)
 
 
@@ -30,28 +30,27 @@ def test_what_was_written_is_read(folder):
 
     write(path, b"one\ntwo\n")
 
-    assert storage.exists(path)
-    assert storage.size(path) == 8
-    assert storage.read_text(path) == "one\ntwo\n"
-    with storage.open_read(path) as file:
+    assert files.status(path).num_bytes == 8
+    assert files.read_text(path) == "one\ntwo\n"
+    with files.open_read(path) as file:
         file.seek(-4, 2)
         assert file.read() == b"two\n"
     write(path, b"new")
-    assert storage.read_bytes(path) == b"new"
-    storage.remove(path)
-    assert not storage.exists(path)
+    assert files.read_bytes(path) == b"new"
+    files.remove(path)
+    assert files.status(path) is None
 
 
 def test_a_write_that_fails_leaves_the_old_file_and_no_debris(folder):
     path = f"{folder}/a"
     write(path, b"old")
 
-    with pytest.raises(RuntimeError), storage.atomic_write(path) as file:
+    with pytest.raises(RuntimeError), files.atomic_write(path) as file:
         file.write(b"half of the n")
         raise RuntimeError
 
-    assert storage.read_bytes(path) == b"old"
-    assert storage.expand_globs(f"{folder}/*") == [path]
+    assert files.read_bytes(path) == b"old"
+    assert files.expand_globs(f"{folder}/*") == [path]
 
 
 def test_a_file_that_cannot_be_sent_is_an_error_and_leaves_no_debris(
@@ -75,7 +74,7 @@ def test_files_come_in_the_order_of_the_patterns_each_once(folder):
     for name in ("b", "a", "deep/c", "x"):
         write(f"{folder}/{name}", b"")
 
-    found = storage.expand_globs(f"{folder}/b,{folder}/[abd]*, ,{folder}/x")
+    found = files.expand_globs(f"{folder}/b,{folder}/[abd]*, ,{folder}/x")
 
     assert found == [f"{folder}/{name}" for name in "bax"]
 
@@ -92,7 +91,7 @@ def test_hidden_files_are_left_out_unless_they_are_named(folder):
         (".*", [".b"]),
         (".e/*", [".e/a"]),
     ):
-        found = storage.expand_globs(f"{folder}/{pattern}")
+        found = files.expand_globs(f"{folder}/{pattern}")
         assert found == [f"{folder}/{name}" for name in names]
 
 
@@ -101,7 +100,7 @@ def test_local_and_remote_patterns_may_be_mixed(tmp_path):
     write("memory://m/a", b"")
     write(tmp_path / "b", b"")
 
-    found = storage.expand_globs(f"memory://m/*,{tmp_path}/*,memory://m/t@2")
+    found = files.expand_globs(f"memory://m/*,{tmp_path}/*,memory://m/t@2")
 
     assert found == [
         "memory://m/a",
@@ -120,7 +119,7 @@ def test_a_host_stays_in_the_names_of_what_is_found(monkeypatch):
 
     monkeypatch.setattr(fsspec, "url_to_fs", lambda *_, **__: (Hdfs(), "/a/*"))
 
-    assert storage.expand_globs("hdfs://host:8020/a/*") == [
+    assert files.expand_globs("hdfs://host:8020/a/*") == [
         "hdfs://host:8020/a/x",
         "hdfs://host:8020/a/y",
     ]
@@ -135,7 +134,7 @@ def test_lines_are_read_from_anywhere(folder, name):
     assert [*text_lines.read_lines(path)] == ["Zoë", "雨"] * 10_000
 
 
-@pytest.mark.parametrize("use", [storage.read_bytes, storage.expand_globs])
+@pytest.mark.parametrize("use", [files.read_bytes, files.expand_globs])
 def test_a_missing_file_is_named(use, folder):
     with pytest.raises(FileNotFoundError, match="gone"):
         use(f"{folder}/gone")

@@ -228,7 +228,7 @@ def as_trained(source: Checkpoint) -> Checkpoint:
     known = source.metadata.do_lower_case
     for do_lower_case in (True, False) if known is None else (known,):
         result = _with(source, source.vocabulary, do_lower_case)
-        if result.load_tokenizer().hash == trained_with:
+        if result.load_tokenizer().fingerprint == trained_with:
             return result
     raise ValueError(
         f"The model was trained with another tokenizer than "

@@ -11,9 +11,9 @@ LAMB, learning rate 0.00176, batch size 4096, 125,000 steps, 3,125 of warm-up.
 
 from absl import flags
 
+from albert_tf import files
 from albert_tf.cli import flags as cli_flags
 from albert_tf.cli import program
-from albert_tf.data import record_files
 from albert_tf.training import plan
 from albert_tf.training.pretrain_config import PretrainingConfig
 from albert_tf.training.run_config import StartConfig
@@ -34,9 +34,9 @@ def run(values: cli_flags.FlagValues) -> int:
     """Checks the flags, then trains and evaluates; returns the exit code."""
     config = plan.pretraining(cli_flags.given(values))
     if config.do_train:
-        record_files.expand_globs(config.input_file)
+        files.expand_globs(config.input_file)
     if config.do_eval:
-        record_files.expand_globs(config.evaluated_file)
+        files.expand_globs(config.evaluated_file)
     with program.quiet_import():
         from albert_tf.training import pretrain
 

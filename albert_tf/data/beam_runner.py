@@ -18,12 +18,11 @@ import threading
 from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
-from albert_tf import storage
+from albert_tf import files
 from albert_tf.data import (
     corpus,
     ordered_workers,
     pretraining_instances,
-    record_files,
     shard_building,
     shards,
 )
@@ -54,7 +53,7 @@ def run(
     config.load_tokenizer()  # Its errors are plain here.
     config.hashing()
     _check_installed()
-    tags_before = record_files.for_all(storage.version_tag, chosen)
+    before = files.for_all(files.status, chosen)
     run_pipeline = functools.partial(_run_pipeline, inputs=inputs, paths=paths)
     # In a process of its own, which can end at once, whatever Beam's threads
     # wait for.
@@ -62,16 +61,12 @@ def run(
         run_pipeline, [config], num_workers=1, in_this_process=False
     ) as results:
         (num_bad_lines,) = results
-    tags = record_files.for_all(storage.version_tag, chosen)
-    written = record_files.for_all(_read_shard, chosen)
-    shards_and_tags = [*zip(written, tags_before, tags, strict=True)]
-    return BuildResult(
-        kept=[shard for shard, before, now in shards_and_tags if before == now],
-        built=[
-            shard for shard, before, now in shards_and_tags if before != now
-        ],
-        num_bad_lines=num_bad_lines,
-    )
+    now = files.for_all(files.status, chosen)
+    written = files.for_all(_read_shard, chosen)
+    result = BuildResult(kept=[], built=[], num_bad_lines=num_bad_lines)
+    for shard, old, new in zip(written, before, now, strict=True):
+        (result.kept if old == new else result.built).append(shard)
+    return result
 
 
 def _run_pipeline(
@@ -153,7 +148,7 @@ def build_shard(task: ShardTask, config: PretrainingDataConfig) -> None:
     """
     shard = task.shard
     tokenizer = _load_tokenizer(config)
-    if tokenizer.hash != shard.tokenizer_hash:
+    if tokenizer.fingerprint != shard.tokenizer_hash:
         raise ValueError(
             "The vocabulary is not the same on all machines: "
             f"{config.spm_model_file or config.vocab_file!r}."
@@ -175,7 +170,7 @@ def _load_tokenizer(config: PretrainingDataConfig) -> Tokenizer:
 
 
 def _read_shard(path: str) -> Shard:
-    shard = shards.read(path, read_bytes=storage.read_bytes)
+    shard = shards.read(path)
     if shard is None:
         raise ValueError(
             f"The pipeline has ended, but {path!r} is not here. Output files "

@@ -16,7 +16,7 @@ from typing import Any
 
 import tqdm
 
-from albert_tf import checks, storage
+from albert_tf import checks, files
 from albert_tf.data import (
     beam_runner,
     corpus,
@@ -55,7 +55,7 @@ def build(config: PretrainingDataConfig) -> "BuildReport":
     for name in ("input_file", "output_file"):
         if not getattr(config, name):
             raise ValueError(f"`{name}` must be given.")
-    inputs = storage.expand_globs(config.input_file or "")
+    inputs = files.expand_globs(config.input_file or "")
     paths = shard_building.output_files(config)
 
     # 2. Records.

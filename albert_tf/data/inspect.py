@@ -164,14 +164,14 @@ def _find_tokenizer(
             raise
         return None
     expected = shard.tokenizer_hash
-    if expected in (None, tokenizer.hash):
+    if expected in (None, tokenizer.fingerprint):
         return tokenizer
     if not is_given:
         return None
     raise ValueError(
         f"The vocabulary is not the one that {arguments.file!r} was built "
-        f"with: its hash is {tokenizer.hash}, expected {expected}. Pass the "
-        "vocabulary of the build."
+        f"with: its hash is {tokenizer.fingerprint}, expected {expected}. "
+        "Pass the vocabulary of the build."
     )
 
 

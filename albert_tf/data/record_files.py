@@ -13,29 +13,23 @@ each), and its SHA-256. All are little-endian.
 With an index, a record file is opened without reading it, and a record that is
 not the one that was written is noticed when it is read.
 
-Files of remote file systems, those that TensorFlow knows (`gs://`), are not
-mapped into memory: each look at one is a request. So only sidecars and a few
-records are read here, and all others by `graph_reading.py`. TensorFlow is
-imported when a remote file is met.
+Remote files are not mapped into memory: each look at one is a request. So only
+a few of their records are read here, and all others by `graph_reading.py`.
 
 Source: TensorFlow, `tsl/lib/io/record_writer.cc`.
 """
 
-import contextlib
 import functools
 import hashlib
 import mmap
 import os
 import struct
-from collections.abc import Callable, Iterable, Iterator
-from concurrent import futures
-from typing import IO, NamedTuple, TypeVar
+from collections.abc import Iterable
+from typing import IO, NamedTuple
 
 import google_crc32c
 
-from albert_tf import files
-
-T = TypeVar("T")
+from albert_tf import files, storage
 
 # Names of the files beside a record file, and of unfinished ones, end so.
 OTHER_SUFFIXES = (".json", ".index", ".partial")
@@ -43,9 +37,6 @@ OTHER_SUFFIXES = (".json", ".index", ".partial")
 # A record file and its index take two descriptors, of the 1,024 that a
 # process has by default.
 MAX_OPEN_FILES = 128
-# Requests to remote file systems at the same time.
-_NUM_THREADS = 32
-_CHUNK_SIZE = 2**24
 
 # A frame: length, its checksum, the record, its checksum.
 _LENGTH = struct.Struct("<Q")
@@ -201,35 +192,33 @@ class RemoteRecordFile:
     """
 
     def __init__(self, path: str, num_records: int) -> None:
-        import tensorflow as tf
-
         self.path = path
         self._num_records = num_records
-        with _errors_named(path):
-            self.num_bytes = int(tf.io.gfile.stat(path).length)
+        self.num_bytes, _ = storage.status(path)
 
     def __len__(self) -> int:
         return self._num_records
 
     def get(self, number: int) -> bytes:
         """Returns a record, numbered from 0; refuses one that was changed."""
-        place, size = number * ENTRY.size, _ENTRY_AND_NEXT.size
+        first = number * ENTRY.size
         entry = _ENTRY_AND_NEXT.unpack(
-            read_bytes(index_path(self.path), place, size)
+            files.read_bytes(
+                index_path(self.path), first, first + _ENTRY_AND_NEXT.size
+            )
         )
         start, _, end = entry
-        record = read_bytes(
-            self.path, start + _HEADER_SIZE, end - start - _FRAME_SIZE
+        record = files.read_bytes(
+            self.path, start + _HEADER_SIZE, end - _CHECKSUM.size
         )
         _check_record(self.path, number, record, entry)
         return record
 
     def verify(self, sha256: str | None) -> None:
         """Reads the whole file; training needs no index of a remote one."""
-        digest = hashlib.sha256()
-        for start in range(0, self.num_bytes, _CHUNK_SIZE):
-            digest.update(read_bytes(self.path, start, _CHUNK_SIZE))
-        _check_sha256(self.path, digest.hexdigest(), sha256)
+        with files.open_read(self.path) as content:
+            digest = hashlib.file_digest(content, "sha256").hexdigest()
+        _check_sha256(self.path, digest, sha256)
 
 
 AnyRecordFile = RecordFile | RemoteRecordFile
@@ -336,55 +325,3 @@ def _entries(framed: mmap.mmap | bytes, first: int = 0) -> tuple[bytes, int]:
         entries += ENTRY.pack(first + position, checksum)
         position = end
     return bytes(entries), position
-
-
-def expand_globs(patterns: str | list[str]) -> list[str]:
-    """Returns the files that local and remote patterns match."""
-    return files.expand_globs(patterns, glob_remote=_glob)
-
-
-def _glob(pattern: str) -> list[str]:
-    import tensorflow as tf
-
-    with _errors_named(pattern):
-        return list(tf.io.gfile.glob(pattern))
-
-
-def for_all(function: Callable[[str], T], paths: list[str]) -> list[T]:
-    """Calls a function with all paths: if there are remote ones, in threads."""
-    if not any(map(files.is_remote, paths)):
-        return [*map(function, paths)]
-    with futures.ThreadPoolExecutor(_NUM_THREADS) as pool:
-        return [*pool.map(function, paths)]
-
-
-def read_bytes(path: str, start: int = 0, count: int = -1) -> bytes:
-    """Returns bytes of a file; a negative count is that of the rest."""
-    if not files.is_remote(path):
-        with open(path, "rb") as local:
-            local.seek(start)
-            return local.read(count)
-    import tensorflow as tf
-
-    with _errors_named(path), tf.io.gfile.GFile(path, "rb") as file:
-        file.seek(start)
-        return bytes(file.read(count))
-
-
-@contextlib.contextmanager
-def _errors_named(path: str) -> Iterator[None]:
-    """Makes errors of the file system, in one line, of TensorFlow's."""
-    import tensorflow as tf
-
-    try:
-        yield
-    except tf.errors.NotFoundError as error:
-        raise FileNotFoundError(
-            f"There is no file {path!r}. Check the path."
-        ) from error
-    except tf.errors.OpError as error:
-        raise OSError(
-            f"{path!r} cannot be read: {error.message.splitlines()[0]}. Check "
-            "the path and your permissions, or copy the files to a local "
-            "folder."
-        ) from error

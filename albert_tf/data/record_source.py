@@ -199,14 +199,14 @@ def _open_files(
     """Opens and checks files one by one; returns those with a record."""
     paths = [
         path
-        for path in record_files.expand_globs(patterns)
+        for path in files.expand_globs(patterns)
         if not path.endswith(record_files.OTHER_SUFFIXES)
     ]
     masks = {
         n: value for n, value in mask_settings.items() if value is not None
     }
     open_file = functools.partial(_open_file, mask_settings=masks)
-    opened = record_files.for_all(open_file, paths)
+    opened = files.for_all(open_file, paths)
     shards.check_sets([file.shard for file in opened])
     with_records = [file for file in opened if len(file.records)]
     if not with_records:

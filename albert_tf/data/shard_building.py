@@ -22,7 +22,7 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from albert_tf import checks, files, storage
+from albert_tf import checks, files
 from albert_tf.data import corpus, record_files, shards
 from albert_tf.data.pretraining_config import PretrainingDataConfig
 from albert_tf.data.pretraining_instances import BlockPart
@@ -96,7 +96,7 @@ def plan(
         },
         corpus_sha256=contents.sha256,
         duplicates=contents.duplicates,
-        tokenizer_hash=tokenizer.hash,
+        tokenizer_hash=tokenizer.fingerprint,
         vocab_size=tokenizer.vocab_size,
         special_ids=tokenizer.special_ids,
         forbidden_ids=tokenizer.forbidden_ids.tolist(),
@@ -135,9 +135,7 @@ def _shares(
 def split(planned: Sequence[Shard]) -> tuple[list[Shard], list[Shard]]:
     """Returns the shards that are finished, and those that are to be built."""
     by_path = {shard.path: shard for shard in planned}
-    written = record_files.for_all(
-        lambda path: finished(by_path[path]), [*by_path]
-    )
+    written = files.for_all(lambda path: finished(by_path[path]), [*by_path])
     missing = [
         s for s, there in zip(planned, written, strict=True) if not there
     ]
@@ -150,16 +148,17 @@ def finished(planned: Shard) -> Shard | None:
     A file that this build did not make is refused, as it would be destroyed.
     """
     path = planned.path
-    shard = shards.read(path, read_bytes=storage.read_bytes)
+    shard = shards.read(path)
     if shard is None:
         for name in (path, record_files.index_path(path)):
-            if storage.exists(name):
+            if files.status(name):
                 raise ValueError(
                     f"{name!r} exists already, and no sidecar says what made "
                     "it. Remove it, or choose another output file."
                 )
         return None
-    if not storage.exists(path):
+    status = files.status(path)
+    if status is None:
         return None
     differences = checks.differences(_identity(shard), _identity(planned))
     if differences:
@@ -168,8 +167,8 @@ def finished(planned: Shard) -> Shard | None:
             f"{checks.listed(differences)}. Remove it, or choose another "
             "output file."
         )
-    is_whole = storage.size(path) == shard.num_bytes
-    if is_whole and storage.exists(record_files.index_path(path)):
+    is_whole = status.num_bytes == shard.num_bytes
+    if is_whole and files.status(record_files.index_path(path)):
         return shard
     _LOGGER.warning(
         "%s was cut short, or has lost its index; building it again.", path
@@ -201,8 +200,8 @@ def write(planned: Shard, parts: Iterable[BlockPart]) -> Shard:
         _check_unfinished(planned)
         # The record file takes its name last: then it is finished.
         with (
-            storage.atomic_write(path) as file,
-            storage.atomic_write(index_path) as index,
+            files.atomic_write(path) as file,
+            files.atomic_write(index_path) as index,
         ):
             counts = BuildCounts()
             writer = record_files.RecordWriter(file, index)
@@ -233,15 +232,17 @@ def write_sidecar(shard: Shard) -> None:
     """Writes the sidecar of a shard, which may be remote."""
     values = dataclasses.asdict(shard)
     path = values.pop("path")
-    storage.write_json(
-        shards.sidecar_path(path), {"version": shards.FORMAT_VERSION, **values}
+    files.write_json(
+        shards.sidecar_path(path),
+        {"version": shards.FORMAT_VERSION, **values},
+        sort_keys=True,
     )
 
 
 def remove(shard: Shard) -> None:
     """Removes a shard with its index and sidecar."""
     for name in _names(shard.path):
-        storage.remove(name)
+        files.remove(name)
 
 
 def _check_unfinished(planned: Shard) -> None:

@@ -15,11 +15,10 @@ import json
 import logging
 import os
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from albert_tf import checks, files
-from albert_tf.data import record_files
 from albert_tf.settings import setting
 from albert_tf.text.base import SpecialIds
 
@@ -254,18 +253,11 @@ def sidecar_path(record_path: files.Path) -> str:
     return os.fspath(record_path) + ".json"
 
 
-def read(
-    record_path: files.Path,
-    *,
-    read_bytes: Callable[[str], bytes] = record_files.read_bytes,
-) -> Shard | None:
-    """Reads the sidecar of a record file; None if it has none.
-
-    `read_bytes` returns the content of a file, which may be remote.
-    """
+def read(record_path: files.Path) -> Shard | None:
+    """Reads the sidecar of a record file; None if it has none."""
     path = sidecar_path(record_path)
     try:
-        text = read_bytes(path)
+        text = files.read_bytes(path)
     except FileNotFoundError:
         return None
     try:

@@ -50,14 +50,14 @@ class Tokenizer(abc.ABC):
             masked token must not be, because no text is encoded to them.
         word_starts: Bool `[V]`, whether a token starts a word, the unit of
             masking.
-        hash: SHA-256, hexadecimal, of the vocabulary and the normalization
-            settings; it does not depend on the file's path.
+        fingerprint: SHA-256, hexadecimal, of the vocabulary and the
+            normalization settings; it does not depend on the file's path.
         vocabulary: Content of a file that gives the same tokenizer.
     """
 
     forbidden_ids: np.ndarray
     word_starts: np.ndarray
-    hash: str
+    fingerprint: str
     vocabulary: bytes
 
     def __init__(

@@ -24,7 +24,7 @@ from typing import IO
 import numpy as np
 import sentencex
 
-from albert_tf import checks, storage
+from albert_tf import checks, files
 from albert_tf.settings import setting
 from albert_tf.text import text_lines, wikipedia_dumps
 
@@ -131,7 +131,7 @@ class Documents:
         *,
         bad_lines_before: int = 0,
     ) -> None:
-        self.paths = paths or storage.expand_globs(settings.input_file or "")
+        self.paths = paths or files.expand_globs(settings.input_file or "")
         self.num_bad_lines = 0
         self._settings = settings
         self._bad_lines_before = bad_lines_before

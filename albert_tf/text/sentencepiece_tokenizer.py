@@ -57,7 +57,7 @@ class SentencePieceTokenizer(Tokenizer):
         self.forbidden_ids = self._find_forbidden_ids()
         self.word_starts = np.array([*map(_starts_word, self._tokens)])
         settings = f"sentencepiece, do_lower_case={do_lower_case}\n"
-        self.hash = hashlib.sha256(settings.encode() + model).hexdigest()
+        self.fingerprint = hashlib.sha256(settings.encode() + model).hexdigest()
         self.vocabulary = model
         self.replacements: Mapping[int, tuple[int, ...]] = {
             **self._unwanted_specials(),

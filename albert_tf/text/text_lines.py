@@ -8,7 +8,7 @@ import zlib
 from collections.abc import Callable, Iterator
 from typing import IO, Any
 
-from albert_tf import storage
+from albert_tf import files
 from albert_tf.files import Path
 
 _BYTE_ORDER_MARK = "\ufeff"
@@ -32,11 +32,11 @@ def open_read(path: Path) -> Iterator[IO[bytes]]:
     """Opens a local or remote file; its name says how it is compressed."""
     name = os.fspath(path)
     suffix = os.path.splitext(name)[1].lower()
-    with storage.open_read(name) as raw:
+    with files.open_read(name) as raw:
         if suffix not in _COMPRESSED_NAMES:
             yield raw
             return
-        if not storage.size(name):
+        if not raw.peek(1):
             raise ValueError(
                 f"{name!r} is empty, which no compressed file is. Copy it "
                 "again."

@@ -17,7 +17,7 @@ import unicodedata
 from collections.abc import Mapping
 from typing import Any
 
-from albert_tf import files, storage
+from albert_tf import files
 from albert_tf.text import base
 
 FILE_NAME = "tokenizer.json"
@@ -41,7 +41,7 @@ def read_model(path: files.Path) -> bytes:
     It may be remote; or a local `tokenizer.json` that was made of the model.
     """
     if not os.fspath(path).endswith(".json"):
-        return storage.read_bytes(path)
+        return files.read_bytes(path)
     values, name = files.read_json_object(path), os.fspath(path)
     try:
         unmet = _unmet_conditions(values)

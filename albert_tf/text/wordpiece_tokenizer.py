@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from albert_tf import files, storage
+from albert_tf import files
 from albert_tf.text import base, normalization
 from albert_tf.text.base import Tokenizer
 
@@ -49,7 +49,7 @@ class WordPieceTokenizer(Tokenizer):
         )
         settings = f"wordpiece, do_lower_case={do_lower_case}\n"
         self.vocabulary = "\n".join(tokens).encode()
-        self.hash = hashlib.sha256(
+        self.fingerprint = hashlib.sha256(
             settings.encode() + self.vocabulary
         ).hexdigest()
 
@@ -141,7 +141,7 @@ def _read_tokens(vocab_file: files.Path) -> list[str]:
     (the Chinese vocabulary has a token U+2028), an empty line is the token
     `" "`, and a repeated token gets no second id.
     """
-    lines = storage.read_text(vocab_file).removesuffix("\n").split("\n")
+    lines = files.read_text(vocab_file).removesuffix("\n").split("\n")
     columns = (line.split() for line in lines)
     return list(
         dict.fromkeys(column[0] if column else " " for column in columns)

@@ -58,7 +58,10 @@ def test_a_folder_of_any_format_says_what_it_has(
     found = beside.describe(tmp_path)
 
     assert found.config == source.config
-    assert found.load_tokenizer().hash == source.load_tokenizer().hash
+    assert (
+        found.load_tokenizer().fingerprint
+        == source.load_tokenizer().fingerprint
+    )
     assert not found.arrays
 
 
@@ -92,17 +95,17 @@ def test_the_tokenizer_of_a_folder(source, tmp_path, tiny_spm_model):
 
     found = albert_tf.load_tokenizer(tmp_path)
 
-    assert found.hash == source.load_tokenizer().hash
+    assert found.fingerprint == source.load_tokenizer().fingerprint
     lower = albert_tf.load_tokenizer(tmp_path, do_lower_case=True)
     given = albert_tf.load_tokenizer(spm_model_file=tiny_spm_model)
-    assert lower.hash == given.hash != found.hash
+    assert lower.fingerprint == given.fingerprint != found.fingerprint
     trained = dataclasses.replace(
-        source, metadata=Metadata(tokenizer_hash=found.hash)
+        source, metadata=Metadata(tokenizer_hash=found.fingerprint)
     )
     run = tmp_path / "run"
     run.mkdir()
     tf1.write_ours(str(run), trained)
-    assert albert_tf.load_tokenizer(run).hash == found.hash
+    assert albert_tf.load_tokenizer(run).fingerprint == found.fingerprint
     with pytest.raises(ValueError, match="trained with another tokenizer"):
         albert_tf.load_tokenizer(run, do_lower_case=True)
     with pytest.raises(ValueError, match="no one vocabulary beside"):

@@ -218,7 +218,9 @@ def _vocabulary(
         known = Metadata()
         if hash_of:
             tokenizer = Checkpoint(arrays={}, vocabulary=paths[hash_of])
-            known = Metadata(tokenizer_hash=tokenizer.load_tokenizer().hash)
+            known = Metadata(
+                tokenizer_hash=tokenizer.load_tokenizer().fingerprint
+            )
         source = Checkpoint(
             arrays={},
             config=tiny.config(vocab_size=vocab_size),

@@ -104,7 +104,7 @@ def test_a_folder_of_any_format_is_fine_tuned(
 
     assert done.returncode == 0, done.stderr
     run = json.loads((tmp_path / "tuned" / "run.json").read_text())
-    assert run["settings"]["tokenizer"] == source.load_tokenizer().hash
+    assert run["settings"]["tokenizer"] == source.load_tokenizer().fingerprint
 
 
 @pytest.mark.slow

@@ -91,7 +91,7 @@ def test_the_sidecar_says_what_made_the_file(build, tmp_path, vocab_file):
     assert made_by.origin["vocab_file"] == str(vocab_file)
     assert made_by.num_bytes == len(content)
     assert made_by.sha256 == hashlib.sha256(content).hexdigest()
-    assert made_by.tokenizer_hash == report.config.load_tokenizer().hash
+    assert made_by.tokenizer_hash == report.config.load_tokenizer().fingerprint
     assert made_by.special_ids.mask == 4
     num_records = len(record_files.RecordFile(tmp_path / "out"))
     assert made_by.counts.records == num_records == report.counts.records

@@ -73,7 +73,7 @@ def test_the_vocabulary_of_the_build_is_found_if_it_has_not_changed(
         "a",
         [masked_record()],
         max_predictions_per_seq=3,
-        tokenizer_hash=tokenizer.hash,
+        tokenizer_hash=tokenizer.fingerprint,
         vocab_file=vocab_file,
         do_lower_case=False,
     )

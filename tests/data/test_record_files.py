@@ -1,9 +1,9 @@
-"""Local files, and remote ones: those of `ram://` stand for those of `gs://`."""
+"""Local files, and remote ones: `file://` stands for `gs://`."""
 
 import hashlib
-import itertools
 import os
 import resource
+import shutil
 import struct
 
 import numpy as np
@@ -184,7 +184,6 @@ def test_more_files_are_read_than_may_be_open(write, few_descriptors):
 
 
 _COUNTS = (4, 3, 6)
-_NUMBERS = itertools.count()
 
 
 @pytest.fixture
@@ -196,17 +195,15 @@ def local(write_records, tmp_path):
 
 
 @pytest.fixture
-def remote(local):
+def copy(local, tmp_path_factory):
     """The folder of a copy of the records."""
-    folder = f"ram://{next(_NUMBERS)}"
-    for path in local.iterdir():
-        write_remote(f"{folder}/{path.name}", path.read_bytes())
-    return folder
+    return shutil.copytree(local, tmp_path_factory.mktemp("copy") / "records")
 
 
-def write_remote(path, data):
-    with tf.io.gfile.GFile(path, "wb") as file:
-        file.write(data)
+@pytest.fixture
+def remote(copy):
+    """The remote name of that folder."""
+    return f"file://{copy}"
 
 
 def test_remote_records_are_those_of_local_files(local, remote):
@@ -267,26 +264,21 @@ def test_remote_and_local_files_may_be_mixed(local, remote):
     ],
 )
 def test_what_is_wrong_with_a_remote_file_is_told(
-    name, change, error, message, remote
+    name, change, error, message, copy, remote
 ):
-    path = f"{remote}/{name}"
-    data = record_files.read_bytes(path)
-    tf.io.gfile.remove(path)
+    data = (copy / name).read_bytes()
+    (copy / name).unlink()
     if change:
-        write_remote(path, change(data))
+        (copy / name).write_bytes(change(data))
 
     with pytest.raises(error, match=message):
         record_source.open_records(f"{remote}/*.tfrecord")
 
 
-def test_a_remote_file_of_other_content_is_found(remote):
-    path = f"{remote}/a.tfrecord"
-    sha256 = shards.read(path).sha256
-    sidecar = record_files.read_bytes(f"{path}.json")
-    # What is written to a file in memory is added to it.
-    tf.io.gfile.remove(f"{path}.json")
-    other = sidecar.replace(sha256.encode(), sha256[::-1].encode())
-    write_remote(f"{path}.json", other)
+def test_a_remote_file_of_other_content_is_found(copy, remote):
+    sidecar = copy / "a.tfrecord.json"
+    sha256 = shards.read(f"{remote}/a.tfrecord").sha256
+    sidecar.write_text(sidecar.read_text().replace(sha256, sha256[::-1]))
 
     with pytest.raises(ValueError, match=f"its .*, expected {sha256[::-1]}"):
         record_source.open_records(f"{remote}/*.tfrecord", verify=True)

@@ -7,7 +7,7 @@ import fsspec
 import numpy as np
 import pytest
 
-from albert_tf import storage
+from albert_tf import files
 from albert_tf.data import (
     builder,
     corpus,
@@ -21,7 +21,7 @@ SUFFIXES = ("", ".index", ".json")
 
 
 def write(path, text):
-    with storage.atomic_write(path) as file:
+    with files.atomic_write(path) as file:
         file.write(text.encode())
 
 
@@ -29,10 +29,10 @@ def find(folder):
     """The content of all records, indexes and sidecars, by name."""
     return {
         # Sidecars say where files are.
-        path.rpartition("/")[2]: storage.read_bytes(path).replace(
+        path.rpartition("/")[2]: files.read_bytes(path).replace(
             folder.encode(), b""
         )
-        for path in storage.expand_globs(f"{folder}/records/*")
+        for path in files.expand_globs(f"{folder}/records/*")
     }
 
 
@@ -90,7 +90,7 @@ def test_remote_records_are_those_of_local_files(folder, make_folder, tmp_path):
 def test_what_is_finished_is_kept_and_the_rest_is_built(folder, caplog):
     build(folder)
     expected = find(folder)
-    storage.remove(f"{folder}/records/{NAMES[0]}")
+    files.remove(f"{folder}/records/{NAMES[0]}")
     write(f"{folder}/records/{NAMES[1]}", "cut short")
 
     report = build(folder)

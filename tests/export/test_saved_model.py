@@ -83,7 +83,7 @@ def run(tiny_config, tiny_spm_model, tmp_path, write_checkpoint):
         spm_model_file=tiny_spm_model, do_lower_case=False
     )
     known = Metadata(
-        labels=("bad", "so-so", "good"), tokenizer_hash=tokens.hash
+        labels=("bad", "so-so", "good"), tokenizer_hash=tokens.fingerprint
     )
     write_checkpoint(tmp_path / "run", model, metadata=known)
     return tmp_path / "run"

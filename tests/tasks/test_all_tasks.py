@@ -477,7 +477,7 @@ def test_settings_are_json_and_name_task_length_and_vocabulary(data_case):
     settings = json.loads(json.dumps(data.settings))
 
     assert settings["task"] == data.name
-    assert settings["tokenizer"] == data.tokenizer.hash
+    assert settings["tokenizer"] == data.tokenizer.fingerprint
     assert settings["max_seq_length"] > 0
     changes = [{"max_seq_length": 99}, {"labels": ("a", "b")}]
     if hasattr(data, "lengths"):

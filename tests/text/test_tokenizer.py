@@ -134,7 +134,10 @@ def test_the_hash_depends_on_content_and_case_only(
     copy = shutil.copy(file_of, tmp_path / "elsewhere")
     load = type(tokenizer)
 
-    assert load(copy).hash == tokenizer.hash
-    assert load(copy, do_lower_case=False).hash != tokenizer.hash
-    assert SentencePieceTokenizer(tiny_spm_model).hash != tokenizer.hash
-    assert len(tokenizer.hash) == 64
+    assert load(copy).fingerprint == tokenizer.fingerprint
+    assert load(copy, do_lower_case=False).fingerprint != tokenizer.fingerprint
+    assert (
+        SentencePieceTokenizer(tiny_spm_model).fingerprint
+        != tokenizer.fingerprint
+    )
+    assert len(tokenizer.fingerprint) == 64

@@ -131,12 +131,12 @@ def test_remote_records_give_what_local_ones_give(job, deterministic):
     )
     for path in (local.input_file, local.eval_file):
         for end in ("", ".json", ".index"):
-            tf.io.gfile.copy(path + end, f"ram://records/{path}{end}")
+            shutil.copy(path + end, f"{path}-remote{end}")
     remote = dataclasses.replace(
         local,
         output_dir=f"{local.output_dir}-remote",
-        input_file=f"ram://records/{local.input_file}",
-        eval_file=f"ram://records/{local.eval_file}",
+        input_file=f"file://{local.input_file}-remote",
+        eval_file=f"file://{local.eval_file}-remote",
     )
 
     assert pretrain.run(remote) == pretrain.run(local)

@@ -63,7 +63,7 @@ class MultipleChoiceData:
             "task": self.name,
             **dataclasses.asdict(self.lengths),
             "num_choices": self.num_choices,
-            "tokenizer": self.tokenizer.hash,
+            "tokenizer": self.tokenizer.fingerprint,
         }
 
     def records(

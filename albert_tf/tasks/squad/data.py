@@ -98,7 +98,7 @@ class SquadData:
         return {
             "task": self.name,
             **dataclasses.asdict(self.lengths),
-            "tokenizer": self.tokenizer.hash,
+            "tokenizer": self.tokenizer.fingerprint,
             # Decides which weights are the best.
             "metric_language": self.metric_language,
         }
