@@ -29,8 +29,8 @@ from albert_tf.training import (
     ranking,
     records,
     report,
+    resume,
     run_folder,
-    train,
 )
 from albert_tf.training import workers as workers_lib
 from albert_tf.training.finetuning_run import FinetuningRun, Result
@@ -65,7 +65,7 @@ def run(
     """
     # 1. Checks, before records are made.
     _check_settings(config, sets)
-    train.make_deterministic(config)
+    resume.make_deterministic(config)
     with workers_lib.start(config) as workers:
         devices.check_batch_sizes(
             config,

@@ -23,8 +23,8 @@ from albert_tf.training import (
     prediction,
     records,
     report,
+    resume,
     run_folder,
-    train,
 )
 from albert_tf.training.chance import Comparison
 from albert_tf.training.records import RecordSet
@@ -102,7 +102,7 @@ class FinetuningRun:
             freeze_embeddings=config.freeze_embeddings,
             adapters_only=config.train_adapters_only,
         )
-        with train.resume(
+        with resume.prepare_training(
             config,
             folder=records.folder_of(config, self._sets),
             task=self._task,

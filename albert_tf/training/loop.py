@@ -25,8 +25,9 @@ import tensorflow as tf
 from albert_tf.tasks.task import Batch
 from albert_tf.training import devices, metric_log, ranking
 from albert_tf.training import step as step_lib
+from albert_tf.training.resume import Training
 from albert_tf.training.run_config import Phase, RunConfig
-from albert_tf.training.train import DivergenceDetector, Training
+from albert_tf.training.run_state import DivergenceDetector
 from albert_tf.training.workers import Workers
 
 _LOGGER = logging.getLogger(__name__)

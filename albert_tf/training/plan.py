@@ -29,8 +29,8 @@ from albert_tf.settings import setting
 from albert_tf.tasks import (
     head_flags,
     lengths,
-    own_data_defaults,
     paper_presets,
+    small_data_defaults,
 )
 from albert_tf.tasks.spec import FinetuningSpec
 from albert_tf.tasks.task import NO_WEIGHTS, SPLITS, Sets, TrainedWeights
@@ -366,10 +366,10 @@ def _suit_small_data(
         return values
     num_examples = len(sets.train.examples)
     has_file = values["train_file"] or has_rows
-    is_small = has_file and num_examples < own_data_defaults.FEW_QUESTIONS
+    is_small = has_file and num_examples < small_data_defaults.FEW_QUESTIONS
     if not (is_small or getattr(task_config, "is_table", False)):
         return values
-    chosen = own_data_defaults.run_settings(
+    chosen = small_data_defaults.run_settings(
         num_examples,
         train_batch_size=values["train_batch_size"],
         hidden_size=config.hidden_size,

@@ -30,8 +30,8 @@ from albert_tf.training import (
     metric_log,
     pretrain_config,
     report,
+    resume,
     run_folder,
-    train,
 )
 from albert_tf.training import workers as workers_lib
 from albert_tf.training.pretrain_config import PretrainingConfig
@@ -52,7 +52,7 @@ def run(config: PretrainingConfig) -> dict[str, float] | None:
         Scores of the best checkpoint on the evaluation records, empty without
         evaluation; None if a signal stopped the training.
     """
-    train.make_deterministic(config)
+    resume.make_deterministic(config)
     # 1. Devices: first, so that what fails in one worker ends all.
     with (
         workers_lib.start(config) as workers,
@@ -78,7 +78,7 @@ def run(config: PretrainingConfig) -> dict[str, float] | None:
 
         # 5. Training.
         if config.do_train:
-            with train.resume(
+            with resume.prepare_training(
                 config,
                 folder=folder,
                 task=task,

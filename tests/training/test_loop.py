@@ -10,10 +10,10 @@ import pytest
 import tensorflow as tf
 
 from albert_tf.checkpoints import run_checkpoints, tf1, train_state
-from albert_tf.training import loop, metric_log, train
+from albert_tf.training import loop, metric_log, resume
 from albert_tf.training.pretrain_config import PretrainingConfig
 from albert_tf.training.run_config import RunConfig
-from albert_tf.training.train import RunState
+from albert_tf.training.run_state import RunState
 from albert_tf.training.workers import Workers
 from tests.training import runs
 
@@ -113,7 +113,7 @@ class Run:
         self.evaluates_start = like_pretraining
         self.loop = loop.TrainingLoop(
             trainer.config,
-            train.Training(
+            resume.Training(
                 train_step=trainer.step,
                 checkpointer=checkpointer,
                 log=Log(self.folder, **where, **log),

@@ -2,7 +2,7 @@
 
 import pytest
 
-from albert_tf.tasks import own_data_defaults
+from albert_tf.tasks import small_data_defaults
 
 
 @pytest.mark.parametrize(
@@ -10,7 +10,7 @@ from albert_tf.tasks import own_data_defaults
     [(10, 500), (200, 500), (1000, 625), (5000, 1000), (32_000, 3000)],
 )
 def test_small_tables_are_read_more_often(num_rows, num_steps):
-    found = own_data_defaults.run_settings(
+    found = small_data_defaults.run_settings(
         num_rows, train_batch_size=32, hidden_size=768
     )
 
