@@ -7,7 +7,6 @@ import tensorflow as tf
 
 from albert_tf.training import loop, resume
 from albert_tf.training.run_folder import RunFolder
-from albert_tf.training.run_state import DivergenceDetector
 from albert_tf.training.workers import Workers
 from tests.training import runs
 
@@ -113,11 +112,3 @@ def test_a_claim_is_waited_for(tmp_path, monkeypatch):
     )
 
     assert resume._is_claimed(str(tmp_path))
-
-
-def level_after(losses):
-    level = DivergenceDetector()
-    for loss in losses:
-        assert level.problem(loss) is None
-        level.update(loss)
-    return level

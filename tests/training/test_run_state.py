@@ -6,6 +6,15 @@ import pytest
 from albert_tf.training import run_state
 from albert_tf.training.run_state import DivergenceDetector, RunState
 
+
+def level_after(losses):
+    level = DivergenceDetector()
+    for loss in losses:
+        assert level.problem(loss) is None
+        level.update(loss)
+    return level
+
+
 H = run_state.HORIZON
 
 
