@@ -2,8 +2,9 @@
 
 Writes a corpus, then calls the scripts as a user would and shows each command:
 vocabulary, records, pretraining on short and then on longer sequences, other
-checkpoint formats, fine-tuning, export. Asks the exported models in raw text
-and writes report.html. Run again, it continues where it stopped.
+checkpoint formats, export. Fine-tuning is a call in Python. Asks the exported
+models in raw text and writes report.html. Run again, it continues where it
+stopped.
 """
 
 import dataclasses
@@ -17,6 +18,7 @@ from collections.abc import Sequence
 
 from absl import flags
 
+import albert_tf
 from albert_tf import files
 from albert_tf.cli import program
 from albert_tf.config import AlbertConfig
@@ -315,28 +317,31 @@ def fine_tune(
     for path, part in zip(paths, reviews.train_and_dev(), strict=True):
         files.write_text(path, reviews.to_tsv(part))
     text_column, label_column = reviews.HEADER
-    call(
-        "run_classifier.py",
-        task_name="custom",
-        train_file=paths[0],
-        eval_file=paths[1],
-        text_columns=text_column,
-        label_column=label_column,
-        init_checkpoint=folder / "pretraining_long",
-        output_dir=folder / "classifier",
-        do_train=True,
-        do_eval=True,
-        max_seq_length=32,
-        train_batch_size=16,
-        learning_rate=FINETUNING_LEARNING_RATE,
-        num_train_steps=num_train_steps,
-        num_warmup_steps=num_train_steps // 10,
-        save_checkpoints_steps=max(1, num_train_steps // 4),
-        log_steps=max(1, num_train_steps // 20),
-        random_seed=random_seed,
-    )
-    results = files.read_json_object(folder / "classifier/eval_results.json")
-    return f"{results['accuracy']:.1%} of {reviews.NUM_DEV} held-out reviews"
+    settings = {
+        "train_file": str(paths[0]),
+        "eval_file": str(paths[1]),
+        "text_columns": [text_column],
+        "label_column": label_column,
+        "init_checkpoint": str(folder / "pretraining_long"),
+        "output_dir": str(folder / "classifier"),
+        "max_seq_length": 32,
+        "train_batch_size": 16,
+        "learning_rate": FINETUNING_LEARNING_RATE,
+        "num_train_steps": num_train_steps,
+        "num_warmup_steps": num_train_steps // 10,
+        "save_checkpoints_steps": max(1, num_train_steps // 4),
+        "log_steps": max(1, num_train_steps // 20),
+        "random_seed": random_seed,
+    }
+    lines = [f"    {name}={value!r}," for name, value in settings.items()]
+    print(">>> result = albert_tf.finetune(\n    'custom',", *lines, sep="\n")
+    print(")", flush=True)
+    with program.quiet_import():
+        finetune = albert_tf.finetune
+    result = finetune("custom", **settings)
+    accuracy = result.scores["accuracy"]
+    print(f">>> result.scores['accuracy']\n{accuracy:.4f}")
+    return f"{accuracy:.1%} of {reviews.NUM_DEV} held-out reviews"
 
 
 def export(folder: pathlib.Path) -> None:
