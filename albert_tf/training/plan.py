@@ -12,7 +12,7 @@ import dataclasses
 import logging
 import math
 import os
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 from albert_tf import checks, files, hub, settings
@@ -162,7 +162,8 @@ def finetuning(
         given: The settings that the user gave, by name.
         examples: Rows in place of files, by use: `train`, `eval`, `predict`.
     """
-    values = _Values(_fetched(given), defaults(spec))
+    of_task = defaults(spec)
+    values = _Values(_settings(given, of_task), of_task)
     # 1. What can be checked before any file is read.
     options: FinetuningOptions = values.read(FinetuningOptions)
     _check(values, options)
@@ -228,7 +229,7 @@ def pretraining(given: Mapping[str, Any]) -> PretrainingConfig:
     """Plans a pretraining, of the settings that the user gave, by name."""
     fields = settings.fields_of(PretrainingConfig, StartConfig)
     values = {name: field.default for name, field in fields.items()}
-    values |= _fetched(given)
+    values |= _settings(given, values)
     return settings.read(
         PretrainingConfig,
         values,
@@ -243,9 +244,14 @@ def start_fields(values: Mapping[str, Any]) -> dict[str, Any]:
     return {"flags_text": settings.as_text(values), **strategy}
 
 
-def _fetched(given: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns settings with the folder of a checkpoint that has a name."""
-    result = dict(given)
+def _settings(
+    given: Mapping[str, Any], names: Collection[str]
+) -> dict[str, Any]:
+    """Returns what is given of these settings.
+
+    A checkpoint to fetch by its name becomes a folder.
+    """
+    result = {name: given[name] for name in given if name in names}
     if path := given.get("init_checkpoint"):
         result["init_checkpoint"] = hub.local_folder(path)
     return result
