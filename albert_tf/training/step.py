@@ -224,7 +224,7 @@ class TrainStep:
             )
             reached.update(more)
             gradients = {
-                path: total + more[path] if path in reached else total
+                path: _add(total, more[path]) if path in reached else total
                 for path, total in gradients.items()
             }
             return index + 1, gradients, totals + more_totals
@@ -319,6 +319,16 @@ class TrainStep:
         else:
             update()
         return variable.read_value()
+
+
+def _add(total: tf.Tensor, gradient: tf.Tensor) -> tf.Tensor:
+    """Returns the sum of what a loop has added up and one gradient more.
+
+    A gradient can be a sum itself. In a large step, TensorFlow would then add
+    up all addends in a temporary variable, which it makes once too often in a
+    loop: the next update fails. It does not look behind a check of the shape.
+    """
+    return total + tf.ensure_shape(gradient, total.shape)
 
 
 def _split(value: tf.Tensor, num_micro_batches: int) -> tf.Tensor:

@@ -8,7 +8,7 @@ import pytest
 import tensorflow as tf
 
 from albert_tf.checkpoints import load, variable_names
-from albert_tf.config import AlbertConfig
+from albert_tf.config import AlbertConfig, published_config
 from albert_tf.data import input_pipeline
 from albert_tf.modeling.fused import fusion
 from albert_tf.tasks.finetuning import ClassificationTask, MultipleChoiceTask
@@ -193,6 +193,46 @@ def test_a_global_batch_gives_the_same_update_however_it_is_split(
         for variable in divided.task.model.trainable_variables:
             first, second = variable.value.values
             np.testing.assert_array_equal(first.numpy(), second.numpy())
+
+
+def _losses(model, batches, **options):
+    """The losses of updates that are one call each."""
+    made = runs.Trainer(runs.run_config(albert_config=model, **options))
+    results, _ = made.run(batches, per_call=1)
+    return [made.task.training_scores(row)["loss"] for row in results]
+
+
+def test_gradients_of_a_large_vocabulary_are_added_up_over_micro_batches():
+    # The step seems to take over 200 MB, so TensorFlow makes sums of three
+    # addends in variables, if it sees any: those of the word embeddings, which
+    # are both looked up and multiplied with.
+    model = runs.config(vocab_size=150_000, num_hidden_layers=1)
+    batches = runs.batches(2, size=64)
+
+    whole, accumulated = (
+        _losses(model, batches, gradient_accumulation_steps=num_micro_batches)
+        for num_micro_batches in (1, 2)
+    )
+
+    assert accumulated == pytest.approx(whole, rel=1e-5)
+
+
+@pytest.mark.slow
+def test_gradients_of_a_published_size_are_added_up_over_micro_batches():
+    # Without dropout; 128 tokens, of which 20 are predicted.
+    model = published_config("base_v2")
+    times = {runs.S: 8, runs.P: 5}
+    batches = {
+        name: np.tile(values, times.get(values.shape[-1], 1))
+        for name, values in runs.batches(3, size=32).items()
+    }
+
+    whole, accumulated = (
+        _losses(model, batches, gradient_accumulation_steps=num_micro_batches)
+        for num_micro_batches in (1, 4)
+    )
+
+    assert accumulated == pytest.approx(whole, rel=1e-5)
 
 
 @pytest.mark.parametrize(
