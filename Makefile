@@ -20,8 +20,8 @@ test: lint
 	$(RUN) -m pytest --numprocesses=2 --dist=worksteal
 
 test-slow: .venv/dev.stamp .venv-transformers/stamp .venv-docs/stamp
-	ALBERT_TF_PEER_PYTHON=$(CURDIR)/.venv-transformers/bin/python \
-	ALBERT_TF_DOCS_PYTHON=$(CURDIR)/.venv-docs/bin/python \
+	ALBERT_TF_PEER_PYTHON="$(CURDIR)/.venv-transformers/bin/python" \
+	ALBERT_TF_DOCS_PYTHON="$(CURDIR)/.venv-docs/bin/python" \
 		$(RUN) -m pytest -m slow
 
 # Apache Beam lives without TensorFlow, and so do its tests.
@@ -46,9 +46,9 @@ notebooks: .venv-docs/stamp
 site: .venv-docs/stamp
 	rm -rf build/pages build/site
 	mkdir -p build/pages/tests/parity
-	ln -s $(addprefix $(CURDIR)/,$(wildcard *.md) LICENSE docs examples recipes) \
+	ln -s $(addprefix ../../,$(wildcard *.md) LICENSE docs examples recipes) \
 		build/pages
-	ln -s $(CURDIR)/tests/parity/README.md build/pages/tests/parity
+	ln -s ../../../../tests/parity/README.md build/pages/tests/parity
 	NO_MKDOCS_2_WARNING=1 .venv-docs/bin/python -m mkdocs build --strict
 
 format: .venv/dev.stamp
@@ -95,14 +95,11 @@ endef
 		--require-hashes --requirement requirements-beam.lock
 	touch $@
 
-# What some tests compare with, and nothing else needs. PyTorch's own index has
-# it for CPUs alone, a tenth of the size.
-TRANSFORMERS := .venv-transformers/bin/python -m pip install \
-	--disable-pip-version-check --quiet
+# What some tests compare with, and nothing else needs.
 .venv-transformers/stamp:
 	$(PYTHON) -m venv .venv-transformers
-	$(TRANSFORMERS) --index-url https://download.pytorch.org/whl/cpu torch
-	$(TRANSFORMERS) numpy transformers==5.24.0
+	.venv-transformers/bin/python -m pip install --disable-pip-version-check \
+		--quiet numpy torch==2.13.0 transformers==5.24.0
 	touch $@
 
 # What makes the site and runs the notebooks. It sees the packages of .venv:
@@ -113,8 +110,8 @@ TRANSFORMERS := .venv-transformers/bin/python -m pip install \
 		--upgrade pip
 	.venv-docs/bin/python -m pip install --quiet --group docs
 	$(RUN) -c "import sysconfig; print(sysconfig.get_path('purelib'))" \
-		> $$(.venv-docs/bin/python -c "import sysconfig; \
-		print(sysconfig.get_path('purelib'))")/albert_tf.pth
+		> "$$(.venv-docs/bin/python -c "import sysconfig; \
+		print(sysconfig.get_path('purelib'))")/albert_tf.pth"
 	touch $@
 
 define MAKE_VENV
