@@ -6,6 +6,7 @@ import os
 import pathlib
 import re
 import shlex
+import shutil
 import subprocess
 import tomllib
 
@@ -284,3 +285,26 @@ def test_the_hours_and_batches_of_devices_are_those_of_the_planner():
             ),
             " | ".join(f"{one:,.0f}" for one in hours),
         )
+
+
+@pytest.mark.skipif(not shutil.which("make"), reason="there is no make")
+def test_the_site_is_made_of_all_pages_in_any_path(tmp_path):
+    root = tmp_path / "ä folder"
+    links = []
+    for page in PAGES + NOTEBOOKS + [ROOT / "tests/parity/README.md"]:
+        copy = root / page.relative_to(ROOT)
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        copy.write_text("A page.")
+        links.append((root / "build/pages" / page.relative_to(ROOT), copy))
+    shutil.copy(ROOT / "Makefile", root)
+    # Stands for the Python that makes the site of the pages.
+    python = root / ".venv-docs/bin/python"
+    python.parent.mkdir(parents=True)
+    python.symlink_to(shutil.which("true"))
+
+    subprocess.run(
+        ["make", "--assume-old=.venv-docs/stamp", "site"], cwd=root, check=True
+    )
+
+    for link, page in links:
+        assert link.samefile(page)

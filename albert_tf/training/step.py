@@ -322,11 +322,11 @@ class TrainStep:
 
 
 def _add(total: tf.Tensor, gradient: tf.Tensor) -> tf.Tensor:
-    """Returns the sum of a loop's variable and a gradient made in the loop.
+    """Returns the sum of what a loop has added up and one gradient more.
 
-    A gradient may be a sum itself. Of all addends, TensorFlow would make one
-    sum in a temporary variable, which a large model's second update finds
-    already there. It does not look behind a check of the shape.
+    A gradient can be a sum itself. In a large step, TensorFlow would then add
+    up all addends in a temporary variable, which it makes once too often in a
+    loop: the next update fails. It does not look behind a check of the shape.
     """
     return total + tf.ensure_shape(gradient, total.shape)
 

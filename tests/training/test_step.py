@@ -207,7 +207,7 @@ def test_gradients_of_a_large_vocabulary_are_added_up_over_micro_batches():
     # addends in variables, if it sees any: those of the word embeddings, which
     # are both looked up and multiplied with.
     model = runs.config(vocab_size=150_000, num_hidden_layers=1)
-    batches = runs.batches(3, size=64)
+    batches = runs.batches(2, size=64)
 
     whole, accumulated = (
         _losses(model, batches, gradient_accumulation_steps=num_micro_batches)
