@@ -39,7 +39,7 @@ _MAX_CHARACTERS = 1000
 class BuildResult(NamedTuple):
     """The shards of a build: those that were there, and those that it wrote."""
 
-    kept: list[Shard]
+    finished: list[Shard]
     built: list[Shard]
     num_bad_lines: int
 

@@ -82,17 +82,6 @@ def test_a_shard_is_its_parts_with_sidecar_and_index(tmp_path):
     assert [records.get(n) for n in range(3)] == [b"\2", b"\2", b"\1"]
 
 
-def test_a_part_that_fails_leaves_nothing(tmp_path):
-    def failing():
-        yield from parts()
-        raise ValueError("no")
-
-    with pytest.raises(ValueError, match="no"):
-        shard_building.write(make_shard(str(tmp_path / "out")), failing())
-
-    assert not list(tmp_path.iterdir())
-
-
 def test_a_shard_that_was_finished_meanwhile_is_not_written_again(tmp_path):
     planned = make_shard(str(tmp_path / "out"))
     shard_building.write(planned, parts())
