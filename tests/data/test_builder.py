@@ -219,24 +219,6 @@ def records(*paths):
     return sorted(source.get(range(source.num_records)))
 
 
-def test_shards_of_several_machines_are_those_of_one(
-    build, tmp_path, monkeypatch
-):
-    contents = {}
-    for folder, chosen in {"one": None, "a": "0-1,4", "b": "2-3"}.items():
-        (tmp_path / folder).mkdir()
-        monkeypatch.chdir(tmp_path / folder)
-        report = build(output_file="train@5", shards=chosen)
-        contents[folder] = {
-            path.name: path.read_bytes()
-            for path in (tmp_path / folder).iterdir()
-        }
-        assert report.counts.records > 0
-
-    assert contents["a"] | contents["b"] == contents["one"]
-    assert len(contents["a"]) == 9 and len(contents["b"]) == 6
-
-
 @pytest.mark.parametrize("end", ["", "a b c d\n" * 200])
 def test_a_corpus_that_changes_while_it_is_read_is_an_error(
     build, tmp_path, text, monkeypatch, end
