@@ -3,8 +3,9 @@
 Every config checks its fields with these functions when it is made.
 """
 
+import contextlib
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 _LONGEST_SHOWN = 60  # characters of a value in a message
@@ -77,6 +78,25 @@ def check_vocab_file(path: str | None) -> None:
             "The name of `vocab_file`, a WordPiece vocabulary, must end in "
             f".txt; SentencePiece is `spm_model_file`. Received: {path!r}."
         )
+
+
+def check_given(config: object, *names: str) -> None:
+    """Checks that these settings of a config are not empty."""
+    for name in names:
+        if not getattr(config, name):
+            raise ValueError(f"`{name}` must be given.")
+
+
+@contextlib.contextmanager
+def needs_package(package: str, what: str) -> Iterator[None]:
+    """Says what needs a package that the `with` block fails to import."""
+    try:
+        yield
+    except ImportError as error:
+        raise ImportError(
+            f"{what} needs the package {package}. Install it, or the extra "
+            "`data` of albert_tf, which has it."
+        ) from error
 
 
 def differences(

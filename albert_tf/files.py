@@ -215,8 +215,7 @@ def partial_name(path: Path) -> str:
     that neither another writer of the path nor a file of the user is met.
     """
     folder, name = os.path.split(check_local(path))
-    unique = f"{_stem(name)}.{_random_digits()}.partial"
-    return os.path.join(folder, unique)
+    return os.path.join(folder, f"{_stem(name)}.{_random_digits()}.partial")
 
 
 def _stem(name: str) -> str:
@@ -232,8 +231,7 @@ def find_partials(path: Path) -> list[str]:
 
     They are names by `partial_name`, without their folder.
     """
-    folder, name = os.path.split(check_local(path))
-    folder = folder or "."
+    folder, name = os.path.split(os.path.abspath(check_local(path)))
     names = os.listdir(folder) if os.path.isdir(folder) else []
     matches = map(_PARTIAL.fullmatch, names)
     return [m[0] for m in matches if m and m["stem"] == _stem(name)]
@@ -357,11 +355,9 @@ def partial_folder(path: Path) -> Iterator[str]:
 def atomic_folder(path: Path, *, replace: bool = False) -> Iterator[str]:
     """Gives a folder for writing that takes its name only when it is whole.
 
-    Args:
-        path: The folder; unless `replace`, it must not exist when the block
-            ends, or be empty.
-        replace: Whether a folder that exists is replaced. It is moved away
-            first; what a kill has left is put right by `clean_up`.
+    A folder that exists is an error when the block ends, unless it is empty;
+    or it is moved away first, to `replace` it. What a kill has left then is put
+    right by `clean_up`.
     """
     name = os.path.normpath(check_local(path))
     with partial_folder(name) as partial:
@@ -387,14 +383,10 @@ def lock_path(path: Path) -> str:
 
 @contextlib.contextmanager
 def locked(path: Path, message: str) -> Iterator[None]:
-    """Holds a lock file, which one process at a time can hold.
+    """Holds a lock file; a ValueError of `message` if another process does.
 
-    The system releases the lock when the process ends, however it ends; the
-    file that a killed process leaves behind locks nothing.
-
-    Args:
-        path: The lock file, which is created, and removed in the end.
-        message: Of the ValueError that is raised if another process holds it.
+    The file is created, and removed in the end. One that a killed process has
+    left locks nothing.
     """
     import filelock
 
@@ -411,10 +403,7 @@ def locked(path: Path, message: str) -> Iterator[None]:
 
 
 def replaced_copy(path: Path) -> str | None:
-    """Returns where `atomic_folder` has moved a folder, or None.
-
-    It is there while the folder is replaced, or if that was never finished.
-    """
+    """Returns where `atomic_folder` has moved a folder that it replaces."""
     pattern = f"{glob.escape(os.path.normpath(path))}.*.replaced"
     return next(iter(glob.glob(pattern)), None)
 

@@ -108,11 +108,6 @@ def _errors_named(path: str, done: str) -> Iterator[None]:
     """Makes one-line errors of those of file systems, which are of any type."""
     try:
         yield
-    except FileNotFoundError as error:
-        raise FileNotFoundError(
-            f"There is no file {path!r}, or no folder or bucket for it. Check "
-            "the path."
-        ) from error
     except ImportError as error:
         raise ImportError(
             f"{path!r} cannot be {done}: {error}. Remote files need fsspec and "
@@ -121,7 +116,8 @@ def _errors_named(path: str, done: str) -> Iterator[None]:
         ) from error
     except Exception as error:
         text = " ".join(str(error).split())
-        raise OSError(
+        is_missing = isinstance(error, FileNotFoundError)
+        raise (FileNotFoundError if is_missing else OSError)(
             f"{path!r} cannot be {done} ({type(error).__name__}: {text}). "
             "Check the path and your permissions, or use a local folder."
         ) from error

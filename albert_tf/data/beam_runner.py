@@ -10,7 +10,6 @@ whose functions these are.
 """
 
 import functools
-import importlib.util
 import logging
 import re
 import shlex
@@ -52,7 +51,6 @@ def run(
     chosen = shard_building.chosen(config, paths)
     config.load_tokenizer()  # Its errors are plain here.
     config.hashing()
-    _check_installed()
     before = files.for_all(files.status, chosen)
     run_pipeline = functools.partial(_run_pipeline, inputs=inputs, paths=paths)
     # In a process of its own, which can end at once, whatever Beam's threads
@@ -63,9 +61,9 @@ def run(
         (num_bad_lines,) = results
     now = files.for_all(files.status, chosen)
     written = files.for_all(_read_shard, chosen)
-    result = BuildResult(kept=[], built=[], num_bad_lines=num_bad_lines)
+    result = BuildResult(finished=[], built=[], num_bad_lines=num_bad_lines)
     for shard, old, new in zip(written, before, now, strict=True):
-        (result.kept if old == new else result.built).append(shard)
+        (result.finished if old == new else result.built).append(shard)
     return result
 
 
@@ -104,21 +102,11 @@ def _silence() -> None:
     threading.excepthook = lambda _: None
 
 
-def _check_installed() -> None:
-    # Its import prints warnings, and belongs into the other process.
-    if importlib.util.find_spec("apache_beam") is None:
-        raise ImportError(
-            "`runner`=beam needs Apache Beam, which wants other packages than "
-            "TensorFlow: install requirements-beam.lock into an environment "
-            "of its own."
-        )
-
-
 def _survey(
     numbered: tuple[int, str], config: PretrainingDataConfig
 ) -> tuple[int, FileContents]:
-    place, path = numbered
-    return place, corpus.survey_file(path, config, config.hashing())
+    number, path = numbered
+    return number, corpus.survey_file(path, config, config.hashing())
 
 
 def _plan(
@@ -199,11 +187,9 @@ def finish(pipeline: Any) -> Any:
     """Runs a pipeline to its end; returns its result."""
     try:
         result = pipeline.run()
-        state = result.wait_until_finish()
+        result.wait_until_finish()
     except Exception as error:
         raise ValueError(_cause(error)) from error
-    if str(state) != "DONE":
-        raise ValueError(f"The pipeline has ended as {state}. See its log.")
     return result
 
 

@@ -8,10 +8,10 @@ other (ragged), in the smallest type that holds them exactly, so that the
 windows of a whole SQuAD fit in memory.
 
 Training: the endless stream of `example_order.TrainingOrder` is cut into
-windows of up to `WINDOW_SIZE` global batches, but no longer than an epoch. The
-examples of a window are sorted by length and cut into batches, which come in a
+pools of up to `POOL_SIZE` global batches, but no longer than an epoch. The
+examples of a pool are sorted by length and cut into batches, which come in a
 random order. So the batch of a step is a pure function of seed and step, and
-as long as its longest record, rounded up. Where two epochs meet in a window,
+as long as its longest record, rounded up. Where two epochs meet in a pool,
 an example may occur twice, even in one batch.
 
 Evaluation: all records are sorted by length and batched by a budget of tokens,
@@ -38,12 +38,12 @@ from albert_tf.features import ArraySpec
 # Records that are collected before their values are put into columns.
 _CHUNK_SIZE = 1024
 _SMALL_TYPES = (np.uint8, np.uint16)
-WINDOW_SIZE = 32
+POOL_SIZE = 32
 _LARGEST_BUCKET_WIDTH = 8
 # A batch of an evaluation uses at least a fourth of its budget.
 _LEAST_PART = 4
-# Separates the draws of windows from the draws of epochs.
-_WINDOW_STREAM = 1
+# Separates the draws of pools from the draws of epochs.
+_POOL_STREAM = 1
 
 
 @dataclasses.dataclass(frozen=True)
@@ -97,7 +97,7 @@ class RecordColumns:
         width = int(np.prod(spec.shape, dtype=np.int64))
         if not spec.is_sequence:
             rows = values.reshape(self.num_records, *spec.shape)
-            return rows[np.asarray(indices)].astype(spec.dtype)
+            return np.asarray(rows[np.asarray(indices)], spec.dtype)
         shape = (len(indices), *spec.shape, length)
         batch = np.full(shape, spec.pad_value, spec.dtype)
         for row, index in enumerate(indices):
@@ -109,7 +109,8 @@ class RecordColumns:
 
     @functools.cached_property
     def _starts(self) -> np.ndarray:
-        return np.cumsum(self.lengths, dtype=np.int64) - self.lengths
+        ends = np.cumsum(self.lengths, dtype=np.int64)
+        return np.asarray(ends - self.lengths)
 
 
 def collect(
@@ -227,24 +228,23 @@ class BucketedOrder:
         self._lengths = lengths
         self._seed = seed
         self.batch_size = batch_size
-        self.window_size = min(WINDOW_SIZE, max(1, len(lengths) // batch_size))
+        self.pool_size = min(POOL_SIZE, max(1, len(lengths) // batch_size))
         self._order = example_order.TrainingOrder(len(lengths), seed)
         self._lock = threading.Lock()
-        self._window = functools.lru_cache(maxsize=2)(self._make_window)
+        self._pool = functools.lru_cache(maxsize=2)(self._make_pool)
 
     def batch(self, step: int) -> np.ndarray:
         """Returns the numbers of the records of a step, int64 `[B]`."""
-        window, place = divmod(step, self.window_size)
+        pool, position = divmod(step, self.pool_size)
         with self._lock:
-            return self._window(window)[place]
+            return np.asarray(self._pool(pool)[position])
 
-    def _make_window(self, window: int) -> np.ndarray:
-        size = self.window_size * self.batch_size
-        places = np.arange(window * size, (window + 1) * size)
-        _, indices = self._order(places)
+    def _make_pool(self, pool: int) -> np.ndarray:
+        size = self.pool_size * self.batch_size
+        _, indices = self._order(np.arange(pool * size, (pool + 1) * size))
         indices = indices[np.argsort(self._lengths[indices], kind="stable")]
-        batches = indices.reshape(self.window_size, self.batch_size)
-        rng = example_order.keyed_rng(self._seed, _WINDOW_STREAM << 32 | window)
+        batches = indices.reshape(self.pool_size, self.batch_size)
+        rng = example_order.keyed_rng(self._seed, _POOL_STREAM << 32 | pool)
         return rng.permutation(batches)
 
 
@@ -361,25 +361,23 @@ def evaluation_dataset(
         delivers them; `example_weights` is 0 for a row that fills the batch
         up, which repeats the first record of the batch.
     """
-    kept_columns, kept_plan = weakref.ref(columns), weakref.ref(plan)
+    weak_columns: RecordColumns = weakref.proxy(columns)
+    weak_plan: EvaluationPlan = weakref.proxy(plan)
 
     def make(delivery: int) -> dict[str, np.ndarray]:
-        columns, plan = kept_columns(), kept_plan()
-        if columns is None or plan is None:
-            raise ValueError("The records were dropped before they were read.")
         step, replica = shard.step_and_replica(delivery)
-        batch = plan[step]
+        batch = weak_plan[step]
         num_rows = shard.num_rows(batch.num_rows)
-        places = np.arange(replica * num_rows, (replica + 1) * num_rows)
-        is_real = places < len(batch.indices)
-        indices = batch.indices[np.where(is_real, places, 0)]
+        rows = np.arange(replica * num_rows, (replica + 1) * num_rows)
+        is_real = rows < len(batch.indices)
+        indices = batch.indices[np.where(is_real, rows, 0)]
         weights = is_real.astype(np.float32)
-        padded = columns.padded(indices, batch.length)
+        padded = weak_columns.padded(indices, batch.length)
         return padded | {"example_weights": weights}
 
     length = padding.static_length
-    rows = shard.num_rows(plan[0].num_rows) if plan and length else None
-    specs = _specs(columns, rows, length)
+    num_rows = shard.num_rows(plan[0].num_rows) if plan and length else None
+    specs = _specs(columns, num_rows, length)
     return example_order.ahead(
         example_order.deliver(shard, make, specs, end_step=len(plan))
     )

@@ -52,9 +52,7 @@ def build(config: PretrainingDataConfig) -> "BuildReport":
     started = time.monotonic()
 
     # 1. Files.
-    for name in ("input_file", "output_file"):
-        if not getattr(config, name):
-            raise ValueError(f"`{name}` must be given.")
+    checks.check_given(config, "input_file", "output_file")
     inputs = files.expand_globs(config.input_file or "")
     paths = shard_building.output_files(config)
 
@@ -63,7 +61,7 @@ def build(config: PretrainingDataConfig) -> "BuildReport":
     result = run(config, inputs, paths)
 
     # 3. What a user should know of them.
-    shards = [*result.kept, *result.built]
+    shards = [*result.finished, *result.built]
     counts = _add_counts(shards)
     if not counts.records and config.shards is None:
         for shard in result.built:
@@ -73,7 +71,7 @@ def build(config: PretrainingDataConfig) -> "BuildReport":
         config=config,
         counts=counts,
         built=_add_counts(result.built),
-        kept_files=tuple(shard.path for shard in result.kept),
+        kept_files=tuple(shard.path for shard in result.finished),
         seconds=time.monotonic() - started,
         num_bad_lines=result.num_bad_lines,
         duplicates=shards[0].duplicates,
@@ -108,7 +106,7 @@ def run_here(
 
     # 2. The shards of those blocks, less the finished ones.
     planned = shard_building.plan(config, tokenizer, contents, paths)
-    kept, unfinished = shard_building.split(planned)
+    done, unfinished = shard_building.split(planned)
 
     # 3. A second reading: blocks, their records, shards, all in one order.
     build_block = functools.partial(
@@ -134,7 +132,7 @@ def run_here(
             shard_building.write(shard, reader.parts(shard))
             for shard in unfinished
         ]
-    return BuildResult(kept, built, contents.num_bad_lines)
+    return BuildResult(done, built, contents.num_bad_lines)
 
 
 class BlockReader:
@@ -291,9 +289,8 @@ def _warn(report: BuildReport) -> None:
             100 * report.lone_share,
         )
     wanted = config.masked_lm_prob * (2 if config.do_permutation else 1)
-    if config.masking == "static" and report.masked_share < (
-        _FEW_MASKED * wanted
-    ):
+    is_few = report.masked_share < _FEW_MASKED * wanted
+    if config.masking == "static" and is_few:
         _LOGGER.warning(
             "%.1f%% of the tokens are to be predicted, not %.1f%%: "
             "max_predictions_per_seq=%d is too few for max_seq_length=%d. "

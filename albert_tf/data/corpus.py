@@ -247,8 +247,8 @@ def _selected(
     for block in read_blocks(documents):
         if block.digest not in selection.block_digests[block.number :][:1]:
             raise _changed(path)
-        for place, document in enumerate(block.documents, start=first):
-            if not selection.is_left_out[place]:
+        for index, document in enumerate(block.documents, start=first):
+            if not selection.is_left_out[index]:
                 yield document
         first += len(block.documents)
 

@@ -30,6 +30,7 @@ from typing import Any
 
 import numpy as np
 
+from albert_tf import checks
 from albert_tf.text import documents
 from albert_tf.text.documents import Document
 
@@ -137,13 +138,8 @@ def _hash(data: bytes) -> int:
 @functools.cache
 def _bands() -> tuple[int, int]:
     """Returns the numbers of bands, and of values in each."""
-    try:
+    with checks.needs_package("datasketch", "`deduplicate`='minhash'"):
         import datasketch
-    except ImportError as error:
-        raise ImportError(
-            "`deduplicate`='minhash' needs the package datasketch. Install it, "
-            "or the extra `data` of albert_tf, which has it."
-        ) from error
     index = datasketch.MinHashLSH(
         threshold=_THRESHOLD, num_perm=_NUM_PERMUTATIONS
     )

@@ -125,11 +125,11 @@ def _encode_varints(column: Ragged) -> tuple[bytes, np.ndarray]:
     ends = np.zeros(len(values) + 1, np.int64)
     np.cumsum(num_bytes, out=ends[1:])
     encoded = np.empty(ends[-1], np.uint8)
-    for place in range(int(num_bytes.max())):
-        rows = np.nonzero(num_bytes > place)[0]
-        septet = values[rows] >> (place * _VARINT_BITS) & _VARINT_MASK
-        is_last = num_bytes[rows] == place + 1
-        encoded[ends[rows] + place] = septet | np.where(is_last, 0, _CONTINUES)
+    for index in range(int(num_bytes.max())):
+        rows = np.nonzero(num_bytes > index)[0]
+        septet = values[rows] >> (index * _VARINT_BITS) & _VARINT_MASK
+        is_last = num_bytes[rows] == index + 1
+        encoded[ends[rows] + index] = septet | np.where(is_last, 0, _CONTINUES)
     return encoded.tobytes(), ends[starts]
 
 

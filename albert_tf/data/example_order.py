@@ -5,8 +5,8 @@ NumPy and `tf.data`.
 Training examples are an endless stream: the data set in one permutation (epoch
 0), then in another (epoch 1), and so on. Each step takes the next global batch
 of that stream, which may span the end of an epoch. So a resumed run needs to
-know nothing but its place in it, and reads no example before it. Each pipeline
-`deliver`s its part of every step.
+know nothing but its position in it, and reads no example before it. Each
+pipeline `deliver`s its part of every step.
 """
 
 import atexit
@@ -97,14 +97,14 @@ class TrainingOrder:
 
     def __call__(self, positions: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Returns the epoch and the example index at each position, int64."""
-        epochs, places = np.divmod(positions, self._num_records)
-        indices = np.empty_like(places)
+        epochs, offsets = np.divmod(positions, self._num_records)
+        indices = np.empty_like(offsets)
         for epoch in np.unique(epochs):
             here = epochs == epoch
             # One thread at a time, or each would draw its own permutation.
             with self._lock:
                 permutation = self._permutation(int(epoch))
-            indices[here] = permutation[places[here]]
+            indices[here] = permutation[offsets[here]]
         return epochs, indices
 
 

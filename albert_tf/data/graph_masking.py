@@ -44,8 +44,8 @@ _DOUBLE_BITS = 53
 _LAST = tf.int64.max  # Comes after every priority.
 
 
-class Words(NamedTuple):
-    """Words and special tokens of each row; W is the most that a row has.
+class WordsOfRows(NamedTuple):
+    """WordsOfRows and special tokens of each row; W is the most that a row has.
 
     `start` `[b, W]` is the position of the first token; `num_left` `[b, W]`
     counts the words from here (included) to the end of the segment, 0 for a
@@ -58,7 +58,7 @@ class Words(NamedTuple):
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Spans:
+class ProposedSpans:
     """Proposed spans: each word proposes itself and some words after it.
 
     Args:
@@ -103,12 +103,10 @@ def mask_rows(
     budget = num_to_predict(separators[:, 1] + 1, shard.settings)
     chosen = choose_words(words, budget, keys, shard.settings)
     masked = tf.gather(chosen, words.of_token, batch_dims=1)
-    places = tf.where(masked)  # [m, 2], m tokens of the whole batch
-    ids = tf.gather_nd(input_ids, places)
-    shown = replace_tokens(
-        ids, tf.gather(keys, places[:, 0]), places[:, 1], shard
-    )
-    position = tf.cast(places[:, 1], tf.int32)
+    at = tf.where(masked)  # [m, 2], rows and positions of m tokens
+    ids = tf.gather_nd(input_ids, at)
+    shown = replace_tokens(ids, tf.gather(keys, at[:, 0]), at[:, 1], shard)
+    position = tf.cast(at[:, 1], tf.int32)
     targets = tf.RaggedTensor.from_row_lengths(
         tf.stack([position, ids, tf.ones_like(ids)], axis=1),
         tf.math.count_nonzero(masked, axis=1),
@@ -117,14 +115,14 @@ def mask_rows(
     num_slots = shard.settings.num_prediction_slots
     slots = targets.to_tensor(shape=[None, num_slots, 3])  # [b, P, 3]
     return {
-        "input_ids": tf.tensor_scatter_nd_update(input_ids, places, shown),
+        "input_ids": tf.tensor_scatter_nd_update(input_ids, at, shown),
         "masked_lm_positions": slots[..., 0],
         "masked_lm_ids": slots[..., 1],
         "masked_lm_weights": tf.cast(slots[..., 2], tf.float32),
     }
 
 
-def find_words(is_start: tf.Tensor, separators: tf.Tensor) -> Words:
+def find_words(is_start: tf.Tensor, separators: tf.Tensor) -> WordsOfRows:
     """Groups the tokens of each row into words; arguments as `mask_rows`."""
     width = tf.shape(is_start)[1]
     positions = tf.broadcast_to(tf.range(width), tf.shape(is_start))
@@ -134,7 +132,7 @@ def find_words(is_start: tf.Tensor, separators: tf.Tensor) -> Words:
     first_end, second_end = segment_ends[:, :1], segment_ends[:, 1:]
     word = tf.range(tf.shape(start)[1])[None]
     num_left = tf.where(word <= first_end, first_end, second_end) - word
-    return Words(
+    return WordsOfRows(
         start=start,
         num_left=tf.where(word > 0, tf.maximum(num_left, 0), 0),
         of_token=of_token,
@@ -150,7 +148,7 @@ def num_to_predict(lengths: tf.Tensor, settings: RecordSettings) -> tf.Tensor:
 
 
 def choose_words(
-    words: Words,
+    words: WordsOfRows,
     budget: tf.Tensor,
     keys: tf.Tensor,
     settings: RecordSettings,
@@ -164,7 +162,7 @@ def choose_words(
     lengths = draw_span_lengths(keys[:, None], word, settings)
     priority = absorb(absorb(keys[:, None], _PRIORITY), word)
     return choose_spans(
-        Spans(
+        ProposedSpans(
             start=words.start,
             num_words=tf.minimum(lengths, words.num_left),
             # Without the lowest bit it fits into int64.
@@ -189,7 +187,7 @@ def draw_span_lengths(
     return lengths
 
 
-def choose_spans(spans: Spans, budget: tf.Tensor) -> tf.Tensor:
+def choose_spans(spans: ProposedSpans, budget: tf.Tensor) -> tf.Tensor:
     """Chooses spans greedily within a budget of tokens, int32 `[b]`.
 
     Returns bool `[b, W]`, True for chosen words.
@@ -200,7 +198,7 @@ def choose_spans(spans: Spans, budget: tf.Tensor) -> tf.Tensor:
     return _fill_up(spans, chosen, left, turn)
 
 
-def _first_independent(spans: Spans) -> tf.Tensor:
+def _first_independent(spans: ProposedSpans) -> tf.Tensor:
     """Returns bool `[b, W]`: the spans that the loop takes without a budget."""
     waiting = spans.num_words > 0
     _, accepted = tf.while_loop(
@@ -212,7 +210,7 @@ def _first_independent(spans: Spans) -> tf.Tensor:
 
 
 def _accept_round(
-    spans: Spans, waiting: tf.Tensor, accepted: tf.Tensor
+    spans: ProposedSpans, waiting: tf.Tensor, accepted: tf.Tensor
 ) -> tuple[tf.Tensor, tf.Tensor]:
     """Accepts spans that come before all they overlap, drops the overlapped."""
     priority = tf.where(waiting, spans.priority, _LAST)
@@ -228,7 +226,7 @@ def _accept_round(
 
 
 def _cut_at_budget(
-    spans: Spans, accepted: tf.Tensor, budget: tf.Tensor
+    spans: ProposedSpans, accepted: tf.Tensor, budget: tf.Tensor
 ) -> tuple[tf.Tensor, tf.Tensor]:
     """Finds the first span that exceeds the budget, accepted or not.
 
@@ -251,7 +249,7 @@ def _cut_at_budget(
 
 
 def _fill_up(
-    spans: Spans, chosen: tf.Tensor, left: tf.Tensor, turn: tf.Tensor
+    spans: ProposedSpans, chosen: tf.Tensor, left: tf.Tensor, turn: tf.Tensor
 ) -> tf.Tensor:
     """Spends the rest of the budget on shortened spans, one a row and round.
 
@@ -265,7 +263,7 @@ def _fill_up(
 
 
 def _take_next(
-    spans: Spans,
+    spans: ProposedSpans,
     chosen: tf.Tensor,
     left: tf.Tensor,
     turn: tf.Tensor,
@@ -292,7 +290,7 @@ def _take_next(
     )
 
 
-def _longest_fit(spans: Spans, left: tf.Tensor) -> Spans:
+def _longest_fit(spans: ProposedSpans, left: tf.Tensor) -> ProposedSpans:
     """Shortens each span, by whole words, to at most `left` tokens."""
     num_words = tf.zeros_like(spans.num_words)
     for count in range(1, spans.max_words + 1):
@@ -301,13 +299,13 @@ def _longest_fit(spans: Spans, left: tf.Tensor) -> Spans:
     return dataclasses.replace(spans, num_words=num_words)
 
 
-def _span_sizes(spans: Spans) -> tf.Tensor:
+def _span_sizes(spans: ProposedSpans) -> tf.Tensor:
     """Returns int32 `[b, W]`: the tokens of each span."""
     last = tf.range(tf.shape(spans.start)[1])[None] + spans.num_words
     return tf.gather(spans.start, last, batch_dims=1) - spans.start
 
 
-def _cover(spans: Spans, chosen: tf.Tensor) -> tf.Tensor:
+def _cover(spans: ProposedSpans, chosen: tf.Tensor) -> tf.Tensor:
     """Returns bool `[b, W]`: the words of the chosen spans."""
     covered = chosen
     for distance in range(1, spans.max_words):
@@ -316,7 +314,7 @@ def _cover(spans: Spans, chosen: tf.Tensor) -> tf.Tensor:
     return covered
 
 
-def _touch(spans: Spans, marked: tf.Tensor) -> tf.Tensor:
+def _touch(spans: ProposedSpans, marked: tf.Tensor) -> tf.Tensor:
     """Returns bool `[b, W]`: whether a span has a word in `marked`."""
     touch = marked
     for distance in range(1, spans.max_words):

@@ -8,12 +8,12 @@ record by record. So here the order of training is
 
 1. the files in a random order, dealt to the hosts one by one;
 2. on each host, `NUM_LANES` files at a time, of which each gives the next
-   records to a window of `WINDOW_SIZE` records;
-3. the records of a window in a random order.
+   records to a pool of `POOL_SIZE` records;
+3. the records of a pool in a random order.
 
 Each order is a function of the seed, the epoch and the numbers of the files or
-records, so a place in the stream of a host is found by counting: a run that is
-resumed reads at most the beginning of one file in each lane again. A host
+records, so a position in the stream of a host is found by counting: a run that
+is resumed reads at most the beginning of one file in each lane again. A host
 begins its next epoch when its own files are read, so epochs of hosts with
 unequal files meet at different steps. `example_order.py` has the other order,
 in which all records are shuffled, whatever their files.
@@ -35,7 +35,7 @@ from albert_tf.files import is_remote
 # Files of a host that are read at the same time.
 NUM_LANES = 16
 # Records of a host that are shuffled together.
-WINDOW_SIZE = 16_384
+POOL_SIZE = 16_384
 
 # Keeps the keys of orders apart from those of masks, which begin with 0.
 _ROOT = 1
@@ -67,8 +67,8 @@ class _Order:
 
     @property
     def lane_size(self) -> int:
-        """Records that a lane gives to a window."""
-        return WINDOW_SIZE // self.num_lanes
+        """Records that a lane gives to a pool."""
+        return POOL_SIZE // self.num_lanes
 
     def key(self, epoch: tf.Tensor, stream: int) -> tf.Tensor:
         seed = tf.constant(self.seed, tf.int64)
@@ -118,12 +118,12 @@ def training_examples(
         )
     with tf.init_scope():
         order = _Order(_as_tensors(source), num_files, shard, seed)
-        place = start_example // num_hosts
-        first_epoch, first_window, num_skipped = _find(order, place)
+        position = start_example // num_hosts
+        first_epoch, first_pool, num_skipped = _find(order, position)
 
     def read_epoch(epoch: tf.Tensor) -> tf.data.Dataset:
-        window = tf.where(epoch == first_epoch, first_window, 0)
-        return _read_epoch(order, epoch, tf.cast(window, tf.int64))
+        pool = tf.where(epoch == first_epoch, first_pool, 0)
+        return _read_epoch(order, epoch, tf.cast(pool, tf.int64))
 
     epochs = tf.data.Dataset.range(first_epoch, tf.int64.max)
     examples = epochs.flat_map(_not_converted(read_epoch)).skip(num_skipped)
@@ -143,8 +143,8 @@ def evaluation_examples(
     numbers = tf.data.Dataset.range(len(source.counts))
     read = functools.partial(_read, _as_tensors(source))
     in_order = numbers.flat_map(_not_converted(read))
-    places = tf.data.Dataset.range(num_steps * batch_size)
-    examples = tf.data.Dataset.zip(places, in_order.repeat())
+    positions = tf.data.Dataset.range(num_steps * batch_size)
+    examples = tf.data.Dataset.zip(positions, in_order.repeat())
     batches = examples.batch(num_rows, drop_remainder=True).enumerate()
     num_replicas = shard.num_input_shards * shard.replicas_per_shard
 
@@ -155,8 +155,8 @@ def evaluation_examples(
     def named(
         _: tf.Tensor, batch: tuple[tf.Tensor, tuple[tf.Tensor, tf.Tensor]]
     ) -> dict[str, tf.Tensor]:
-        places, (records, indices) = batch
-        epochs = places // source.num_records
+        positions, (records, indices) = batch
+        epochs = positions // source.num_records
         return {"records": records, "epochs": epochs, "indices": indices}
 
     of_shard = batches.filter(_not_converted(is_of_shard))
@@ -176,55 +176,55 @@ def _as_tensors(source: RecordSource) -> _Files:
     )
 
 
-def _find(order: _Order, place: int) -> tuple[int, int, int]:
-    """Finds a place in the stream of a host.
+def _find(order: _Order, position: int) -> tuple[int, int, int]:
+    """Finds a position in the stream of a host.
 
     Returns:
-        The epoch, the number of its window, and the number of records of that
-        window that come before it.
+        The epoch, the number of its pool, and the number of records of that
+        pool that come before it.
     """
     epoch = 0
     while True:
         sizes = order.sizes(tf.constant(epoch, tf.int64)).numpy()
-        if place < sizes.sum():
+        if position < sizes.sum():
             break
-        place -= int(sizes.sum())
+        position -= int(sizes.sum())
         epoch += 1
-    windows = np.arange(-(-sizes.max() // order.lane_size) + 1)
-    read = np.minimum(sizes[:, None], windows * order.lane_size).sum(axis=0)
-    window = int(np.searchsorted(read, place, side="right")) - 1
-    return epoch, window, place - int(read[window])
+    pools = np.arange(-(-sizes.max() // order.lane_size) + 1)
+    read = np.minimum(sizes[:, None], pools * order.lane_size).sum(axis=0)
+    pool = int(np.searchsorted(read, position, side="right")) - 1
+    return epoch, pool, position - int(read[pool])
 
 
 def _read_epoch(
-    order: _Order, epoch: tf.Tensor, first_window: tf.Tensor
+    order: _Order, epoch: tf.Tensor, first_pool: tf.Tensor
 ) -> tf.data.Dataset:
-    """Returns the examples of an epoch from a window on, one by one."""
+    """Returns the examples of an epoch from a pool on, one by one."""
     size = order.lane_size
     lanes = tuple(
-        _read_lane(order.files, lane, num_skipped=first_window * size)
+        _read_lane(order.files, lane, num_skipped=first_pool * size)
         .batch(size)
         .prefetch(1)
         .concatenate(_nothing())
         for lane in order.lanes(epoch)
     )
-    num_windows = -(-tf.reduce_max(order.sizes(epoch)) // size)
+    num_pools = -(-tf.reduce_max(order.sizes(epoch)) // size)
     key = order.key(epoch, _RECORD_STREAM)
 
     def shuffle(*parts: tuple[tf.Tensor, tf.Tensor]) -> tf.data.Dataset:
         records = tf.concat([part[0] for part in parts], 0)
         numbers = tf.concat([part[1] for part in parts], 0)
-        places = _shuffled(key, numbers, tf.range(tf.size(numbers)))
+        order_of_pool = _shuffled(key, numbers, tf.range(tf.size(numbers)))
         return tf.data.Dataset.from_tensor_slices(
             {
-                "records": tf.gather(records, places),
+                "records": tf.gather(records, order_of_pool),
                 "epochs": tf.fill(tf.shape(numbers), epoch),
-                "indices": tf.gather(numbers, places),
+                "indices": tf.gather(numbers, order_of_pool),
             }
         )
 
-    windows = tf.data.Dataset.zip(lanes).take(num_windows - first_window)
-    return windows.flat_map(_not_converted(shuffle))
+    pools = tf.data.Dataset.zip(lanes).take(num_pools - first_pool)
+    return pools.flat_map(_not_converted(shuffle))
 
 
 def _read_lane(

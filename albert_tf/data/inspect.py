@@ -92,13 +92,13 @@ def _render_static(
     length = int(fields["input_mask"].sum())
     used = fields["masked_lm_weights"] > 0
     tokens = [text.token(i) for i in fields["input_ids"][:length].tolist()]
-    for place, original in zip(
+    for position, original in zip(
         fields["masked_lm_positions"][used].tolist(),
         fields["masked_lm_ids"][used].tolist(),
         strict=True,
     ):
-        shown = int(fields["input_ids"][place])
-        tokens[place] = text.target(shown, original)
+        shown = int(fields["input_ids"][position])
+        tokens[position] = text.target(shown, original)
     label = int(fields["sentence_order_labels"][0])
     names = _LABELS.get(objective or "", _UNCERTAIN_LABELS)
     size_a = int((fields["segment_ids"][:length] == 0).sum())
@@ -149,10 +149,13 @@ def _parse_arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
 def _find_tokenizer(
     arguments: argparse.Namespace, source: record_source.RecordSource
 ) -> Tokenizer | None:
-    """Loads the given vocabulary, or else the vocabulary of the build."""
+    """Loads the vocabulary that is named, or else that of the build.
+
+    Returns None if it cannot be loaded, or is not that of the build.
+    """
     shard = source.shard
-    is_given = bool(arguments.spm_model_file or arguments.vocab_file)
-    paths = vars(arguments) if is_given else shard.origin
+    is_named = bool(arguments.spm_model_file or arguments.vocab_file)
+    paths = vars(arguments) if is_named else shard.origin
     try:
         tokenizer = load_tokenizer(
             spm_model_file=paths.get("spm_model_file"),
@@ -160,29 +163,22 @@ def _find_tokenizer(
             do_lower_case=shard.config.get("do_lower_case", True),
         )
     except (FileNotFoundError, ValueError):
-        if is_given:
+        if is_named:
             raise
         return None
-    expected = shard.tokenizer_hash
-    if expected in (None, tokenizer.fingerprint):
-        return tokenizer
-    if not is_given:
-        return None
-    raise ValueError(
-        f"The vocabulary is not the one that {arguments.file!r} was built "
-        f"with: its hash is {tokenizer.fingerprint}, expected {expected}. "
-        "Pass the vocabulary of the build."
-    )
+    is_of_build = shard.tokenizer_hash in (None, tokenizer.fingerprint)
+    return tokenizer if is_of_build else None
 
 
 def _report(arguments: argparse.Namespace) -> Iterator[str]:
     source = record_source.open_records([arguments.file])
     tokenizer = _find_tokenizer(arguments, source)
-    known = source.shard if source.shard.has_sidecar else tokenizer
-    text = TokenText(tokenizer, known.special_ids.mask if known else None)
+    has_ids = source.shard if source.shard.has_sidecar else tokenizer
+    text = TokenText(tokenizer, has_ids.special_ids.mask if has_ids else None)
     yield (
         f"{arguments.file}: {source.num_records} records, "
         f"{source.shard.settings.masking} masks"
+        + ("" if tokenizer else ", as ids: not the vocabulary of the build")
     )
     shown = np.arange(source.num_records)[: arguments.n]
     for index, data in zip(shown, source.get(shown), strict=True):

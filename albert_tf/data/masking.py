@@ -36,14 +36,11 @@ matching are parallel on average".
 """
 
 import dataclasses
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from albert_tf.data.shards import RecordSettings
-
-if TYPE_CHECKING:  # Reading records needs no tokenizer.
-    from albert_tf.text.base import Tokenizer
+from albert_tf.text.base import Tokenizer
 
 MASK_PROBABILITY = 0.8
 KEEP_PROBABILITY = 0.1
@@ -75,7 +72,7 @@ def mask_rows(
     is_maskable: np.ndarray,
     is_word_start: np.ndarray,
     config: RecordSettings,
-    tokenizer: "Tokenizer",
+    tokenizer: Tokenizer,
 ) -> dict[str, np.ndarray]:
     """Masks tokens of a batch of rows.
 
@@ -309,7 +306,8 @@ def _cover(spans: np.ndarray) -> np.ndarray:
 def _span_sizes(bounds: np.ndarray, spans: np.ndarray) -> np.ndarray:
     """Returns int `[B, W]`: the tokens of each span."""
     ends = np.arange(spans.shape[1]) + spans
-    return np.take_along_axis(bounds, ends, axis=1) - bounds[:, :-1]
+    after: np.ndarray = np.take_along_axis(bounds, ends, axis=1)
+    return np.asarray(after - bounds[:, :-1])
 
 
 def _cut_at_budget(

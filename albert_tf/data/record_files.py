@@ -67,7 +67,7 @@ class Footer(NamedTuple):
 
 def masked_checksum(data: bytes) -> int:
     """Returns the CRC-32C of `data`, rotated and shifted as TFRecord does."""
-    checksum = google_crc32c.value(data)
+    checksum = int(google_crc32c.value(data))
     rotated = (checksum >> 15) | (checksum << 17)
     return (rotated + _CHECKSUM_DELTA) & _UINT32
 
@@ -180,9 +180,7 @@ class RecordFile:
         """Reads the whole file, compares its checksums, and the sidecar's."""
         for number in range(len(self)):
             self.get(number)
-        with open(self.path, "rb") as content:
-            digest = hashlib.file_digest(content, "sha256").hexdigest()
-        _check_sha256(self.path, digest, sha256)
+        _check_sha256(self.path, sha256)
 
 
 class RemoteRecordFile:
@@ -216,9 +214,7 @@ class RemoteRecordFile:
 
     def verify(self, sha256: str | None) -> None:
         """Reads the whole file; training needs no index of a remote one."""
-        with files.open_read(self.path) as content:
-            digest = hashlib.file_digest(content, "sha256").hexdigest()
-        _check_sha256(self.path, digest, sha256)
+        _check_sha256(self.path, sha256)
 
 
 AnyRecordFile = RecordFile | RemoteRecordFile
@@ -240,7 +236,9 @@ def _check_record(
         )
 
 
-def _check_sha256(path: str, digest: str, expected: str | None) -> None:
+def _check_sha256(path: str, expected: str | None) -> None:
+    with files.open_read(path) as content:
+        digest = hashlib.file_digest(content, "sha256").hexdigest()
     if expected not in (None, digest):
         raise ValueError(
             f"{path!r} is not the file that its sidecar describes: its sha256 "

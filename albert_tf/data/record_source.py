@@ -8,6 +8,7 @@ the original: static masks, with the sizes of their first record.
 """
 
 import bisect
+import collections
 import copy
 import functools
 import hashlib
@@ -122,7 +123,7 @@ def open_records(
     patterns: str | list[str],
     *,
     vocab_size: int | None = None,
-    mask_settings: Mapping[str, Any] | None = None,
+    mask_settings: Mapping[str, object] | None = None,
     verify: bool = False,
 ) -> RecordSource:
     """Opens record files of one length and checks them.
@@ -147,7 +148,7 @@ def open_by_length(
     lengths: Collection[int],
     *,
     vocab_size: int | None = None,
-    mask_settings: Mapping[str, Any] | None = None,
+    mask_settings: Mapping[str, object] | None = None,
     verify: bool = False,
 ) -> dict[int, RecordSource]:
     """Opens record files, divided by their sequence length.
@@ -156,34 +157,27 @@ def open_by_length(
     must be records of each of them, and of no other. For other arguments, see
     `open_records`.
     """
-    by_length: dict[int, list[_OpenShard]] = {length: [] for length in lengths}
+    by_length = collections.defaultdict(list)
     for file in _open_files(patterns, mask_settings or {}, verify=verify):
-        length = file.shard.settings.max_seq_length
-        if length not in by_length:
-            raise ValueError(
-                f"{file.shard.path!r} has records of the length {length}, "
-                f"which no phase reads; they read {checks.listed(by_length)}. "
-                "Leave the file out, or correct --max_seq_length or "
-                "--length_schedule."
-            )
-        by_length[length].append(file)
-    for length, opened in by_length.items():
-        if not opened:
-            raise ValueError(
-                f"No file of {patterns!r} has records of the length {length}, "
-                "which a phase reads. Build them with "
-                f"--max_seq_length={length}, or correct --length_schedule."
-            )
+        by_length[file.shard.settings.max_seq_length].append(file)
+    if by_length.keys() != {*lengths}:
+        examples = [f"{n} ({by_length[n][0].shard.path})" for n in by_length]
+        raise ValueError(
+            f"The records of {patterns!r} have the lengths "
+            f"{checks.listed(examples)}; the phases read "
+            f"{checks.listed(lengths)}. Name other files, or correct "
+            "--max_seq_length or --length_schedule."
+        )
     return {
-        length: _make_source(opened, vocab_size, mask_settings)
-        for length, opened in by_length.items()
+        length: _make_source(by_length[length], vocab_size, mask_settings)
+        for length in lengths
     }
 
 
 def _make_source(
     opened: list[_OpenShard],
     vocab_size: int | None,
-    mask_settings: Mapping[str, Any] | None,
+    mask_settings: Mapping[str, object] | None,
 ) -> RecordSource:
     source = RecordSource(opened)
     for shard in source.shards:
@@ -194,7 +188,10 @@ def _make_source(
 
 
 def _open_files(
-    patterns: str | list[str], mask_settings: Mapping[str, Any], *, verify: bool
+    patterns: str | list[str],
+    mask_settings: Mapping[str, object],
+    *,
+    verify: bool,
 ) -> list[_OpenShard]:
     """Opens and checks files one by one; returns those with a record."""
     paths = [
@@ -220,20 +217,16 @@ def _open_files(
     return with_records
 
 
-def _open_file(path: str, mask_settings: Mapping[str, Any]) -> _OpenShard:
-    shard = shards.read(path)
+def _open_file(path: str, mask_settings: Mapping[str, object]) -> _OpenShard:
     records: AnyRecordFile
     if files.is_remote(path):
-        if shard is None:
-            raise FileNotFoundError(
-                f"{path!r} has no sidecar. Copy remote records together with "
-                "their sidecars and indexes."
-            )
+        shard = shards.read_sidecar(path)
         records = RemoteRecordFile(path, shard.counts.records)
+    elif found := shards.read(path):
+        shard, records = found, RecordFile(path, sha256=found.sha256)
     else:
-        records = RecordFile(path, sha256=shard.sha256 if shard else None)
-        if shard is None:
-            return _OpenShard(_describe(records), records)
+        records = RecordFile(path)
+        return _OpenShard(_describe(records), records)
     sizes = (records.num_bytes, len(records))
     expected = (shard.num_bytes, shard.counts.records)
     if sizes != expected:
@@ -280,7 +273,7 @@ def _describe(records: RecordFile) -> Shard:
     )
 
 
-def _mask_settings(shard: Shard) -> dict[str, Any]:
+def _mask_settings(shard: Shard) -> dict[str, object]:
     if shard.settings.masking == "static":
         return {}
     return {name: shard.config[name] for name in MASK_SETTINGS}
@@ -299,10 +292,10 @@ def _check_agreement(first: Shard, second: Shard) -> None:
         }
         for shard in (first, second)
     )
-    known = [n for n in values if None not in (values[n], others.get(n, 0))]
+    shared = [n for n in values if None not in (values[n], others.get(n, 0))]
     differences = checks.differences(
-        {name: values[name] for name in known},
-        {name: others.get(name) for name in known},
+        {name: values[name] for name in shared},
+        {name: others.get(name) for name in shared},
     )
     if differences:
         raise ValueError(
@@ -311,7 +304,7 @@ def _check_agreement(first: Shard, second: Shard) -> None:
         )
 
 
-def _check_masks(shard: Shard, mask_settings: Mapping[str, Any]) -> None:
+def _check_masks(shard: Shard, mask_settings: Mapping[str, object]) -> None:
     """Refuses other masks than those with which static records were built."""
     for name, value in mask_settings.items():
         possible = {None, shard.config.get(name)}

@@ -39,7 +39,7 @@ _MAX_CHARACTERS = 1000
 class BuildResult(NamedTuple):
     """The shards of a build: those that were there, and those that it wrote."""
 
-    kept: list[Shard]
+    finished: list[Shard]
     built: list[Shard]
     num_bad_lines: int
 
@@ -223,11 +223,6 @@ def write(planned: Shard, parts: Iterable[BlockPart]) -> Shard:
     return shard
 
 
-def _names(path: str) -> tuple[str, str, str]:
-    """Returns the names of a record file, its index and its sidecar."""
-    return path, record_files.index_path(path), shards.sidecar_path(path)
-
-
 def write_sidecar(shard: Shard) -> None:
     """Writes the sidecar of a shard, which may be remote."""
     values = dataclasses.asdict(shard)
@@ -241,8 +236,9 @@ def write_sidecar(shard: Shard) -> None:
 
 def remove(shard: Shard) -> None:
     """Removes a shard with its index and sidecar."""
-    for name in _names(shard.path):
-        files.remove(name)
+    files.remove(shard.path)
+    files.remove(record_files.index_path(shard.path))
+    files.remove(shards.sidecar_path(shard.path))
 
 
 def _check_unfinished(planned: Shard) -> None:

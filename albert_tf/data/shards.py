@@ -201,7 +201,7 @@ class Shard:
 
     path: str
     config: Mapping[str, Any]
-    origin: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    origin: Mapping[str, str | None] = dataclasses.field(default_factory=dict)
     tokenizer_hash: str | None = None
     vocab_size: int = _UNKNOWN
     special_ids: SpecialIds = _UNKNOWN
@@ -227,7 +227,7 @@ class Shard:
         return self.tokenizer_hash is not None
 
     @property
-    def build(self) -> dict[str, Any]:
+    def build(self) -> dict[str, object]:
         """What all shards of a build have in common, by name."""
         return {
             **self.config,
@@ -243,7 +243,7 @@ class Shard:
             return first, end
         return first + part / num_parts, first + (part + 1) / num_parts
 
-    def with_masks(self, masks: Mapping[str, Any]) -> "Shard":
+    def with_masks(self, masks: Mapping[str, object]) -> "Shard":
         """Returns the shard with other `MASK_SETTINGS`."""
         return dataclasses.replace(self, config={**self.config, **masks})
 
@@ -255,11 +255,16 @@ def sidecar_path(record_path: files.Path) -> str:
 
 def read(record_path: files.Path) -> Shard | None:
     """Reads the sidecar of a record file; None if it has none."""
-    path = sidecar_path(record_path)
     try:
-        text = files.read_bytes(path)
+        return read_sidecar(record_path)
     except FileNotFoundError:
         return None
+
+
+def read_sidecar(record_path: files.Path) -> Shard:
+    """Reads the sidecar of a record file, which must have one."""
+    path = sidecar_path(record_path)
+    text = files.read_bytes(path)
     try:
         values = json.loads(text)
         if values.pop("version") != FORMAT_VERSION:

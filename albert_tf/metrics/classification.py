@@ -7,15 +7,13 @@ Every score is a float, of N labels and N predictions: integers, or floats for
 Pearson, Spearman and the squared error. A correlation that is not defined (one
 example, or constant values) is 0, as scikit-learn and the reference define the
 Matthews correlation. The curves' areas take probabilities in place of
-predictions, and are NaN where they are not defined. No examples, or arrays of
-other shapes, are a ValueError.
+predictions, and are NaN where they are not defined.
 
 Source: Wang et al. 2018 (GLUE), table 1: which task has which score.
 """
 
 import math
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -32,7 +30,7 @@ def accuracy(labels: npt.ArrayLike, predictions: npt.ArrayLike) -> float:
     >>> accuracy([0, 1, 1, 2], [0, 1, 2, 2])
     0.75
     """
-    return float(sklearn.metrics.accuracy_score(*_checked(labels, predictions)))
+    return float(sklearn.metrics.accuracy_score(labels, predictions))
 
 
 def f1(labels: npt.ArrayLike, predictions: npt.ArrayLike) -> float:
@@ -64,10 +62,16 @@ def f1_micro(labels: npt.ArrayLike, predictions: npt.ArrayLike) -> float:
 
 
 def _f1(
-    labels: npt.ArrayLike, predictions: npt.ArrayLike, /, **options: Any
+    truth: npt.ArrayLike,
+    predictions: npt.ArrayLike,
+    *,
+    average: str,
+    labels: list[int] | None = None,
 ) -> float:
-    arrays = _checked(labels, predictions)
-    return float(sklearn.metrics.f1_score(*arrays, zero_division=0, **options))
+    score = sklearn.metrics.f1_score(
+        truth, predictions, labels=labels, average=average, zero_division=0
+    )
+    return float(score)
 
 
 def class_scores(
@@ -81,7 +85,8 @@ def class_scores(
     (0.6666666666666666, 1.0, 0.8, 2)
     """
     columns = sklearn.metrics.precision_recall_fscore_support(
-        *_checked(labels, predictions),
+        labels,
+        predictions,
         labels=range(num_classes),
         zero_division=0,
     )
@@ -97,7 +102,7 @@ def roc_auc(labels: npt.ArrayLike, scores: npt.ArrayLike) -> float:
     >>> roc_auc([0, 0, 1, 1], [0.1, 0.4, 0.4, 0.8])
     0.875
     """
-    labels, scores = _checked(labels, scores)
+    labels = np.asarray(labels)
     if (labels == labels[0]).all():
         return math.nan
     return float(sklearn.metrics.roc_auc_score(labels, scores))
@@ -111,7 +116,7 @@ def average_precision(labels: npt.ArrayLike, scores: npt.ArrayLike) -> float:
     >>> average_precision([0, 1, 0, 1], [0.1, 0.4, 0.4, 0.8])
     0.8333333333333333
     """
-    labels, scores = _checked(labels, scores)
+    labels = np.asarray(labels)
     if not labels.any():
         return math.nan
     return float(sklearn.metrics.average_precision_score(labels, scores))
@@ -141,18 +146,18 @@ def matthews_correlation(
 ) -> float:
     """Returns the Matthews correlation, -1 to 1."""
     correlate = sklearn.metrics.matthews_corrcoef
-    return _correlation(correlate, *_checked(labels, predictions))
+    return _correlation(correlate, np.asarray(labels), np.asarray(predictions))
 
 
 def pearson(labels: npt.ArrayLike, predictions: npt.ArrayLike) -> float:
     """Returns the linear correlation, -1 to 1."""
-    arrays = _as_float64(*_checked(labels, predictions))
+    arrays = _as_float64(labels, predictions)
     return _correlation(lambda *both: scipy.stats.pearsonr(*both)[0], *arrays)
 
 
 def spearman(labels: npt.ArrayLike, predictions: npt.ArrayLike) -> float:
     """Returns the rank correlation, -1 to 1."""
-    arrays = _as_float64(*_checked(labels, predictions))
+    arrays = _as_float64(labels, predictions)
     return _correlation(lambda *both: scipy.stats.spearmanr(*both)[0], *arrays)
 
 
@@ -167,7 +172,7 @@ def mean_squared_error(
     labels: npt.ArrayLike, predictions: npt.ArrayLike
 ) -> float:
     """Returns the mean of the squared differences."""
-    values = _as_float64(*_checked(labels, predictions))
+    values = _as_float64(labels, predictions)
     return float(sklearn.metrics.mean_squared_error(*values))
 
 
@@ -175,37 +180,21 @@ def mean_absolute_error(
     labels: npt.ArrayLike, predictions: npt.ArrayLike
 ) -> float:
     """Returns the mean of the differences, in the unit of the labels."""
-    values = _as_float64(*_checked(labels, predictions))
+    values = _as_float64(labels, predictions)
     return float(sklearn.metrics.mean_absolute_error(*values))
 
 
 def softmax(logits: np.ndarray) -> np.ndarray:
     """Returns probabilities, float32 `[..., K]`, of logits `[..., K]`."""
     probabilities = scipy.special.softmax(logits.astype(np.float64), axis=-1)
-    return probabilities.astype(np.float32)
+    return np.asarray(probabilities, np.float32)
 
 
 def sigmoid(logits: np.ndarray) -> np.ndarray:
     """Returns independent probabilities, float32, of logits."""
     probabilities = scipy.special.expit(logits.astype(np.float64))
-    return probabilities.astype(np.float32)
+    return np.asarray(probabilities, np.float32)
 
 
-def _checked(
-    labels: npt.ArrayLike, predictions: npt.ArrayLike
-) -> tuple[np.ndarray, np.ndarray]:
-    labels, predictions = np.asarray(labels), np.asarray(predictions)
-    if labels.ndim not in (1, 2) or labels.shape != predictions.shape:
-        raise ValueError(
-            "Labels and predictions must have one number for each example, or "
-            "one for each example and class. "
-            f"Received: shapes {list(labels.shape)} and "
-            f"{list(predictions.shape)}."
-        )
-    if not labels.size:
-        raise ValueError("There are no examples to score. Pass at least one.")
-    return labels, predictions
-
-
-def _as_float64(*arrays: np.ndarray) -> tuple[np.ndarray, ...]:
-    return tuple(array.astype(np.float64) for array in arrays)
+def _as_float64(*arrays: npt.ArrayLike) -> tuple[np.ndarray, ...]:
+    return tuple(np.asarray(array, np.float64) for array in arrays)

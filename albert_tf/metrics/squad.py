@@ -15,7 +15,7 @@ import collections
 import dataclasses
 import re
 import string
-from collections.abc import Callable, Sequence, Sized
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
@@ -145,7 +145,6 @@ def score_answers(
     that a question has no answer, and true answers of which no words remain
     are ignored. `language` is one of `LANGUAGES`.
     """
-    _check_sizes(predictions, answers)
     if are_optional:
         normalize = LANGUAGES[language].normalize
         answers = [
@@ -214,7 +213,6 @@ def threshold_curve(
     Float `[N]` `scores` are those of the predictions before a threshold is
     applied; `null_odds` are high if there seems to be no answer.
     """
-    _check_sizes(scores, has_answer)
     order = np.argsort(null_odds, kind="stable")
     odds = null_odds[order].astype(np.float64)
     # With each next threshold one more question keeps its answer.
@@ -234,12 +232,3 @@ def threshold_curve(
 
 def _percentage(values: np.ndarray) -> float:
     return float(_PERCENT * np.mean(values))
-
-
-def _check_sizes(predictions: Sized, answers: Sized) -> None:
-    if not len(predictions) or len(predictions) != len(answers):
-        raise ValueError(
-            "There must be at least one question, and a prediction and "
-            f"answers for each. Received: {len(predictions)} predictions, "
-            f"answers of {len(answers)} questions."
-        )

@@ -251,8 +251,8 @@ def encode_pair(
             f"max_seq_length={max_seq_length}."
         )
     if not ids_b:
-        kept = ids_a[: max_seq_length - num_special]
-        return [special.cls, *kept, special.sep], [0] * (len(kept) + 2)
+        text_ids = ids_a[: max_seq_length - num_special]
+        return [special.cls, *text_ids, special.sep], [0] * (len(text_ids) + 2)
     length_a, length_b = truncated_lengths(
         len(ids_a), len(ids_b), max_seq_length - num_special
     )

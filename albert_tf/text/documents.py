@@ -186,14 +186,9 @@ class Documents:
             yield text
 
     def _parquet_texts(self, path: str, file: IO[bytes]) -> Iterator[str]:
-        try:
+        with checks.needs_package("pyarrow", repr(path)):
             import pyarrow
             from pyarrow import parquet
-        except ImportError as error:
-            raise ImportError(
-                f"{path!r} needs the package pyarrow. Install it, or the extra "
-                "`data` of albert_tf, which has it."
-            ) from error
         field = self._settings.text_field
         try:
             table = parquet.ParquetFile(
@@ -289,7 +284,7 @@ def _parts(text: str) -> Iterator[str]:
 
 
 def _sentences(text: str) -> list[str]:
-    return sentencex.segment(_SENTENCE_LANGUAGE, text)
+    return list(sentencex.segment(_SENTENCE_LANGUAGE, text))
 
 
 def _sentences_of_any(paragraph: str) -> Iterator[str]:

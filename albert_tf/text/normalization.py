@@ -122,8 +122,8 @@ def trace_all(texts: Sequence[str], normalized: Sequence[str]) -> TracedText:
         origins.append(start + _origins(text, words))
     joined = " ".join(collapsed)
     sizes = np.ones(len(joined), np.int64)
-    for place in np.flatnonzero(_code_points(joined) > _LAST_ASCII).tolist():
-        sizes[place] = len(_DECOMPOSED[ord(joined[place])])
+    for index in np.flatnonzero(_code_points(joined) > _LAST_ASCII).tolist():
+        sizes[index] = len(_DECOMPOSED[ord(joined[index])])
     return _trace(
         " ".join(normalized),
         # There is no space before the first text.

@@ -6,6 +6,7 @@ Plain Python, NumPy and the SentencePiece library.
 Source: google-research/albert, tokenization.encode_pieces and FullTokenizer.
 """
 
+import contextlib
 import dataclasses
 import hashlib
 import itertools
@@ -123,10 +124,10 @@ class SentencePieceTokenizer(Tokenizer):
 
     def decode(self, ids: Iterable[int]) -> str:
         """See `Tokenizer.decode`."""
-        known = [int(i) for i in ids]
-        for token_id in known:
+        numbers = [int(i) for i in ids]
+        for token_id in numbers:
             self.id_to_token(token_id)  # Raises if there is no such id.
-        return self._processor.decode(known)
+        return str(self._processor.decode(numbers))
 
     def _normalize(self, text: str) -> str:
         return normalization.normalize(text, do_lower_case=self.do_lower_case)
@@ -265,13 +266,11 @@ def _starts_word(token: str) -> bool:
 def _make_processor(
     model: bytes, model_file: files.Path
 ) -> sentencepiece.SentencePieceProcessor:
-    try:
+    with contextlib.suppress(RuntimeError):
         # SentencePiece would load an empty file, and then log errors.
-        if not model:
-            raise RuntimeError("it is empty")
-        return sentencepiece.SentencePieceProcessor(model_proto=model)
-    except RuntimeError as error:
-        raise ValueError(
-            f"{model_file!r} is not a SentencePiece model, or is damaged. "
-            "Pass the complete file whose name ends in .model."
-        ) from error
+        if model:
+            return sentencepiece.SentencePieceProcessor(model_proto=model)
+    raise ValueError(
+        f"{model_file!r} is not a SentencePiece model, or is damaged. Pass the "
+        "complete file whose name ends in .model."
+    )

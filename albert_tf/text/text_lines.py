@@ -8,12 +8,10 @@ import zlib
 from collections.abc import Callable, Iterator
 from typing import IO, Any
 
-from albert_tf import files
+from albert_tf import checks, files
 from albert_tf.files import Path
 
 _BYTE_ORDER_MARK = "\ufeff"
-# A few bytes that are decompressed may fill any memory.
-_MAX_LINE_BYTES = 2**28
 _COMPRESSED_NAMES = (".gz", ".bz2", ".zst")
 
 
@@ -57,13 +55,8 @@ def _decompressed(raw: IO[bytes], name: str, suffix: str) -> Any:
         return gzip.open(raw)
     if suffix == ".bz2":
         return bz2.open(raw)
-    try:
+    with checks.needs_package("backports.zstd", repr(name)):
         from backports import zstd
-    except ImportError as error:
-        raise ImportError(
-            f"{name!r} needs the package backports.zstd. Install it, or the "
-            "extra `data` of albert_tf, which has it."
-        ) from error
     # Large corpora are compressed with `zstd --long=31`.
     _, largest = zstd.DecompressionParameter.window_log_max.bounds()
     limits: dict[int, int] = {
@@ -102,13 +95,7 @@ def numbered_lines(
         on_bad_line: Called with what is wrong with a line that is not UTF-8,
             which is then skipped; if None, such a line is a ValueError.
     """
-    lines = iter(lambda: file.readline(_MAX_LINE_BYTES + 1), b"")
-    for number, line in enumerate(lines, start=1):
-        if len(line) > _MAX_LINE_BYTES:
-            raise ValueError(
-                f"{name}, line {number} is longer than {_MAX_LINE_BYTES >> 20} "
-                "MiB. Divide it."
-            )
+    for number, line in enumerate(file, start=1):
         if number == 1 and b"\0" in line:
             raise ValueError(f"{name} is not a text file: it has zero bytes.")
         try:

@@ -70,17 +70,11 @@ def lower_cases(path: files.Path) -> bool:
 def _model_class() -> Any:
     """Returns SentencePiece's message of a model.
 
-    Apache Beam wants an older protobuf than SentencePiece's messages, which
-    only this file needs.
+    Apache Beam wants an older protobuf than these messages, which only this
+    file needs.
     """
-    try:
-        from sentencepiece import sentencepiece_model_pb2
-    except Exception as error:  # protobuf has one of its own.
-        raise ImportError(
-            "A tokenizer.json cannot be read beside this protobuf, which is "
-            "too old. Pass the SentencePiece model (spiece.model) as "
-            f"--spm_model_file instead ({error})."
-        ) from error
+    from sentencepiece import sentencepiece_model_pb2
+
     # Created on import, so that a type checker does not see it.
     return sentencepiece_model_pb2.ModelProto  # type: ignore[attr-defined]
 
@@ -105,7 +99,7 @@ def _unmet_conditions(values: Mapping[str, Any]) -> list[str]:
         return [f"its model is {model['type']} and not Unigram"]
     is_ours = _are_ours(normalizers)
     other = [s["type"] for s in normalizers if not (is_ours or _is_known(s))]
-    pieces = {(place, row[0]) for place, row in enumerate(model["vocab"])}
+    pieces = {(index, row[0]) for index, row in enumerate(model["vocab"])}
     added = {(t["id"], t["content"]) for t in values.get("added_tokens") or ()}
     is_met = {
         "byte_fallback is on": not model.get("byte_fallback"),
@@ -215,7 +209,7 @@ def make(path: files.Path, *, do_lower_case: bool) -> dict[str, Any]:
     docs/differences.md lists the texts that have other ids there.
     """
     model = _model_class().FromString(read_model(path))
-    ids = {row.piece: place for place, row in enumerate(model.pieces)}
+    ids = {row.piece: index for index, row in enumerate(model.pieces)}
     rules = base64.b64encode(model.normalizer_spec.precompiled_charsmap)
     every_character = map(chr, range(sys.maxunicode + 1))
     accents = f"[{''.join(filter(unicodedata.combining, every_character))}]"

@@ -76,12 +76,9 @@ class VocabularyTrainingConfig(CorpusSettings):
     def __post_init__(self) -> None:
         super().__post_init__()
         num_fixed = len(base.SENTENCEPIECE_NAMES) + len(USER_SYMBOLS)
-        if self.vocab_size <= num_fixed:
-            raise ValueError(
-                f"`vocab_size` must be more than {num_fixed}, the number of "
-                "special tokens and fixed symbols. Received: "
-                f"vocab_size={self.vocab_size}."
-            )
+        checks.check_integer(
+            "vocab_size", self.vocab_size, at_least=num_fixed + 1
+        )
         checks.check_number(
             "character_coverage",
             self.character_coverage,
@@ -94,7 +91,7 @@ class VocabularyTrainingConfig(CorpusSettings):
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Summary:
+class TrainedVocabulary:
     """The result of a training; `str` gives a summary to print.
 
     Args:
@@ -130,14 +127,12 @@ class Summary:
         return "\n".join(lines)
 
 
-def train(config: VocabularyTrainingConfig) -> Summary:
+def train(config: VocabularyTrainingConfig) -> TrainedVocabulary:
     """Trains a vocabulary and writes `<prefix>.model` and `<prefix>.vocab`.
 
     Both files appear, whole, or neither. The same input gives the same bytes.
     """
-    for name in ("input_file", "output_prefix"):
-        if not getattr(config, name):
-            raise ValueError(f"`{name}` must be given.")
+    checks.check_given(config, "input_file", "output_prefix")
     paths = [f"{config.output_prefix}{end}" for end in (".model", ".vocab")]
     _check_free(paths)
     corpus = _Corpus(Documents(config), do_lower_case=config.do_lower_case)
@@ -164,7 +159,7 @@ def train(config: VocabularyTrainingConfig) -> Summary:
         model_file.write(model)
         model_file.flush()
         vocab_file.write(_list_pieces(processor).encode())
-    return Summary(
+    return TrainedVocabulary(
         model_file=paths[0],
         vocab_file=paths[1],
         vocab_size=processor.get_piece_size(),

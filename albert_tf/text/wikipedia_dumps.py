@@ -13,6 +13,8 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import IO, Any, NamedTuple
 from xml.etree import ElementTree
 
+from albert_tf import checks
+
 _ARTICLES = "0"
 # Numbers of the namespaces whose links show no text: media, files, categories.
 _HIDDEN = ("-2", "6", "14")
@@ -47,13 +49,8 @@ def read_texts(
     `on_bad_page` is called with what is wrong with a page that cannot be
     parsed, and is skipped.
     """
-    try:
+    with checks.needs_package("mwparserfromhell", repr(name)):
         from mwparserfromhell import parser
-    except ImportError as error:
-        raise ImportError(
-            f"{name!r} needs the package mwparserfromhell. Install it, or the "
-            "extra `data` of albert_tf, which has it."
-        ) from error
     hidden = set(_HIDDEN_NAMES)
     for page in _articles(file, name, hidden):
         try:
@@ -87,8 +84,8 @@ def strip(wiki_text: str, hidden: set[str]) -> str:
 
 def _leave_out(code: Any, hidden: set[str]) -> None:
     """Removes what is no passage of text from parsed wiki text."""
-    kept = (_kept(node, hidden) for node in _without_lists(code.nodes))
-    code.nodes = [node for node in kept if node is not None]
+    stripped = (_stripped(node, hidden) for node in _without_lists(code.nodes))
+    code.nodes = [node for node in stripped if node is not None]
 
 
 def _without_lists(nodes: Iterable[Any]) -> Iterator[Any]:
@@ -106,7 +103,7 @@ def _without_lists(nodes: Iterable[Any]) -> Iterator[Any]:
             in_list = False
 
 
-def _kept(node: Any, hidden: set[str]) -> Any:
+def _stripped(node: Any, hidden: set[str]) -> Any:
     """Returns what stays of a node, or None."""
     from mwparserfromhell.nodes import Heading, Tag, Text, Wikilink
 

@@ -2,7 +2,6 @@
 
 import dataclasses
 import gzip
-import importlib.util
 
 import numpy as np
 import pytest
@@ -57,15 +56,6 @@ def build(corpus, tmp_path, monkeypatch):
 def contents(folder):
     """The bytes of all files, hidden ones included, by name."""
     return {path.name: path.read_bytes() for path in folder.iterdir()}
-
-
-def test_a_missing_beam_is_an_error_that_says_what_to_install(
-    build, monkeypatch
-):
-    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
-
-    with pytest.raises(ImportError, match=r"install requirements-beam\.lock"):
-        build("out", runner="beam")
 
 
 @pytest.mark.parametrize(

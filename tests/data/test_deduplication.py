@@ -3,7 +3,7 @@ import json
 import numpy as np
 import pytest
 
-from albert_tf.data import builder, corpus, deduplication, shards
+from albert_tf.data import builder, corpus, shards
 from albert_tf.data.deduplication import Hashing
 from albert_tf.data.pretraining_config import PretrainingDataConfig
 from albert_tf.text.documents import CorpusSettings, Document
@@ -113,16 +113,6 @@ def test_other_borders_of_files_make_another_corpus(tmp_path, monkeypatch):
 
 def _first_places(numbers):
     return np.unique(numbers, return_index=True)[1]
-
-
-def test_a_hash_is_compared_with_those_of_its_column_before_it():
-    hashes = np.array(
-        [[1, 5], [2, 6], [5, 1], [1, 7], [3, 6], [2**64 - 1, 8]], np.uint64
-    )
-
-    found = deduplication.find_duplicates([hashes[:2], hashes[2:2], hashes[2:]])
-
-    np.testing.assert_array_equal(found, [0, 0, 0, 1, 1, 0])
 
 
 def minhash():

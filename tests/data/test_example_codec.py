@@ -64,19 +64,6 @@ def test_rows_of_different_lengths_come_back():
     assert [fields["r_ids"].tolist() for fields in decoded] == rows
 
 
-def test_what_tensorflow_wrote_is_decoded():
-    example = tf.train.Example()
-    example.features.feature["a"].int64_list.value.extend([-1, 5, 2**62])
-    example.features.feature["b"].float_list.value.extend([0.5])
-    example.features.feature["c"].SetInParent()
-
-    decoded = example_codec.decode_example(example.SerializeToString())
-
-    assert decoded["a"].tolist() == [-1, 5, 2**62]
-    assert decoded["b"].tolist() == [0.5]
-    assert decoded["c"].tolist() == []
-
-
 def _field(number, wire_type, value):
     return bytes([number << 3 | wire_type]) + value
 

@@ -19,16 +19,6 @@ def test_the_order_is_the_permutation_of_the_seed_and_epoch(num_records):
     np.testing.assert_array_equal(indices, generator.permutation(num_records))
 
 
-def test_any_place_can_be_asked_for_first():
-    def new():
-        return example_order.TrainingOrder(num_records=7, seed=5)
-
-    whole = new()(np.arange(100))
-    part = new()(np.arange(33, 41))
-
-    np.testing.assert_array_equal(part, [w[33:41] for w in whole])
-
-
 def test_shards_and_replicas_divide_each_step_in_order():
     # 2 shards x 3 replicas x 2 rows; step 4 begins at place 48.
     for index, replica in itertools.product(range(2), range(3)):

@@ -1,4 +1,4 @@
-"""Masks of dynamic records, as `input_pipeline.draw_batch` draws them."""
+"""Masks of dynamic records, as `dynamic_batches.draw` draws them."""
 
 import numpy as np
 import pytest
@@ -168,7 +168,7 @@ def test_both_halves_choose_the_same_spans(max_words):
     padding = [[0, 0], [0, 1]]  # A word that ends the row.
     rank = np.pad(np.argsort(order, axis=1), padding, constant_values=40)
     chosen = graph_masking.choose_spans(
-        graph_masking.Spans(
+        graph_masking.ProposedSpans(
             start=tf.constant(bounds, tf.int32),
             num_words=tf.constant(np.pad(num_words, padding), tf.int32),
             priority=tf.constant(rank, tf.int64),

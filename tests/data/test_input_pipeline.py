@@ -13,12 +13,8 @@ from albert_tf.data.bucketed_batches import BucketedOrder, Padding
 from albert_tf.data.example_order import InputShard
 from albert_tf.features import ArraySpec
 from tests.data.records import (
-    CLS,
-    SEP,
-    draw,
     dynamic_record,
     pair,
-    restored,
     static_record,
 )
 
@@ -248,77 +244,3 @@ def test_the_recorded_records_come_out_as_batches(shared_data):
     assert weights.sum() == 861
     assert (lengths * weights).sum() == 94212
     assert (labels * weights).sum() / 861 == pytest.approx(0.5551684)
-
-
-def test_a_pair_is_laid_out_in_order_or_swapped():
-    rows = [pair([11, 12, 13, 14, 15], size_a=2)] * 20
-
-    batch = draw(rows, max_seq_length=10, max_predictions_per_seq=3)
-
-    in_order = [CLS, 11, 12, SEP, 13, 14, 15, SEP, 0, 0]
-    swapped = [CLS, 13, 14, 15, SEP, 11, 12, SEP, 0, 0]
-    segments = {0: [0] * 4 + [1] * 4 + [0] * 2, 1: [0] * 5 + [1] * 3 + [0] * 2}
-    labels = batch["sentence_order_labels"]
-    assert set(labels.tolist()) == {0, 1}
-    for row, label in enumerate(labels):
-        expected = swapped if label else in_order
-        assert restored(batch)[row].tolist() == expected
-        assert batch["segment_ids"][row].tolist() == segments[label]
-        assert batch["input_mask"][row].tolist() == [1] * 8 + [0] * 2
-
-
-_SHORT = {"max_seq_length": 8, "max_predictions_per_seq": 2}
-
-
-def test_a_single_segment_has_one_separator():
-    rows = [pair([11, 12, 13], size_a=3)]
-
-    batch = draw(rows, pair_objective="none", **_SHORT)
-
-    assert restored(batch).tolist() == [[CLS, 11, 12, 13, SEP, 0, 0, 0]]
-    assert batch["segment_ids"].tolist() == [[0] * 8]
-    assert batch["input_mask"].tolist() == [[1] * 5 + [0] * 3]
-    assert batch["sentence_order_labels"].tolist() == [0]
-
-
-@pytest.mark.parametrize(
-    ("objective", "label"), [("sop", 1), ("nsp", 1), ("nsp", 0)]
-)
-def test_pairs_without_an_order_keep_their_place_and_label(objective, label):
-    rows = [pair([11, 12, 13], size_a=2, label=label)] * 30
-
-    batch = draw(rows, pair_objective=objective, **_SHORT)
-
-    assert set(batch["sentence_order_labels"]) == {label}
-    assert restored(batch)[:, 1:3].tolist() == [[11, 12]] * 30
-
-
-def _packed(lengths, row_length):
-    lengths = np.array(lengths, "int32")
-    return input_pipeline.first_fit_decreasing(lengths, row_length).numpy()
-
-
-def test_the_longest_come_first_each_in_the_first_row_with_room():
-    places = _packed([[3, 8, 5, 2], [8, 8, 8, 8]], 8)
-
-    assert places.tolist() == [[13, 0, 8, 16], [0, 8, 16, 24]]
-
-
-@pytest.mark.parametrize(("num_sequences", "least_full"), [(8, 0.7), (64, 0.9)])
-def test_sequences_neither_meet_nor_cross_rows_and_fill_them(
-    num_sequences, least_full
-):
-    rng = np.random.default_rng(0)
-    lengths = rng.integers(3, 129, (50, num_sequences))
-
-    places = _packed(lengths, 128)
-
-    assert ((places % 128) + lengths <= 128).all()
-    shares = []
-    for starts, sizes in zip(places, lengths, strict=True):
-        used = np.concatenate(
-            [np.arange(a, a + n) for a, n in zip(starts, sizes, strict=True)]
-        )
-        assert len(np.unique(used)) == len(used)
-        shares.append(len(used) / (128 * (used.max() // 128 + 1)))
-    assert np.mean(shares) > least_full

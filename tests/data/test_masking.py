@@ -23,15 +23,6 @@ def test_tokens_join_the_word_before_them_but_not_across_a_separator():
     assert np.nonzero(tokens[0])[0].tolist() == [1, 2, 6, 7, 8]
 
 
-def test_a_row_with_fewer_words_proposes_nothing_beyond_them():
-    maskable = np.array([[0, 1, 1, 1, 0], [0, 1, 0, 0, 0]], bool)
-
-    words = masking.find_words(maskable, np.ones_like(maskable))
-
-    assert words.num_left.tolist() == [[3, 2, 1], [1, 0, 0]]
-    assert words.bounds.tolist() == [[0, 1, 2, 3], [0, 1, 1, 1]]
-
-
 def make_rows(num_rows=300, size=60):
     """Rows of `[CLS] A [SEP] B [SEP]` of random lengths, and their words."""
     rng = np.random.default_rng(0)

@@ -86,34 +86,6 @@ def build(block, tokenizer, **changes):
     return stack(records), counts
 
 
-def test_rows_are_laid_out_with_special_tokens_and_padding(tokenizer):
-    pairs = segment_pairs.Pairs(
-        a_start=np.array([4, 0]),
-        a_length=np.array([2, 3]),
-        b_start=np.array([1, 0]),
-        b_length=np.array([3, 0]),
-        label=np.array([1, 0]),
-    )
-
-    rows = pretraining_instances.lay_out(
-        pairs,
-        np.array([10, 11, 12, 13, 14, 15], np.int32),
-        tokenizer.special_ids,
-        max_seq_length=9,
-    )
-
-    assert rows.input_ids.tolist() == [
-        [2, 14, 15, 3, 11, 12, 13, 3, 0],
-        [2, 10, 11, 12, 3, 0, 0, 0, 0],
-    ]
-    assert rows.segment_ids.tolist() == [
-        [0, 0, 0, 0, 1, 1, 1, 1, 0],
-        [0, 0, 0, 0, 0, 0, 0, 0, 0],
-    ]
-    assert rows.is_maskable[0].tolist() == [0, 1, 1, 0, 1, 1, 1, 0, 0]
-    assert rows.lengths.tolist() == [8, 5]
-
-
 def test_sentences_and_documents_without_a_token_are_dropped(tokenizer):
     documents = [
         Document(text=text, is_split=True)

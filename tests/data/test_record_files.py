@@ -259,8 +259,8 @@ def test_remote_and_local_files_may_be_mixed(local, remote):
             ValueError,
             "is damaged, .*: record 0",
         ),
-        ("a.tfrecord.json", None, FileNotFoundError, "has no sidecar"),
-        ("a.tfrecord.index", None, FileNotFoundError, "no file .*.index'"),
+        ("a.tfrecord.json", None, FileNotFoundError, "json' cannot be"),
+        ("a.tfrecord.index", None, FileNotFoundError, "index' cannot be"),
     ],
 )
 def test_what_is_wrong_with_a_remote_file_is_told(

@@ -138,8 +138,8 @@ def test_record_files_that_are_not_what_they_should_be(
 @pytest.mark.parametrize(
     ("lengths", "message"),
     [
-        ([8], r"c' has records of the length 16, which no phase.* read 8\."),
-        ([8, 16, 32], r"No file of .* length 32, .* --max_seq_length=32"),
+        ([8], r"lengths 8 \(.*a\), 16 \(.*c\); the phases read 8\. Name"),
+        ([8, 16, 32], r"the phases read 8, 16, 32\. Name"),
     ],
 )
 def test_lengths_that_files_do_not_have(

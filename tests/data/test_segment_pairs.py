@@ -109,27 +109,6 @@ def test_half_of_the_next_sentence_pairs_are_unrelated():
     assert 0.45 < pairs.label.mean() < 0.6
 
 
-def test_sentences_that_an_unrelated_one_stands_in_for_are_used_next():
-    pairs = segment_pairs.next_sentence_pairs(
-        block([3] * 20, [3] * 20),
-        rng(),
-        budget=12,
-        short_prob=0.0,
-        is_fitted=False,
-    )
-
-    used = np.where(pairs.label == 0, pairs.b_length, 0) + pairs.a_length
-    for document in (0, 60):
-        here = (pairs.a_start >= document) & (pairs.a_start < document + 60)
-        ends = (pairs.a_start + used)[here]
-        assert pairs.a_start[here].tolist() == [document, *ends[:-1]]
-        assert ends[-1] == document + 60
-    # An unrelated B fills the pair up to its target.
-    total = (pairs.a_length + pairs.b_length)[pairs.label == 1]
-    reaches_end = ((pairs.b_start + pairs.b_length) % 60 == 0)[pairs.label == 1]
-    assert ((total == 12) | reaches_end).all()
-
-
 def test_a_lone_document_is_its_own_random_document():
     pairs = segment_pairs.next_sentence_pairs(
         block([5, 5]), rng(), budget=4, short_prob=0.0, is_fitted=False
@@ -137,14 +116,6 @@ def test_a_lone_document_is_its_own_random_document():
 
     assert pairs.label.tolist() == [1, 1]
     assert set(pairs.b_start.tolist()) <= {0, 5}
-
-
-def test_tokens_in_several_segments_are_counted_once():
-    pairs = pairs_of((0, 4, 4, 2), (3, 3, 8, 5), (20, 1, 0, 0))
-
-    # 0 to 5, 8 to 12, and 20.
-    assert pairs.num_distinct_tokens() == 6 + 5 + 1
-    assert pairs.num_tokens == 6 + 8 + 1
 
 
 def test_half_of_the_pairs_in_order_are_swapped_and_labelled():
@@ -203,17 +174,6 @@ def test_with_random_ties_lengths_do_not_tell_the_segments_apart(budget):
 # Fitted ends.
 
 
-def prose(num_documents=40, seed=0):
-    """Documents of 1 to 40 sentences of 1 to 30 tokens."""
-    draws = np.random.default_rng(seed)
-    return block(
-        *(
-            draws.integers(1, 31, draws.integers(1, 41)).tolist()
-            for _ in range(num_documents)
-        )
-    )
-
-
 def test_a_pair_ends_with_the_sentence_that_is_nearest_to_the_budget():
     pairs, without_pair = segment_pairs.fitted_order_pairs(
         # After 9 and 12 tokens; after 7 and 11; the rest.
@@ -240,39 +200,6 @@ def test_a_last_sentence_is_paired_with_the_one_before_it():
     assert pairs.b_length.tolist() == [5, 3]
     assert pairs.a_start.tolist() == [0, 5]
     assert without_pair == 1  # The document of one sentence.
-
-
-def test_every_sentence_is_in_a_pair_unless_it_is_alone():
-    text = prose()
-    alone = np.flatnonzero(np.diff(text.document_starts) == 1)
-    lost = sum(
-        np.diff(text.sentence_starts)[text.document_starts[document]]
-        for document in alone
-    )
-
-    for short_prob in (0.0, 0.5):
-        pairs, without_pair = segment_pairs.fitted_order_pairs(
-            text, rng(), budget=64, short_prob=short_prob
-        )
-
-        assert without_pair == len(alone) > 0
-        assert pairs.num_distinct_tokens() == len(text.ids) - lost
-        assert (pairs.a_length > 0).all() and (pairs.b_length > 0).all()
-
-
-def test_next_sentence_pairs_hold_every_sentence():
-    text = prose()
-
-    pairs = segment_pairs.next_sentence_pairs(
-        text, rng(), budget=64, short_prob=0.1, is_fitted=True
-    )
-
-    assert pairs.num_distinct_tokens() == len(text.ids)
-    is_next = pairs.b_start == pairs.a_start + pairs.a_length
-    # An unrelated B may follow by chance.
-    assert is_next[pairs.label == 0].all()
-    assert is_next[pairs.label == 1].mean() < 0.1
-    assert 0.45 < pairs.label.mean() < 0.6
 
 
 def test_little_is_cut_off_and_records_are_nearly_full():

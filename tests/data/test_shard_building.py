@@ -1,11 +1,8 @@
 """What a build does with its files is tested in test_builder.py."""
 
-import hashlib
-import os
-
 import pytest
 
-from albert_tf.data import record_files, shard_building, shards
+from albert_tf.data import record_files, shard_building
 from albert_tf.data.pretraining_config import PretrainingDataConfig
 from albert_tf.data.pretraining_instances import BlockPart
 from albert_tf.data.shards import BuildCounts
@@ -63,34 +60,6 @@ def parts():
             framed=record_files.frame_records(records),
             counts=BuildCounts(records=number),
         )
-
-
-def test_a_shard_is_its_parts_with_sidecar_and_index(tmp_path):
-    path = str(tmp_path / "new" / "out")
-
-    shard = shard_building.write(make_shard(path), parts())
-
-    assert sorted(os.listdir(tmp_path / "new")) == [
-        *("out", "out.index", "out.json")
-    ]
-    content = (tmp_path / "new" / "out").read_bytes()
-    assert shards.read(path) == shard
-    assert shard.counts == BuildCounts(records=3)
-    assert shard.num_bytes == len(content)
-    assert shard.sha256 == hashlib.sha256(content).hexdigest()
-    records = record_files.RecordFile(path, sha256=shard.sha256)
-    assert [records.get(n) for n in range(3)] == [b"\2", b"\2", b"\1"]
-
-
-def test_a_part_that_fails_leaves_nothing(tmp_path):
-    def failing():
-        yield from parts()
-        raise ValueError("no")
-
-    with pytest.raises(ValueError, match="no"):
-        shard_building.write(make_shard(str(tmp_path / "out")), failing())
-
-    assert not list(tmp_path.iterdir())
 
 
 def test_a_shard_that_was_finished_meanwhile_is_not_written_again(tmp_path):

@@ -4,7 +4,6 @@ import json
 import pytest
 
 from albert_tf.data import record_source, shard_building, shards
-from albert_tf.data.pretraining_config import PretrainingDataConfig
 from albert_tf.data.shards import BuildCounts, Duplicates
 from tests.data.records import make_shard, static_record
 
@@ -35,10 +34,7 @@ def test_a_shard_is_read_from_its_sidecar_as_it_was_written(tmp_path):
         ('{"version": 2}', "its version is not 3"),
         ('{"version": 3,', "delimiter|double quotes"),
         ("[1]", ""),
-        ("text", ""),
-        ({"sha": 1}, "'sha'"),
         ({"counts": {"tokans": 1}}, "'tokans'"),
-        ({"blocks": 1}, "int"),
         ({"part": [0, 0]}, "zero"),
         ({"config": []}, "list"),
         ({"config": {"masking": []}}, "list"),
@@ -53,17 +49,6 @@ def test_another_json_file_is_refused(tmp_path, content, message):
 
     with pytest.raises(ValueError, match=rf"in the place of a.*{message}"):
         shards.read(tmp_path / "a")
-
-
-def test_readers_have_the_settings_of_the_build():
-    shard = make_shard(masking="dynamic", ngram=2)
-    assert shard.settings.token_budget == 5
-    assert shard.settings.ngram == 2
-    assert shard.with_masks({"ngram": 1}).settings.ngram == 1
-
-    config = PretrainingDataConfig(pair_objective="none")
-    settings = make_shard(config=config.record_settings()).settings
-    assert settings.token_budget == 510
 
 
 def numbered(count, stem="train", **changes):

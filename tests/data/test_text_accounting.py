@@ -87,9 +87,14 @@ def words_of(path, config):
 
 @pytest.mark.parametrize("name", CORPORA)
 @pytest.mark.parametrize(
-    ("max_seq_length", "masking"), [(128, "static"), (512, "dynamic")]
+    ("max_seq_length", "masking", "pair_objective"),
+    [
+        (128, "static", "sop"),
+        (512, "dynamic", "sop"),
+        (128, "static", "nsp"),
+        (512, "dynamic", "none"),
+    ],
 )
-@pytest.mark.parametrize("pair_objective", ["sop", "nsp", "none"])
 def test_tokens_read_are_tokens_in_records_and_tokens_left_out(
     tmp_path, name, max_seq_length, masking, pair_objective
 ):

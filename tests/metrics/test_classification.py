@@ -39,21 +39,6 @@ def test_a_correlation_with_constant_numbers_is_0(score, labels, predictions):
     assert score(labels, predictions) == 0
 
 
-@pytest.mark.parametrize("score", [classification.f1, *CORRELATIONS])
-@pytest.mark.parametrize(
-    ("labels", "predictions", "message"),
-    [
-        ([], [], "no examples to score"),
-        ([0, 1], [[0], [1]], r"shapes \[2\] and \[2, 1\]"),
-    ],
-)
-def test_sets_that_cannot_be_scored_are_refused(
-    score, labels, predictions, message
-):
-    with pytest.raises(ValueError, match=message):
-        score(labels, predictions)
-
-
 def test_areas_equal_their_definitions_on_scores_with_many_ties():
     rng = np.random.default_rng(3)
     labels = rng.integers(2, size=300)

@@ -49,14 +49,6 @@ def test_true_answers_of_punctuation_do_not_count_in_version_2():
     assert score_optional([""], [["?"]]).exact.tolist() == [1]
 
 
-@pytest.mark.parametrize(
-    ("predictions", "answers"), [([], []), (["cat"], [["cat"], ["dog"]])]
-)
-def test_sets_that_cannot_be_scored_are_refused(predictions, answers):
-    with pytest.raises(ValueError, match="at least one question"):
-        score_optional(predictions, answers)
-
-
 def test_scores_of_a_set_are_percentages():
     scores = squad.score_answers(["cat", "big dog"], [["cat"], ["dog"]])
 

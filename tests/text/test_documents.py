@@ -44,13 +44,6 @@ def test_text_that_only_resembles_json_is_text(tmp_path, line):
     assert sentences_of(path) == [[line, "Two."]]
 
 
-def test_a_first_line_that_is_an_empty_object_is_json(tmp_path):
-    path = tmp_path / "a.txt"
-    path.write_text('{}\n{"text": "One."}\n')
-
-    assert sentences_of(path, max_bad_lines=1) == [["One."]]
-
-
 @pytest.mark.parametrize("sentence", ["今天天气很好。", "He said “this. "])
 def test_a_paragraph_of_any_length_is_split_in_good_time(sentence):
     text = sentence * (2**18 // len(sentence))

@@ -36,19 +36,6 @@ def test_lines_come_without_their_ends(tmp_path, text, expected):
     assert list(text_lines.read_lines(path)) == expected
 
 
-@pytest.mark.parametrize("suffix", ["", ".gz", ".bz2", ".zst"])
-def test_a_line_that_would_fill_the_memory_is_an_error(
-    suffix, tmp_path, monkeypatch
-):
-    monkeypatch.setattr(text_lines, "_MAX_LINE_BYTES", 2**20)
-    path = tmp_path / f"a.txt{suffix}"
-    data = b"one\n" + bytes(2**20 + 1)
-    path.write_bytes(compress(suffix, data) if suffix else data)
-
-    with pytest.raises(ValueError, match="line 2 is longer than 1 MiB"):
-        list(text_lines.read_lines(path))
-
-
 @pytest.mark.parametrize("suffix", [".gz", ".bz2", ".zst"])
 def test_files_are_decompressed_as_their_names_say(tmp_path, suffix):
     path = tmp_path / f"a.txt{suffix.upper()}"
