@@ -118,9 +118,7 @@ def _beam_span(
     return BeamSpanModel(config, **arguments)
 
 
-ENCODER = Head(
-    name="encoder", make_model=_encoder, transformers="AlbertModel"
-)
+ENCODER = Head(name="encoder", make_model=_encoder, transformers="AlbertModel")
 PRETRAINING = Head(
     name="pretraining",
     make_model=_pretraining,

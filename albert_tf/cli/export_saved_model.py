@@ -8,8 +8,11 @@ unless others are given. Nothing is written if the graph has an operation that
 TF Serving may not know.
 """
 
+from typing import Any
+
 from albert_tf.cli import flags, program
 from albert_tf.export.export_config import ExportConfig
+from albert_tf.tasks import table
 
 
 def main() -> None:
@@ -20,11 +23,18 @@ def main() -> None:
 def define_flags() -> None:
     """Defines the flags of the command."""
     flags.define(ExportConfig)
+    defined: set[str] = set()
+    for settings_class in table.serving_settings():
+        flags.define(settings_class, defined)
+        defined |= {*settings_class.names()}
 
 
 def run(values: flags.FlagValues) -> None:
     """Exports the model and prints a summary."""
-    config = flags.read(ExportConfig, values)
+    settings: dict[str, Any] = {}
+    for settings_class in table.serving_settings():
+        settings |= flags.changed(settings_class, values)
+    config = flags.read(ExportConfig, values, settings=settings)
     with program.quiet_import():
         from albert_tf.export import saved_model
 

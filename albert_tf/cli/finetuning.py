@@ -169,7 +169,7 @@ def run(
     if export:
         task_fields = task.export_settings(task_config, sets, result.scores)
         export = dataclasses.replace(
-            export, init_checkpoint=result.weights, **task_fields
+            export, init_checkpoint=result.weights, settings=task_fields
         )
         print(saved_model.export(export, albert_config=config.albert_config))
     _say_what_is_next(config, result.weights, _INPUTS[export_task])
@@ -206,7 +206,7 @@ def _export_config(
         vocab_file=shared.vocab_file,
         do_lower_case=shared.do_lower_case,
         max_seq_length=config.max_seq_length,
-        **task_fields,
+        settings=task_fields,
     )
 
 

@@ -7,6 +7,7 @@ help and choices. Commands that train have some flags without such a field.
 import dataclasses
 import sys
 import typing
+from collections.abc import Collection
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from absl import flags
@@ -23,17 +24,20 @@ FlagValues = flags.FlagValues
 _KINDS = {bool: "bool", int: "integer", float: "float", str: "string"}
 
 
-def define(config_class: type, **defaults: Any) -> None:
+def define(
+    config_class: type, without: Collection[str] = (), /, **defaults: Any
+) -> None:
     """Defines a flag for every setting of a config.
 
     Args:
         config_class: A dataclass.
+        without: Settings that have a flag already.
         **defaults: Defaults that differ from those of the fields.
     """
     types = typing.get_type_hints(config_class)
     for field in dataclasses.fields(config_class):
         text = settings.help_of(field)
-        if text is None:
+        if text is None or field.name in without:
             continue
         default = defaults.get(field.name, field.default)
         annotation = types[field.name]
@@ -56,8 +60,22 @@ def read(
 
     `others` are fields that are not flags, or that replace those of flags.
     """
+    return config_class(**_fields(config_class, values) | others)
+
+
+def changed(config_class: type, values: FlagValues) -> dict[str, Any]:
+    """Returns the settings of a config that are not at their defaults."""
+    defaults = {f.name: f.default for f in dataclasses.fields(config_class)}
+    return {
+        name: value
+        for name, value in _fields(config_class, values).items()
+        if value != defaults[name]
+    }
+
+
+def _fields(config_class: type, values: FlagValues) -> dict[str, Any]:
     fields: dict[str, Any] = {}
-    for field in dataclasses.fields(config_class):  # type: ignore[arg-type]
+    for field in dataclasses.fields(config_class):
         if settings.help_of(field) is None:
             continue
         value = values[field.name].value
@@ -65,7 +83,7 @@ def read(
             value = tuple(value)
         # Texts and lists that are not given are None.
         fields[field.name] = field.default if value is None else value
-    return config_class(**fields | others)
+    return fields
 
 
 def define_for_training() -> None:

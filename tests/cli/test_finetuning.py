@@ -361,7 +361,7 @@ def test_an_export_has_the_settings_and_the_weights_of_the_run(run, capsys):
     assert config.init_checkpoint == "trained"
     assert (config.export_dir, config.task) == ("served", "squad")
     assert (config.do_lower_case, config.max_seq_length) == (False, 16)
-    assert config.null_score_diff_threshold == -1.5
+    assert config.settings["null_score_diff_threshold"] == -1.5
     printed = "f1 = 50\nnull_threshold = -1.5\nexported\n"
     assert capsys.readouterr().out == printed
 
