@@ -11,7 +11,6 @@ if TYPE_CHECKING:
     from albert_tf.checkpoints.beside import load_tokenizer
     from albert_tf.checkpoints.load import load_checkpoint, load_model
     from albert_tf.config import AlbertConfig
-    from albert_tf.export.tokenizer_layer import TokenizerLayer
     from albert_tf.modeling.albert_model import AlbertModel
     from albert_tf.modeling.pretraining_model import PretrainingModel
     from albert_tf.modeling.sequence_models import (
@@ -20,6 +19,7 @@ if TYPE_CHECKING:
     )
     from albert_tf.modeling.span_models import BeamSpanModel, SpanModel
     from albert_tf.predict.predictor import Predictor, load_predictor
+    from albert_tf.serving.tokenizer_layer import TokenizerLayer
     from albert_tf.training.interface import finetune, pretrain
 
 __all__ = [
@@ -49,7 +49,7 @@ _MODULES = {
     "Predictor": "albert_tf.predict.predictor",
     "PretrainingModel": "albert_tf.modeling.pretraining_model",
     "SpanModel": "albert_tf.modeling.span_models",
-    "TokenizerLayer": "albert_tf.export.tokenizer_layer",
+    "TokenizerLayer": "albert_tf.serving.tokenizer_layer",
     "finetune": "albert_tf.training.interface",
     "load_checkpoint": "albert_tf.checkpoints.load",
     "load_model": "albert_tf.checkpoints.load",

@@ -26,7 +26,7 @@ def answers(
     fill_mask = load(encoder_dir).signatures["fill_mask"]
     found = fill_mask(text=tf.constant(BLANKS))
     # [texts, masks of a text, guesses]; each text has one mask.
-    tokens = found["top_pieces"].numpy()[:, 0, :NUM_GUESSES]
+    tokens = found["top_tokens"].numpy()[:, 0, :NUM_GUESSES]
     chances = found["top_probabilities"].numpy()[:, 0, :NUM_GUESSES]
     guesses = [
         ", ".join(map(_shown, *row))

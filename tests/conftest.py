@@ -16,6 +16,7 @@ tf.config.set_logical_device_configuration(
     tf.config.list_physical_devices("CPU")[0],
     [tf.config.LogicalDeviceConfiguration()] * 2,
 )
+pytest_plugins = ["tests.exported_models"]
 _FIXTURES = pathlib.Path(__file__).resolve().parent / "fixtures"
 _BESIDE = pathlib.Path(__file__).resolve().parents[2] / "shared"
 

@@ -40,6 +40,15 @@ MAX_FUNCTION_LINES = 60
 # Modules that a table over all tasks, or all tokenizers, tests.
 TESTED_TOGETHER = {
     "export/export_config.py": "export/test_refusals.py",
+    "export/tokenizer_layer.py": "serving/test_tokenizer_layer.py",
+    "serving/vectors.py": "tasks/pretraining/test_signatures.py",
+    "tasks/encoder/spec.py": "export/test_conformance.py",
+    "tasks/pretraining/spec.py": "export/test_conformance.py",
+    "tasks/race/spec.py": "export/test_conformance.py",
+    "tasks/spec.py": "export/test_conformance.py",
+    "tasks/squad/spec.py": "export/test_conformance.py",
+    "tasks/serving_settings.py": "export/test_refusals.py",
+    "tasks/table.py": "export/test_refusals.py",
     "checkpoints/conversion_config.py": "checkpoints/test_conversion.py",
     "tasks/task.py": "tasks/test_all_tasks.py",
     "tasks/classification/config.py": "tasks/classification/test_refusals.py",

@@ -40,6 +40,7 @@ class Metadata:
     """What is known of a checkpoint; None stands for unknown.
 
     Args:
+        head: Name of the head.
         task: Name of the task that the model was trained for.
         do_lower_case: Whether the model takes lower-cased text.
         labels: Names of the classes, in the order of the logits; empty for
@@ -58,6 +59,7 @@ class Metadata:
             with.
     """
 
+    head: str | None = None
     task: str | None = None
     do_lower_case: bool | None = None
     labels: tuple[str, ...] | None = None

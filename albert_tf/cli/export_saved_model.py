@@ -11,6 +11,7 @@ TF Serving may not know.
 from albert_tf import settings
 from albert_tf.cli import flags, program
 from albert_tf.export.export_config import ExportConfig
+from albert_tf.tasks import table
 
 
 def main() -> None:
@@ -20,12 +21,19 @@ def main() -> None:
 
 def define_flags() -> None:
     """Defines the flags of the command."""
-    flags.define(ExportConfig)
+    flags.define(ExportConfig, *table.serving_settings())
 
 
 def run(values: flags.FlagValues) -> None:
     """Exports the model and prints a summary."""
-    config = settings.read(ExportConfig, flags.given(values))
+    given = flags.given(values)
+    of_heads = settings.fields_of(*table.serving_settings())
+    changed = {
+        name: given[name]
+        for name, field in of_heads.items()
+        if given.get(name, field.default) != field.default
+    }
+    config = settings.read(ExportConfig, given, settings=changed)
     with program.quiet_import():
         from albert_tf.export import saved_model
 

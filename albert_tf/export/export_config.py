@@ -1,5 +1,7 @@
 """The settings of an export.
 
+Those of its head are of the class `TaskSpec.serving_settings`.
+
 Plain Python: a command makes one before any slow import.
 """
 
@@ -9,43 +11,16 @@ from typing import Any
 
 from albert_tf.checks import check_choice, check_integer, check_vocab_file
 from albert_tf.settings import setting
-from albert_tf.tasks import head_flags
-from albert_tf.tasks.race.examples import MIN_OPTIONS, ChoiceLengths
-from albert_tf.tasks.squad.predictions import SpanLimits
-from albert_tf.tasks.squad.windows import WindowLengths
+from albert_tf.tasks import table
+from albert_tf.tasks.serving_settings import ServingSettings
+from albert_tf.tasks.spec import TaskSpec
+from albert_tf.tasks.table import EXPORT_TASKS, TASKS
 from albert_tf.text.tokenizer import VocabularyBeside
 
-TASKS = ("encoder", "classifier", "squad", "race")
 PRECISIONS = ("float32", "bfloat16")
 LITERT = "litert"
 FORMATS = ("saved_model", LITERT)
 QUANTIZATIONS = ("int8",)
-# As in the fine-tuning commands.
-DEFAULT_SEQ_LENGTHS = {
-    "encoder": 512,
-    "classifier": 512,
-    "squad": 384,
-    "race": 512,
-}
-LITERT_TASKS = ("encoder", "classifier", "squad")
-# Settings that change answers, and would have no effect on other tasks.
-_TASKS_OF_SETTINGS = {
-    "exit_patience": ("classifier", "race"),
-    "labels": ("classifier",),
-    "null_from_cls": ("squad",),
-}
-
-
-_NUM_CHOICES = 4
-SPAN_LIMITS = ("n_best_size", "max_answer_length")
-# Settings that are by default those of the fine-tuning.
-LENGTHS = (
-    "max_seq_length",
-    "doc_stride",
-    "max_query_length",
-    "max_qa_length",
-    "num_choices",
-)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -70,11 +45,17 @@ class ExportConfig(VocabularyBeside):
         "one (base_v2, xxlarge_v1, base_zh, bert_base, ...). Default: the "
         "config beside the checkpoint.",
     )
-    task: str | None = setting(
+    head: str | TaskSpec | None = setting(
         None,
         "What the model computes. Default: the task that the checkpoint has a "
-        "head for, or else encoder.",
-        choices=TASKS,
+        "head for, or else pretraining, or else encoder.",
+        choices=tuple(TASKS),
+    )
+    task: str | None = setting(
+        None,
+        "Older name of --head, with older words: squad for span and beam_span, "
+        "race for multiple_choice, encoder for pretraining, too.",
+        choices=tuple(EXPORT_TASKS),
     )
     precision: str = setting(
         "float32",
@@ -111,87 +92,27 @@ class ExportConfig(VocabularyBeside):
         "computes several times as fast.",
         choices=QUANTIZATIONS,
     )
-    labels: tuple[str, ...] = setting(
-        (),
-        "classifier: names of the labels, in the order of the outputs. "
-        "Default: those beside the checkpoint, or 0,1,...",
-    )
-    # classifier with any number of labels: the probability from which on each
-    # is predicted. Default: those beside the checkpoint, or 1/2.
-    thresholds: tuple[float, ...] = ()
-    doc_stride: int | None = setting(
-        None,
-        "squad: tokens from the start of a window to the next. Default: as in "
-        "the fine-tuning, or 128.",
-    )
-    max_query_length: int | None = setting(
-        None,
-        "squad: largest number of tokens of a question. Default: as in the "
-        "fine-tuning, or 64.",
-    )
-    n_best_size: int = setting(
-        20, "squad: number of starts, and of ends, combined in a window."
-    )
-    max_answer_length: int = setting(
-        30, "squad: largest number of tokens of an answer."
-    )
-    start_n_top: int = setting(
-        5, "squad version 2.0: beam size for start positions."
-    )
-    end_n_top: int = setting(
-        5,
-        "squad version 2.0: beam size for end positions, per start position.",
-    )
-    null_score_diff_threshold: float | None = setting(
-        None,
-        "squad version 2.0, and 1.1 with null_from_cls: predict no answer "
-        "when the null score is at or above this value. Default: the value "
-        "tuned by the run of the checkpoint, or 0.",
-    )
-    null_from_cls: bool = setting(
-        False,
-        "squad version 1.1: the head was trained by transformers on SQuAD 2.0, "
-        "so that the logits of [CLS] are those of there being no answer.",
-    )
-    max_qa_length: int | None = setting(
-        None,
-        "race: largest number of tokens of question and option. Default: as "
-        "in the fine-tuning, or 128.",
-    )
-    num_choices: int | None = setting(
-        None,
-        "race: number of options of a question. Default: as in the "
-        "fine-tuning, or 4.",
-    )
-    exit_patience: int = setting(
-        0, f"classifier, race: {head_flags.PATIENCE_HELP}"
-    )
+    # Settings that only some heads have, by name.
+    settings: Mapping[str, Any] = dataclasses.field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if not self.init_checkpoint or not self.export_dir:
             raise ValueError(
                 "--init_checkpoint and --export_dir must be given."
             )
+        if None not in (self.head, self.task):
+            raise ValueError(
+                "--task is an older name of --head. Pass only one of them. "
+                f"Received: head={self.head}, task={self.task}."
+            )
         if self.task is not None:
-            check_choice("task", self.task, TASKS)
+            check_choice("task", self.task, tuple(EXPORT_TASKS))
         check_vocab_file(self.vocab_file)
         check_choice("precision", self.precision, PRECISIONS)
         if self.export_version is not None:
             check_integer("export_version", self.export_version, at_least=1)
-        check_integer("num_choices", self.choices, at_least=MIN_OPTIONS)
-        check_integer("exit_patience", self.exit_patience, at_least=0)
-        for name, tasks in _TASKS_OF_SETTINGS.items():
-            if getattr(self, name) and self.task not in (None, *tasks):
-                raise ValueError(
-                    f"--{name} is for --task={' or '.join(tasks)} only. "
-                    f"Received: task={self.task}."
-                )
         self._check_format()
-        if self.task == "race":
-            self.choice_lengths()
-        if self.task == "squad":
-            self.window_lengths()
-            self.span_limits()
+        self._check_settings()
 
     def _check_format(self) -> None:
         check_choice("format", self.format, FORMATS)
@@ -202,61 +123,74 @@ class ExportConfig(VocabularyBeside):
                 f"--quantize={self.quantize} needs --format=litert. Received: "
                 f"format={self.format}."
             )
-        if self.format == LITERT and (
-            self.task not in (None, *LITERT_TASKS)
-            or self.precision != "float32"
-            or self.exit_patience
-            or self.null_from_cls
-        ):
+        if self.format == LITERT and self.precision != "float32":
             raise ValueError(
-                f"--format=litert is for {', '.join(LITERT_TASKS)}, in float32 "
-                "and without `exit_patience` and `null_from_cls`. Received: "
-                f"task={self.task}, precision={self.precision}, exit_patience="
-                f"{self.exit_patience}, null_from_cls={self.null_from_cls}."
+                "--format=litert is in float32. Received: "
+                f"precision={self.precision}."
             )
 
-    @property
-    def seq_length(self) -> int:
-        """`max_seq_length`, or the default of the task."""
-        return (
-            self.max_seq_length or DEFAULT_SEQ_LENGTHS[self.task or "encoder"]
-        )
+    def _check_settings(self) -> None:
+        if not self.specs:
+            raise ValueError(
+                f"No head has the settings {', '.join(self.settings)} together."
+            )
+        # Without the name of a head, they are checked once the checkpoint is
+        # read.
+        if self.asked_for:
+            for spec in self.specs:
+                self.settings_of(spec)
 
     @property
-    def choices(self) -> int:
-        """`num_choices`, or its default."""
-        return _NUM_CHOICES if self.num_choices is None else self.num_choices
+    def asked_for(self) -> str:
+        """The head that the user names; empty for that of the checkpoint."""
+        if self.head is None:
+            return f"task={self.task}" if self.task else ""
+        return f"head={table.spec_of(self.head).head.name}"
 
-    def as_trained(self, settings: Mapping[str, Any]) -> "ExportConfig":
-        """Returns it with the lengths of a fine-tuning that are not given.
+    @property
+    def specs(self) -> list[TaskSpec]:
+        """The heads that may be meant."""
+        if self.head is not None:
+            return [table.spec_of(self.head)]
+        if self.task is not None:
+            return [TASKS[name]() for name in EXPORT_TASKS[self.task]]
+        return [
+            spec()
+            for spec in TASKS.values()
+            if {*self.settings} <= {*spec.serving_settings.names()}
+        ]
 
-        An encoder has none: its vectors do not depend on the task.
+    def settings_of(
+        self, spec: TaskSpec, defaults: Mapping[str, Any] | None = None
+    ) -> ServingSettings:
+        """Returns the settings of a head, for signatures.
+
+        `defaults` are used where the user gives none.
         """
-        names = () if self.task == "encoder" else LENGTHS
-        return dataclasses.replace(
-            self,
+        name = spec.head.name
+        for unknown in {*self.settings} - {*spec.serving_settings.names()}:
+            words = [
+                word
+                for word, other in TASKS.items()
+                if unknown in other.serving_settings.names()
+            ]
+            raise ValueError(
+                f"--{unknown} is for --head={' or '.join(words)} only. "
+                f"Received: head={name}."
+            )
+        if self.format == LITERT and not spec.has_litert:
+            words = [n for n, other in TASKS.items() if other.has_litert]
+            raise ValueError(
+                f"--format=litert is for {', '.join(words)}. Received: "
+                f"head={name}."
+            )
+        given = {**self.settings, "max_seq_length": self.max_seq_length}
+        given = {n: value for n, value in given.items() if value is not None}
+        return spec.serving_settings(
             **{
-                name: settings[name]
-                for name in names
-                if name in settings and getattr(self, name) is None
-            },
-        )
-
-    def choice_lengths(self) -> ChoiceLengths:
-        """Returns the lengths of a choice of RACE."""
-        return ChoiceLengths.within(
-            {**vars(self), "max_seq_length": self.seq_length}
-        )
-
-    def window_lengths(self) -> WindowLengths:
-        """Returns the lengths of a window of SQuAD."""
-        return WindowLengths.within(
-            {**vars(self), "max_seq_length": self.seq_length}
-        )
-
-    def span_limits(self) -> SpanLimits:
-        """Returns which spans may answer a question of SQuAD."""
-        return SpanLimits(
-            n_best_size=self.n_best_size,
-            max_answer_length=self.max_answer_length,
+                "max_seq_length": spec.max_seq_length,
+                **(defaults or {}),
+                **given,
+                "for_litert": self.format == LITERT,
+            }
         )

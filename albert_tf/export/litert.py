@@ -20,24 +20,23 @@ from typing import Any
 import tensorflow as tf
 
 from albert_tf import files
-from albert_tf.checkpoints import beside
-from albert_tf.export.signature import Tensors
-
-# By the name of an output: the kind of model, as in `load_model`.
-_HEADS = {
-    "logits": "classifier",
-    "start_logits": "span",
-    "cls_logits": "beam_span",
-    "sequence_output": "encoder",
-}
+from albert_tf.checkpoints import beside, checkpoint, metadata
+from albert_tf.checkpoints.checkpoint import Checkpoint
+from albert_tf.config import CONFIG_FILE
+from albert_tf.serving.exported_encoder import ExportedWeights
+from albert_tf.serving.signature import Tensors
+from albert_tf.tasks import table
+from albert_tf.training import run_folder
 
 
-def convert(function: Any, module: tf.Module, *, quantizes: bool) -> bytes:
+def convert(function: Any, weights: ExportedWeights, quantizes: bool) -> bytes:
     """Converts a signature of ids: content of a `.tflite` file.
 
     Inputs and outputs keep their names; batch and length are dynamic. Only
-    LiteRT's own operations are used. `module` holds the weights.
+    LiteRT's own operations are used.
     """
+    module = tf.Module()
+    module.weights = weights.copies
     converter = tf.lite.TFLiteConverter.from_concrete_functions(
         [function], module
     )
@@ -45,6 +44,27 @@ def convert(function: Any, module: tf.Module, *, quantizes: bool) -> bytes:
         converter.optimizations = [tf.lite.Optimize.DEFAULT]
     with without_progress_messages():
         return bytes(converter.convert())
+
+
+def write(
+    folder: str, content: bytes, source: Checkpoint, settings: Mapping[str, Any]
+) -> None:
+    """Writes a file, and beside it what `load_predictor` needs.
+
+    `source` has config, vocabulary and metadata; `settings` are those of the
+    fine-tuning and of the export.
+    """
+    with files.atomic_write(os.path.join(folder, beside.LITERT_FILE)) as file:
+        file.write(content)
+    checkpoint.known_config(source).to_json_file(
+        os.path.join(folder, CONFIG_FILE)
+    )
+    checkpoint.write_vocabulary(source, folder)
+    metadata.write(folder, source.metadata)
+    files.write_json(
+        os.path.join(folder, run_folder.FINGERPRINT_FILE),
+        {run_folder.SETTINGS: dict(settings)},
+    )
 
 
 class LiteRtModel:
@@ -73,9 +93,11 @@ class LiteRtModel:
             )
             for name, one in details.items()
         }
-        [name] = self._outputs.keys() & _HEADS
-        self.head = _HEADS[name]
-        self.num_outputs = self._outputs[name].shape[-1]
+        known = metadata.read(folder)
+        # Older exports do not say it.
+        self.head = known.head or table.head_of_outputs(self._outputs)
+        main_output = table.spec_of(self.head).main_output
+        self.num_outputs = self._outputs[main_output].shape[-1]
         # An interpreter computes one batch at a time.
         self._lock = threading.Lock()
 

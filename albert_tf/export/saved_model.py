@@ -4,56 +4,31 @@ Data flow: checkpoint, vocabulary -> signatures -> [this file] -> D/<version>.
 """
 
 import dataclasses
-import itertools
 import os
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import keras
 import tensorflow as tf
 
 from albert_tf import config as config_lib
-from albert_tf import files
-from albert_tf.checkpoints import beside, checkpoint, load, meaning, metadata
+from albert_tf.checkpoints import checkpoint, load, meaning
 from albert_tf.checkpoints.checkpoint import Checkpoint, Note
+from albert_tf.checkpoints.heads import ENCODER
 from albert_tf.config import CONFIG_FILE, AlbertConfig
-from albert_tf.export import (
-    encoder_signatures,
-    graph_tokenizer,
-    litert,
-    model_inputs,
-    sequence_signatures,
-    signature,
-    squad_signatures,
-    version_folder,
-)
-from albert_tf.export.export_config import (
-    LENGTHS,
-    LITERT,
-    SPAN_LIMITS,
-    ExportConfig,
-)
-from albert_tf.export.exported_encoder import ExportedWeights
-from albert_tf.export.graph_tokenizer import GraphTokenizer
-from albert_tf.export.signature import Signature
+from albert_tf.export import litert, version_folder
+from albert_tf.export.export_config import LITERT, ExportConfig
+from albert_tf.serving import graph_tokenizer, model_inputs, signature
+from albert_tf.serving.exported_encoder import ExportedWeights
+from albert_tf.serving.signature import Signature
+from albert_tf.tasks import table
+from albert_tf.tasks.serving_settings import ServingSettings
+from albert_tf.tasks.spec import Exported, TaskSpec
 from albert_tf.text import tokenizer as tokenizers
 from albert_tf.training import run_folder
 
 _KERAS_DTYPES = {"float32": "float32", "bfloat16": "mixed_bfloat16"}
-# The heads of `checkpoints.load` that serve a task, the preferred one first.
-_HEADS = {
-    "encoder": ("pretraining", "encoder"),
-    "classifier": ("classifier",),
-    "squad": ("span", "beam_span"),
-    "race": ("multiple_choice",),
-}
-_SIGNATURES: dict[str, Any] = {
-    "encoder": encoder_signatures.make_signatures,
-    "classifier": sequence_signatures.classifier_signatures,
-    "squad": squad_signatures.make_signatures,
-    "race": sequence_signatures.multiple_choice_signatures,
-}
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -61,7 +36,7 @@ class ExportSummary:
     """What an export has written; `str` gives the lines for the user.
 
     `path` is the folder of the version; `left_out` names the arrays of the
-    checkpoint that the task does not use; `notes` are on what else of it is
+    checkpoint that the head does not use; `notes` are on what else of it is
     not in the export.
     """
 
@@ -93,8 +68,8 @@ def check(config: ExportConfig, albert_config: AlbertConfig) -> None:
     The checkpoint is not read, and nothing is written.
     """
     version_folder.check_writable(config.export_dir)
-    # The lengths of the task are checked against this one.
-    config = _with_length(config, albert_config)
+    for spec in config.specs:
+        _settings(config, spec, {}, albert_config)
     vocab_size = tokenizers.load_tokenizer(
         spm_model_file=config.spm_model_file, vocab_file=config.vocab_file
     ).vocab_size
@@ -120,152 +95,155 @@ def export(
     if albert_config is None and config.albert_config_file:
         albert_config = config_lib.load_config(config.albert_config_file)
     source = load.read(config.init_checkpoint, albert_config=albert_config)
-    albert_config = checkpoint.known_config(source)
     source = meaning.with_vocabulary(
         source, config.spm_model_file or config.vocab_file, config.do_lower_case
     )
-    head = _find_head(config, source)
-    task = next(task for task, heads in _HEADS.items() if head in heads)
+    # With `checkpoints.open`, this is `source.settings`.
     run = run_folder.fingerprint_of_weights(config.init_checkpoint)
-    settings = run.get(run_folder.SETTINGS, {})
-    known = task == "squad" and bool(source.metadata.null_from_cls)
-    config = dataclasses.replace(
-        config, task=task, null_from_cls=config.null_from_cls or known
-    ).as_trained(settings)
-    config = _with_length(config, albert_config)
-    # 2. Text to tokens.
+    trained = run.get(run_folder.SETTINGS, {})
+    spec = _find_spec(config, source)
+    settings = _settings(config, spec, trained, checkpoint.known_config(source))
+    # 2. Text to tokens; the model and copies of its weights.
     tokenizer = graph_tokenizer.make(source.load_tokenizer())
-    # 3. The model and copies of its weights.
-    model = _make_model(head, config, source)
-    left_out = load.assign(
-        model,
-        load.with_pooler(source, model, config.init_checkpoint),
-        config.init_checkpoint,
+    model, left_out = _load_model(config, spec, settings, source)
+    exported = Exported(
+        settings=settings,
+        metadata=source.metadata,
+        model=model,
+        weights=ExportedWeights(model.weights, precision=config.precision),
+        tokenizer=tokenizer,
     )
-    weights = ExportedWeights(model.weights, precision=config.precision)
-    # 4. The graph.
-    signatures = _SIGNATURES[task](
-        config, source.metadata, model, weights, tokenizer
-    )
-    # 5. The files, which appear all at once.
-    module = tf.Module()
-    module.weights = weights.copies
+    # 3. The graph.
+    signatures = spec.make_signatures(exported)
+
+    # 4. The files, which appear all at once.
+    def write(folder: str) -> None:
+        if config.format != LITERT:
+            _write(folder, exported, signatures, source)
+            version_folder.write_warmup(
+                folder, signatures, model_name=config.model_name
+            )
+            return
+        [from_ids] = (s for s in signatures if s.name == signature.TOKENS)
+        litert.write(
+            folder,
+            litert.convert(
+                from_ids.function, exported.weights, bool(config.quantize)
+            ),
+            _described(spec, settings, source),
+            {**trained, **settings.answer_settings()},
+        )
+
     path = version_folder.write_version(
         config.export_dir,
         config.export_version,
-        lambda folder: _write(
-            folder, module, tokenizer, signatures, config, source, settings
+        write,
+        batching=version_folder.batching_parameters(
+            spec.served_batch_size, joins_outputs=spec.joins_outputs
         ),
-        batching=version_folder.batching_parameters(task),
     )
     return ExportSummary(
         path=path,
         signatures=tuple(one.name for one in signatures),
-        num_bytes=sum(
-            os.path.getsize(os.path.join(parent, name))
-            for parent, _, names in os.walk(path)
-            for name in names
-        ),
+        num_bytes=_num_bytes(path),
         left_out=tuple(left_out),
-        notes=(*source.notes, *_notes(config, source)),
+        notes=(*source.notes, *settings.notes(source.metadata)),
     )
 
 
-def _notes(config: ExportConfig, source: Checkpoint) -> list[Note]:
-    """Returns notes on replaced labels and unknown thresholds."""
-    known, notes = source.metadata, []
-    if config.labels and known.labels not in (None, config.labels):
-        notes = checkpoint.notes_of(
-            {"labels": known.labels}, "--labels replaces them"
+def _find_spec(config: ExportConfig, source: Checkpoint) -> TaskSpec:
+    """Returns the head to export, which the checkpoint has."""
+    asked_for = config.asked_for
+    if not asked_for:
+        where = config.init_checkpoint
+        return table.spec_of(meaning.find_head(source, where))
+    bare = [spec for spec in config.specs if not spec.head.groups]
+    found = [
+        spec for spec in config.specs if spec.head.groups & source.heads
+    ] + bare
+    if not found:
+        wanted = {g for spec in config.specs for g in spec.head.groups}
+        raise ValueError(
+            f"{config.init_checkpoint!r} has no head for --{asked_for}. "
+            f"Expected: {' or '.join(sorted(wanted, reverse=True))}. Received: "
+            f"{', '.join(sorted(source.heads)) or 'none'}. Fine-tune it for "
+            f"the task first, or pass --head={ENCODER.name}."
         )
-    has_thresholds = config.thresholds or known.thresholds
-    if config.task == "classifier" and known.multi_label and not has_thresholds:
-        text = "a threshold of 0.5 for every label (the checkpoint has none)"
-        notes.append(Note("assumed", text))
-    return notes
+    return found[0]
 
 
-def _with_length(
-    config: ExportConfig, albert_config: AlbertConfig
-) -> ExportConfig:
-    """Returns the settings with the longest sequence made of raw text."""
+def _settings(
+    config: ExportConfig,
+    spec: TaskSpec,
+    trained: Mapping[str, Any],
+    albert_config: AlbertConfig,
+) -> ServingSettings:
+    """Returns the settings of a head; `trained` are those of a fine-tuning."""
     longest = albert_config.max_position_embeddings
-    length = config.max_seq_length
-    if length is None:
-        length = min(config.seq_length, longest)
-    if not model_inputs.MIN_SEQ_LENGTH <= length <= longest:
+    defaults = {
+        name: trained[name]
+        for name in ("max_seq_length", *spec.serving_settings.as_trained)
+        # The vectors of an encoder do not depend on the task.
+        if spec.is_finetuned and trained.get(name) is not None
+    }
+    length = defaults.get("max_seq_length", spec.max_seq_length)
+    defaults["max_seq_length"] = min(length, longest)
+    settings = config.settings_of(spec, defaults)
+    if not model_inputs.MIN_SEQ_LENGTH <= settings.max_seq_length <= longest:
         raise ValueError(
             f"`max_seq_length` must be from {model_inputs.MIN_SEQ_LENGTH} to "
             f"the model's max_position_embeddings={longest} for an export. "
-            f"Received: max_seq_length={length}."
+            f"Received: max_seq_length={settings.max_seq_length}."
         )
-    return dataclasses.replace(config, max_seq_length=length)
+    return settings
 
 
-def _find_head(config: ExportConfig, source: Checkpoint) -> str:
-    if config.task is None:
-        return meaning.find_head(source, config.init_checkpoint)
-    wanted = _HEADS[config.task]
-    heads = [
-        head
-        for head in wanted
-        if head == "encoder" or meaning.CHECKPOINT_HEADS[head] & source.heads
-    ]
-    if not heads:
-        names = (meaning.CHECKPOINT_HEADS[head] for head in wanted)
-        raise ValueError(
-            f"{config.init_checkpoint!r} has no head for --task={config.task}. "
-            f"Expected: {' or '.join(itertools.chain(*names))}. Received: "
-            f"{', '.join(sorted(source.heads)) or 'none'}. Fine-tune it for "
-            "the task first, or pass --task=encoder."
-        )
-    return heads[0]
-
-
-def _make_model(
-    head: str, config: ExportConfig, source: Checkpoint
-) -> keras.Model:
-    """Makes a model with the heads of `source` and new weights."""
-    checkpoint.check_shapes(source, config.init_checkpoint)
-    beams = {}
-    if head == "beam_span":
-        beams = {
-            "start_n_top": config.start_n_top,
-            "end_n_top": config.end_n_top,
-        }
-    return load.new_model(
-        head,
+def _load_model(
+    config: ExportConfig,
+    spec: TaskSpec,
+    settings: ServingSettings,
+    source: Checkpoint,
+) -> tuple[keras.Model, list[str]]:
+    """Returns the model, and the names of arrays that it has no use for."""
+    path = config.init_checkpoint
+    checkpoint.check_shapes(source, path)
+    model = spec.head.make_model(
         checkpoint.known_config(source),
         source,
         dtype=_KERAS_DTYPES[config.precision],
-        **beams,
+        **spec.model_arguments(settings),
+    )
+    weights = load.with_pooler(source, model, path)
+    return model, load.assign(model, weights, path)
+
+
+def _described(
+    spec: TaskSpec, settings: ServingSettings, source: Checkpoint
+) -> Checkpoint:
+    """Returns the checkpoint as its export for LiteRT describes itself."""
+    known = settings.applied_to(source.metadata)
+    known = dataclasses.replace(known, head=spec.litert_head)
+    return dataclasses.replace(source, metadata=known)
+
+
+def _num_bytes(folder: str) -> int:
+    return sum(
+        os.path.getsize(os.path.join(parent, name))
+        for parent, _, names in os.walk(folder)
+        for name in names
     )
 
 
 def _write(
     folder: str,
-    module: tf.Module,
-    tokenizer: GraphTokenizer,
-    signatures: list[Signature],
-    config: ExportConfig,
+    exported: Exported,
+    signatures: Sequence[Signature],
     source: Checkpoint,
-    settings: Mapping[str, Any],
 ) -> None:
-    functions = {one.name: one.function for one in signatures}
-    if config.format == LITERT:
-        content = litert.convert(
-            functions[signature.TOKENS],
-            module,
-            quantizes=bool(config.quantize),
-        )
-        path = os.path.join(folder, beside.LITERT_FILE)
-        with files.atomic_write(path) as file:
-            file.write(content)
-        _write_beside(folder, config, source, settings)
-        return
+    """Writes a SavedModel with its vocabulary."""
     served = tf.Module()
-    served.weights = module.weights
-    served.tokenizer = tokenizer.resource
+    served.weights = exported.weights.copies
+    served.tokenizer = exported.tokenizer.resource
     with tempfile.TemporaryDirectory() as temporary:
         checkpoint.known_config(source).to_json_file(
             os.path.join(temporary, CONFIG_FILE)
@@ -276,35 +254,9 @@ def _write(
             for name in sorted(os.listdir(temporary))
         ]
         with litert.without_progress_messages():
-            tf.saved_model.save(served, folder, signatures=functions)
+            tf.saved_model.save(
+                served,
+                folder,
+                signatures={one.name: one.function for one in signatures},
+            )
     signature.check_operations(folder)
-    requests = [
-        (one.name, inputs) for one in signatures for inputs in one.warmup
-    ]
-    version_folder.write_warmup(folder, requests, model_name=config.model_name)
-
-
-def _write_beside(
-    folder: str,
-    config: ExportConfig,
-    source: Checkpoint,
-    settings: Mapping[str, Any],
-) -> None:
-    """Writes what `load_predictor` needs besides the model."""
-    checkpoint.known_config(source).to_json_file(
-        os.path.join(folder, CONFIG_FILE)
-    )
-    checkpoint.write_vocabulary(source, folder)
-    known = source.metadata
-    given: dict[str, Any] = {
-        "labels": config.labels,
-        "thresholds": config.thresholds,
-        "null_threshold": config.null_score_diff_threshold,
-    }
-    given = {n: value for n, value in given.items() if value not in (None, ())}
-    metadata.write(folder, dataclasses.replace(known, **given))
-    own = {name: getattr(config, name) for name in (*LENGTHS, *SPAN_LIMITS)}
-    files.write_json(
-        os.path.join(folder, run_folder.FINGERPRINT_FILE),
-        {run_folder.SETTINGS: {**settings, **own}},
-    )

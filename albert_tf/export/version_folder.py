@@ -22,6 +22,7 @@ import numpy as np
 import tensorflow as tf
 
 from albert_tf import files
+from albert_tf.serving.signature import Signature
 
 BATCHING_FILE = "batching_parameters.txt"
 # A request waits a little for others to share a run of the model.
@@ -30,9 +31,6 @@ batch_timeout_micros { value: 2000 }
 max_enqueued_batches { value: 200 }
 num_batch_threads { value: 2 }
 """
-# Rows of one run of the model. Those of SQuAD have a context of any length,
-# those of RACE an article and several options.
-_BATCH_SIZES = {"encoder": 32, "classifier": 32, "squad": 8, "race": 8}
 _LARGEST_REQUEST = 1024
 WARMUP_FILE = os.path.join("assets.extra", "tf_serving_warmup_requests")
 # Field numbers of the messages, from the outermost inwards.
@@ -44,20 +42,19 @@ _ENTRY_KEY, _ENTRY_VALUE = 1, 2
 _LENGTH_DELIMITED = 2
 
 
-def batching_parameters(task: str) -> str:
-    """Returns the batching parameters of TF Serving for an exported task.
+def batching_parameters(batch_size: int, *, joins_outputs: bool) -> str:
+    """Returns the batching parameters of TF Serving.
 
-    A request of more rows than a run of the model takes is split, except for
-    `encoder`: TF Serving cannot join outputs of different lengths, so its
-    clients split.
+    A request of more rows than a run of the model takes, the `batch_size`, is
+    split if TF Serving can join the outputs. It cannot join those of different
+    lengths, so that clients split.
     """
-    size = _BATCH_SIZES[task]
-    if task == "encoder":
-        return f"max_batch_size {{ value: {size} }}\n{_BATCHING}"
+    if not joins_outputs:
+        return f"max_batch_size {{ value: {batch_size} }}\n{_BATCHING}"
     return (
         f"max_batch_size {{ value: {_LARGEST_REQUEST} }}\n"
         "enable_large_batch_splitting { value: true }\n"
-        f"max_execution_batch_size {{ value: {size} }}\n{_BATCHING}"
+        f"max_execution_batch_size {{ value: {batch_size} }}\n{_BATCHING}"
     )
 
 
@@ -124,8 +121,8 @@ def write_version(
 def _publish(folder: str, export_dir: str, version: int | None) -> str:
     """Gives a complete folder the name of its version."""
     while True:
-        number = next_version(export_dir) if version is None else version
-        path = os.path.join(export_dir, str(number))
+        name = next_version(export_dir) if version is None else version
+        path = os.path.join(export_dir, str(name))
         check_version(export_dir, version)
         try:
             os.rename(folder, path)
@@ -139,19 +136,17 @@ def _publish(folder: str, export_dir: str, version: int | None) -> str:
 
 def write_warmup(
     folder: str,
-    requests: Iterable[tuple[str, Mapping[str, np.ndarray]]],
+    signatures: Iterable[Signature],
     *,
     model_name: str,
 ) -> None:
-    """Writes the warm-up requests into the folder of a SavedModel.
-
-    A request is the name of a signature, and its inputs by name.
-    """
+    """Writes the warm-up requests into the folder of a SavedModel."""
     path = os.path.join(folder, WARMUP_FILE)
     os.makedirs(os.path.dirname(path))
     with tf.io.TFRecordWriter(path) as writer:
-        for signature, inputs in requests:
-            writer.write(_prediction_log(model_name, signature, inputs))
+        for one in signatures:
+            for inputs in one.warmup:
+                writer.write(_prediction_log(model_name, one.name, inputs))
 
 
 def _prediction_log(

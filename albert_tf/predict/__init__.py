@@ -1,1 +1,1 @@
-"""Floor 8: texts in, answers out, in Python and on the command line."""
+"""Floor 9: texts in, answers out, in Python and on the command line."""

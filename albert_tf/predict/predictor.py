@@ -18,7 +18,6 @@ from albert_tf.checkpoints import beside, checkpoint, load, meaning
 from albert_tf.checkpoints.checkpoint import Checkpoint
 from albert_tf.data.bucketed_batches import Padding
 from albert_tf.export import litert
-from albert_tf.export.export_config import SPAN_LIMITS
 from albert_tf.predict import texts
 from albert_tf.predict.texts import TextData, Texts
 from albert_tf.tasks import finetuning
@@ -303,7 +302,11 @@ def _span(
         tokenizer=source.load_tokenizer(),
         lengths=WindowLengths.within(settings),
         limits=SpanLimits(
-            **{n: settings[n] for n in SPAN_LIMITS if n in settings}
+            **{
+                field.name: settings[field.name]
+                for field in dataclasses.fields(SpanLimits)
+                if field.name in settings
+            }
         ),
         version_2_with_negative=has_beams,
         saved_threshold=source.metadata.null_threshold,

@@ -1,1 +1,1 @@
-"""What is learnt. Floor 4."""
+"""What is learnt. Floor 5."""

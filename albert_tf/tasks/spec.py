@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from albert_tf.checkpoints.checkpoint import Checkpoint
 from albert_tf.checkpoints.heads import Head
+from albert_tf.checkpoints.metadata import Metadata
+from albert_tf.tasks.serving_settings import ServingSettings
 
 if TYPE_CHECKING:
     import keras
@@ -21,7 +23,26 @@ if TYPE_CHECKING:
     from albert_tf.serving.exported_encoder import ExportedWeights
     from albert_tf.serving.graph_tokenizer import GraphTokenizer
     from albert_tf.serving.signature import Signature
-    from albert_tf.tasks.task import MakeTask, Sets
+    from albert_tf.tasks.task import AnswerData, AnswerTask, MakeTask, Sets
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Exported:
+    """What signatures are made of.
+
+    Args:
+        settings: Of the class `TaskSpec.serving_settings`.
+        metadata: What is known of the checkpoint.
+        model: The structure of the model.
+        weights: The exported copies of its weights.
+        tokenizer: Of raw text.
+    """
+
+    settings: Any
+    metadata: Metadata
+    model: Any
+    weights: "ExportedWeights"
+    tokenizer: "GraphTokenizer"
 
 
 class TaskSpec(abc.ABC):
@@ -31,16 +52,19 @@ class TaskSpec(abc.ABC):
     # The longest sequence of raw text, unless a fine-tuning determined it.
     max_seq_length: ClassVar[int] = 512
 
+    # Whether it is the settings of a fine-tuning that a checkpoint with this
+    # head has.
+    is_finetuned: ClassVar[bool] = True
+
     # Answers, as `load_predictor` gives them.
 
-    @abc.abstractmethod
     def example(self, position: int, item: Any) -> Any:
         """Returns an input of `Predictor.predict` as an example."""
+        raise NotImplementedError
 
-    @abc.abstractmethod
     def answer_data(
         self, source: Checkpoint, settings: Mapping[str, Any]
-    ) -> Any:
+    ) -> "AnswerData":
         """Returns the data half that answers texts.
 
         Args:
@@ -48,38 +72,42 @@ class TaskSpec(abc.ABC):
             settings: Those of its fine-tuning, with `max_seq_length`, and
                 options of `load_predictor`.
         """
+        raise NotImplementedError
 
-    @abc.abstractmethod
-    def answer_task(self, data: Any, model: "keras.Model") -> Any:
+    def answer_task(
+        self, data: "AnswerData", model: "keras.Model"
+    ) -> "AnswerTask":
         """Returns the model half, with a model that has its weights."""
+        raise NotImplementedError
 
     # Served.
 
-    # Dataclass of the settings of an export that this head alone has.
-    serving_settings: ClassVar[type]
+    # The class of the settings of an export.
+    serving_settings: ClassVar[type[ServingSettings]] = ServingSettings
     # Rows of one run of a served model.
     served_batch_size: ClassVar[int] = 32
     # Whether a server may join the outputs of several requests.
     joins_outputs: ClassVar[bool] = True
+    # Whether `load_predictor` runs an export for LiteRT.
+    has_litert: ClassVar[bool] = True
+    # The output by which older exports for LiteRT are known to be of this head.
+    main_output: ClassVar[str | None] = None
+    # The older word of exports for this head, and perhaps for others.
+    export_task: ClassVar[str | None] = None
+
+    @property
+    def litert_head(self) -> str:
+        """The head that such an export has, which takes ids alone."""
+        return self.head.name
+
+    def model_arguments(self, settings: Any) -> dict[str, Any]:
+        """Returns arguments of the model's class that the settings decide."""
+        del settings
+        return {}
 
     @abc.abstractmethod
-    def make_signatures(
-        self,
-        settings: Any,
-        source: Checkpoint,
-        model: "keras.Model",
-        weights: "ExportedWeights",
-        tokenizer: "GraphTokenizer",
-    ) -> "Sequence[Signature]":
-        """Traces the signatures of an exported model.
-
-        Args:
-            settings: Of the class `serving_settings`.
-            source: The checkpoint; its `metadata` say what is known of it.
-            model: Its structure; the weights are `weights`.
-            weights: The exported copies.
-            tokenizer: Of raw text.
-        """
+    def make_signatures(self, exported: Exported) -> "Sequence[Signature]":
+        """Traces the signatures of an exported model."""
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

@@ -110,12 +110,6 @@ def finetune(
     return result
 
 
-_EXPORT_TASKS = {
-    "classifier": "classifier",
-    "multiple_choice": "race",
-    "span": "squad",
-    "beam_span": "squad",
-}
 _STOPPED = "A signal stopped the run. Call it again to go on."
 
 
@@ -165,10 +159,10 @@ def _export_config(
         export_dir=options.export_dir or "",
         spm_model_file=options.spm_model_file,
         vocab_file=options.vocab_file,
-        task=_EXPORT_TASKS[plan.spec.spec_of(plan.task_config).head.name],
+        head=plan.spec.spec_of(plan.task_config)(),
         do_lower_case=options.do_lower_case,
         max_seq_length=plan.config.max_seq_length,
-        **plan.spec.export_settings(plan.task_config, plan.sets, scores),
+        settings=plan.spec.export_settings(plan.task_config, plan.sets, scores),
     )
 
 

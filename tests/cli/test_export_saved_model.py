@@ -49,6 +49,7 @@ def test_a_checkpoint_is_exported(run, tiny_spm_model, tmp_path):
     [
         ("--export_dir=", "--init_checkpoint and --export_dir must be given"),
         ("--task=poetry", "should be one of <encoder"),
+        ("--head=squad", "should be one of <encoder"),
     ],
 )
 def test_bad_flags_are_one_line_before_any_slow_import(flag, words, refuse):

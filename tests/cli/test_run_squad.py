@@ -178,7 +178,7 @@ def test_the_export_gives_the_answers_of_the_predictions(
 
     assert found["answer"] == read(folder / "predictions.json")
     best = read(folder / "nbest_predictions.json")
-    assert found["score"] == pytest.approx(
+    assert found["logit"] == pytest.approx(
         {
             guid: rows[0]["start_log_prob"] + rows[0]["end_log_prob"]
             for guid, rows in best.items()

@@ -9,7 +9,7 @@ def _fill_mask(text):
     tokens = ["▁a", "▁b", "c", "d", "e"]
     chances = [0.5, 0.25, 0.125, 0.0625, 0.0]
     return {
-        "top_pieces": tf.constant([[tokens]] * len(text)),
+        "top_tokens": tf.constant([[tokens]] * len(text)),
         "top_probabilities": tf.constant([[chances]] * len(text)),
     }
 

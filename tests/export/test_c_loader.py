@@ -17,7 +17,7 @@ import tensorflow as tf
 import tensorflow_text as tf_text
 from tensorflow.core.protobuf import saved_model_pb2
 
-from albert_tf.export.signature import DEFAULT
+from albert_tf.serving.signature import DEFAULT
 
 SOURCE = pathlib.Path(__file__).with_name("load_saved_model.c")
 # TF Serving has these built in.
@@ -29,13 +29,13 @@ TEXTS = ["", "The café.", "Two words, 1,234 \U0001f600", "a" * 3000]
 HARD_SIZES = [1, 64, 511]
 LARGE_SIZE, LARGEST_SIZE = 20_000, 100_000
 RAW_TEXT = [
-    ("encoder", DEFAULT),
-    ("encoder", "fill_mask"),
+    ("pretraining", DEFAULT),
+    ("pretraining", "fill_mask"),
     ("classifier", DEFAULT),
     ("chinese", DEFAULT),
-    ("squad_1", DEFAULT),
-    ("squad_2", DEFAULT),
-    ("race", DEFAULT),
+    ("span", DEFAULT),
+    ("beam_span", DEFAULT),
+    ("multiple_choice", DEFAULT),
 ]
 NUM_CHOICES = 4
 WRONG_RANKS = [(), (2, 1), (1, 2), (0, 1), (2, 4, 1)]

@@ -35,7 +35,7 @@ ANSWER = {
     "answer": TEXT,
     "start": ("int32", -1),
     "end": ("int32", -1),
-    "score": ("float32", -1),
+    "logit": ("float32", -1),
     "null_score": ("float32", -1),
 }
 LABELS = {"probabilities": ("float32", -1, NUM_LABELS)}
@@ -43,7 +43,7 @@ CHOICES = {"probabilities": ("float32", -1, NUM_CHOICES)}
 QUESTION = {"question": TEXT, "context": TEXT}
 
 CONTRACT = {
-    "encoder": {
+    "pretraining": {
         "serving_default": (PAIR, VECTORS),
         "tokens": (IDS, VECTORS),
         "mlm": (
@@ -54,7 +54,7 @@ CONTRACT = {
         "fill_mask": (
             {"text": TEXT},
             {
-                "top_pieces": ("string", -1, 8, 5),
+                "top_tokens": ("string", -1, 8, 5),
                 "top_probabilities": ("float32", -1, 8, 5),
                 "num_masks": ("int32", -1),
                 "error": ("string", -1),
@@ -79,7 +79,7 @@ CONTRACT = {
             {"score": ("float64", -1), "logits": ("float32", -1, 1)},
         ),
     },
-    "squad_1": {
+    "span": {
         "serving_default": (QUESTION, ANSWER),
         "tokens": (
             IDS,
@@ -89,7 +89,7 @@ CONTRACT = {
             },
         ),
     },
-    "squad_2": {
+    "beam_span": {
         "serving_default": (QUESTION, ANSWER),
         "tokens": (
             IDS,
@@ -102,7 +102,7 @@ CONTRACT = {
             },
         ),
     },
-    "race": {
+    "multiple_choice": {
         "serving_default": (
             {
                 "article": TEXT,
@@ -173,7 +173,7 @@ def _described(tensors):
 
 def make_ids(export, batch, length):
     """Returns pairs of ids, with padding, for the signature `tokens`."""
-    inner = (NUM_CHOICES,) if export.config.task == "race" else ()
+    inner = (NUM_CHOICES,) if export.config.head == "multiple_choice" else ()
     special = export.tokenizer.special_ids
     ids = np.random.default_rng(1).integers(5, 300, (batch, *inner, length))
     ids[..., 0], ids[..., [2, length - 3]] = special.cls, special.sep
@@ -195,9 +195,9 @@ def test_ids_give_what_the_model_gives(name, exported):
     found = export.ask("tokens", **ids)
 
     model, inputs = export.model, ids
-    if name == "encoder":
+    if name == "pretraining":
         model = model.albert
-    if name == "squad_2":
+    if name == "beam_span":
         # The context and `[CLS]` are allowed.
         p_mask = np.ones((3, 12), np.float32)
         p_mask[:, [0, *range(3, 9)]] = 0
@@ -220,7 +220,7 @@ def test_ids_give_what_the_model_gives(name, exported):
         )
 
 
-@pytest.mark.parametrize("name", ["classifier", "squad_1", "race"])
+@pytest.mark.parametrize("name", ["classifier", "span", "multiple_choice"])
 def test_a_large_request_may_be_split_and_joined(name, exported):
     export = exported(name)
     inputs, _ = CONTRACT[name]["serving_default"]
@@ -253,7 +253,7 @@ def test_the_requests_that_warm_up_are_answered(name, exported, read_warmup):
     requests = read_warmup(export.summary.path)
 
     assert len(requests) == 2 * len(CONTRACT[name])
-    model_name = "choices" if name == "race" else "albert"
+    model_name = "choices" if name == "multiple_choice" else "albert"
     assert {model for model, _, _ in requests} == {model_name}
     for _, signature, inputs in requests:
         [batch] = {len(values) for values in inputs.values()}
@@ -263,7 +263,7 @@ def test_the_requests_that_warm_up_are_answered(name, exported, read_warmup):
 
 @pytest.mark.filterwarnings("ignore:.*tf.lite.Interpreter is deprecated")
 @pytest.mark.parametrize(
-    "name", ["encoder", "classifier", "squad_1", "squad_2"]
+    "name", ["pretraining", "classifier", "span", "beam_span"]
 )
 def test_litert_gives_what_the_saved_model_gives(name, exported, tmp_path):
     export = exported(name)
@@ -312,7 +312,9 @@ def test_bfloat16_halves_the_matrices_and_hardly_changes_answers(
     assert saved == num_values * BYTES_SAVED_PER_VALUE
     inputs, _ = CONTRACT[name]["serving_default"]
     request = {name: REQUEST[name] for name in inputs}
-    if name == "race":  # A question with a blank, which the option fills.
+    if (
+        name == "multiple_choice"
+    ):  # A question with a blank, which the option fills.
         request["question"] = ["It is _ ."] * 4
     expected, found = full.ask(**request), half.ask(**request)
     assert found.keys() == expected.keys()

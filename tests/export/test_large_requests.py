@@ -12,6 +12,8 @@ import time
 import pytest
 import tensorflow as tf
 
+from tests.exported_models import TINY_CONFIG
+
 pytestmark = pytest.mark.slow
 NUM_BYTES = 2**16
 MAX_SECONDS = 1.0
@@ -40,7 +42,7 @@ WORST = {
 REFUSED = ("18 characters", "words of 18 characters")
 OPTIONS = ["a", "b", "c", "d"]
 LENGTHS = dict.fromkeys(
-    ("squad_1", "squad_2"), {"max_seq_length": 384, "doc_stride": 128}
+    ("span", "beam_span"), {"max_seq_length": 384, "doc_stride": 128}
 )
 
 
@@ -50,7 +52,7 @@ def requests_of(name, text, size):
     def fill(share=1):
         return text * (size // share // len(text.encode()))
 
-    if name == "race":
+    if name == "multiple_choice":
         some = {"article": ["x"], "question": ["a _"], "options": [OPTIONS]}
         for changes in (
             {"article": [fill()]},
@@ -60,13 +62,13 @@ def requests_of(name, text, size):
             {"question": ["_" * (size // 2)], "options": [[fill(8)] * 4]},
         ):
             yield "serving_default", some | changes
-    elif name.startswith("squad"):
+    elif "span" in name:
         for pair in ((fill(), "short"), ("short", fill())):
             inputs = zip(("question", "context"), pair, strict=True)
             yield "serving_default", {key: [value] for key, value in inputs}
     else:
         yield "serving_default", {"text_a": [fill()], "text_b": [""]}
-        if name == "encoder":
+        if name == "pretraining":
             yield "fill_mask", {"text": [fill()]}
 
 
@@ -83,14 +85,15 @@ def most_memory():
 
 
 @pytest.mark.parametrize(
-    "name", ["encoder", "classifier", "squad_1", "squad_2", "race"]
+    "name",
+    ["pretraining", "classifier", "span", "beam_span", "multiple_choice"],
 )
-def test_a_large_request(name, export_task, tiny_config, shared_data):
+def test_a_large_request(name, export_task, shared_data):
     export = export_task(
         name,
         shared_data / "data/spm/30k-clean.model",
         albert_config=dataclasses.replace(
-            tiny_config, vocab_size=30_000, max_position_embeddings=512
+            TINY_CONFIG, vocab_size=30_000, max_position_embeddings=512
         ),
         **LENGTHS.get(name, {"max_seq_length": 512}),
     )

@@ -9,7 +9,7 @@ import pytest
 import albert_tf
 from albert_tf.checkpoints.metadata import Metadata
 from albert_tf.export import saved_model
-from albert_tf.export.export_config import ExportConfig
+from tests.exported_models import TINY_CONFIG, make_config, write_checkpoint
 
 TEXTS = ["a house", "the cat sat on the mat", ("a house", "half"), ""]
 QUESTIONS = [("where", "the cat sat on the mat"), ("a", "half a house " * 9)]
@@ -17,10 +17,10 @@ LABELS = ("ham", "spam", "other")
 
 
 @pytest.fixture
-def export(tiny_config, tiny_spm_model, write_checkpoint, tmp_path):
+def export(tiny_spm_model, tmp_path):
     """Exports a model for LiteRT; returns the paths of both."""
     config = dataclasses.replace(
-        tiny_config, hidden_size=64, intermediate_size=256
+        TINY_CONFIG, hidden_size=64, intermediate_size=256
     )
 
     def make(model_class, known=None, *, values=None, **sizes):
@@ -37,11 +37,8 @@ def export(tiny_config, tiny_spm_model, write_checkpoint, tmp_path):
             metadata=known or Metadata(),
         )
         done = saved_model.export(
-            ExportConfig(
-                init_checkpoint=str(source),
-                export_dir=str(tmp_path / "served"),
-                format="litert",
-                **(values or {}),
+            make_config(
+                tmp_path / "served", source, format="litert", **(values or {})
             )
         )
         return str(source), done.path
@@ -96,7 +93,7 @@ def close_to(value, tolerance=1e-5):
     ],
     ids=[
         *("labels", "unnamed", "regression", "several_labels"),
-        *("squad_1", "squad_2", "encoder"),
+        *("span", "beam_span", "encoder"),
     ],
 )
 def test_an_export_answers_as_its_checkpoint_does(make, inputs, export):
@@ -132,9 +129,10 @@ def test_int8_is_a_quarter_of_the_size_and_near(export):
 
 
 def test_lengths_and_limits_are_those_of_the_export(export):
-    values = {"max_seq_length": 16, "max_answer_length": 1}
+    values = {"max_seq_length": 16}
     _, exported = export(albert_tf.AlbertModel, values=values)
     encoder = albert_tf.load_predictor(exported)
+    values["max_answer_length"] = 1
     _, exported = export(albert_tf.SpanModel, values=values)
     span = albert_tf.load_predictor(exported)
 
@@ -144,6 +142,7 @@ def test_lengths_and_limits_are_those_of_the_export(export):
         assert " " not in answer["answer"]
     assert {*os.listdir(exported)} == {
         "albert_config.json",
+        "metadata.json",
         "model.tflite",
         "run.json",
         "tiny.model",

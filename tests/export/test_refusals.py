@@ -8,8 +8,7 @@ import pytest
 
 from albert_tf.checkpoints.checkpoint import Checkpoint
 from albert_tf.export import saved_model, version_folder
-from albert_tf.export.export_config import ExportConfig
-from tests.export.configs import base_config, make_config
+from tests.exported_models import base_config, make_config
 
 LITERT = {"format": "litert"}
 
@@ -17,27 +16,39 @@ LITERT = {"format": "litert"}
 @pytest.mark.parametrize(
     ("values", "words"),
     [
-        ({"export_dir": ""}, "--init_checkpoint and --export_dir must be"),
+        ({"folder": ""}, "--init_checkpoint and --export_dir must be"),
         ({"task": "poetry"}, "`task` must be one of encoder.*task='poetry'"),
         ({"precision": "int8"}, "`precision` must be one of float32, bfloat16"),
         ({"export_version": 0}, "`export_version` must be .* at least 1"),
-        ({"num_choices": 1}, "`num_choices` must be .* at least 2.*=1"),
-        ({"exit_patience": -1}, "`exit_patience` must be .*at least 0"),
+        ({"head": "poetry"}, "`head` must be one of encoder.*head='poetry'"),
+        ({"head": "span", "task": "squad"}, "--task is an older name of"),
+        (
+            {"head": "multiple_choice", "num_choices": 1},
+            "`num_choices` must be .* at least 2.*=1",
+        ),
+        (
+            {"head": "classifier", "exit_patience": -1},
+            "`exit_patience` must be .*at least 0",
+        ),
+        ({"labels": ("a",), "doc_stride": 2}, "No head has .*together"),
         (
             {"task": "squad", "exit_patience": 2},
-            "--exit_patience is for .*classifier or race",
+            "--exit_patience is for --head=classifier or multiple_choice only",
         ),
         (
-            {"task": "race", "labels": ("a",)},
-            "--labels is for --task=classifier only",
+            {"head": "multiple_choice", "labels": ("a",)},
+            "--labels is for --head=classifier only",
         ),
         (
-            {"task": "race", "null_from_cls": True},
-            "--null_from_cls is for --task=squad only",
+            {"head": "multiple_choice", "null_from_cls": True},
+            "--null_from_cls is for --head=span or beam_span only",
         ),
         ({"format": "tflite"}, "`format` must be one of .*'tflite'"),
-        ({**LITERT, "precision": "bfloat16"}, "in float32 .*=bfloat16"),
-        ({**LITERT, "task": "race"}, "--format=litert is for encoder"),
+        ({**LITERT, "precision": "bfloat16"}, "is in float32.*=bfloat16"),
+        (
+            {**LITERT, "head": "multiple_choice"},
+            "--format=litert is for encoder",
+        ),
         (
             {**LITERT, "task": "classifier", "exit_patience": 2},
             "without `exit_patience`.*exit_patience=2",
@@ -49,7 +60,11 @@ LITERT = {"format": "litert"}
             "without .*null_from_cls=True",
         ),
         (
-            {"task": "race", "max_seq_length": 64, "max_qa_length": 61},
+            {
+                "head": "multiple_choice",
+                "max_seq_length": 64,
+                "max_qa_length": 61,
+            },
             "`max_qa_length` must .* at most 60",
         ),
         (
@@ -62,7 +77,7 @@ LITERT = {"format": "litert"}
 )
 def test_impossible_settings(values, words):
     with pytest.raises(ValueError, match=words):
-        ExportConfig(**{"init_checkpoint": "a", "export_dir": "b"} | values)
+        make_config(**{"folder": "a"} | values)
 
 
 def check_before_training(config, albert_config):
@@ -84,14 +99,20 @@ def export(config, albert_config):
         ({"spm_model_file": None}, {}, "No vocabulary is given"),
         ({}, {"vocab_size": 299}, "has 300 tokens.*vocab_size=299"),
         ({}, {"vocab_size": 301}, "has 300 tokens.*vocab_size=301"),
-        ({"export_dir": __file__}, {}, "cannot be written"),
-        ({"export_dir": "gs://bucket"}, {}, "'gs://bucket' is a remote path"),
+        ({"folder": __file__}, {}, "cannot be written"),
+        ({"folder": "gs://bucket"}, {}, "'gs://bucket' is a remote path"),
     ],
 )
 def test_exports_that_cannot_succeed(
     check, values, changes, words, tiny_spm_model, tmp_path
 ):
-    config = make_config(tmp_path / "x", tiny_spm_model, **values)
+    config = make_config(
+        **{
+            "folder": tmp_path / "x",
+            "spm_model_file": str(tiny_spm_model),
+        }
+        | values
+    )
 
     with pytest.raises(ValueError, match=words):
         check(config, base_config(**changes))
@@ -101,7 +122,7 @@ def test_exports_that_cannot_succeed(
 @pytest.mark.parametrize(
     "values",
     [
-        {"task": "race", "max_qa_length": 61},
+        {"head": "multiple_choice", "max_qa_length": 61},
         {"task": "squad", "max_query_length": 61},
     ],
     ids=str,
@@ -109,7 +130,7 @@ def test_exports_that_cannot_succeed(
 def test_lengths_of_a_task_are_checked_before_training(
     values, tiny_spm_model, tmp_path
 ):
-    config = make_config(tmp_path, tiny_spm_model, **values)
+    config = make_config(tmp_path, spm_model_file=str(tiny_spm_model), **values)
 
     # The model takes 64 tokens.
     with pytest.raises(ValueError, match="must .* at most 60"):
@@ -117,22 +138,45 @@ def test_lengths_of_a_task_are_checked_before_training(
 
 
 @pytest.mark.parametrize(
-    ("task", "heads", "words"),
+    ("asked_for", "groups", "words"),
     [
-        ("classifier", [], "no head for --task=classifier.*Received: none"),
         (
-            "squad",
+            {"head": "classifier"},
+            [],
+            "no head for --head=classifier.*Received: none",
+        ),
+        (
+            {"task": "squad"},
             ["output_weights"],
-            "Expected: cls/squad or beam. Received: task",
+            "task=squad. Expected: cls/squad or beam. Received: task",
         ),
     ],
 )
-def test_a_checkpoint_without_a_head_for_the_task(task, heads, words):
-    source = Checkpoint(arrays={name: np.zeros(3) for name in heads})
-    config = ExportConfig(init_checkpoint="a", export_dir="b", task=task)
+def test_a_checkpoint_without_the_head(asked_for, groups, words):
+    source = Checkpoint(arrays={name: np.zeros(3) for name in groups})
+    config = make_config("a", **asked_for)
 
     with pytest.raises(ValueError, match=words):
-        saved_model._find_head(config, source)
+        saved_model._find_spec(config, source)
+
+
+@pytest.mark.parametrize(
+    ("asked_for", "groups", "head"),
+    [
+        ({"task": "encoder"}, [], "encoder"),
+        ({"task": "encoder"}, ["cls/predictions/output_bias"], "pretraining"),
+        ({"head": "encoder"}, ["cls/predictions/output_bias"], "encoder"),
+        ({"task": "race"}, ["output_weights"], "multiple_choice"),
+        ({"task": "squad"}, ["start_logits/dense/kernel"], "beam_span"),
+        ({}, ["cls/squad/output_bias"], "span"),
+    ],
+)
+def test_the_head_of_a_checkpoint(asked_for, groups, head):
+    source = Checkpoint(arrays={name: np.zeros(3) for name in groups})
+
+    found = saved_model._find_spec(make_config("a", **asked_for), source)
+
+    assert found.head.name == head
 
 
 def test_a_version_is_not_written_over(tmp_path):

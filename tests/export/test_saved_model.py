@@ -11,21 +11,24 @@ import tensorflow as tf
 
 from albert_tf import config as config_lib
 from albert_tf.checkpoints import conversion, load
-from albert_tf.checkpoints.checkpoint import Checkpoint
 from albert_tf.checkpoints.conversion_config import ConversionConfig
 from albert_tf.checkpoints.metadata import Metadata
 from albert_tf.export import saved_model
-from albert_tf.export.export_config import ExportConfig
 from albert_tf.modeling.pretraining_model import PretrainingModel
 from albert_tf.modeling.sequence_models import ClassifierModel
 from albert_tf.text import tokenizer
-from tests.export.configs import base_config, make_config
+from tests.exported_models import (
+    TINY_CONFIG,
+    base_config,
+    make_config,
+    write_checkpoint,
+)
 
 MAX_BYTES = 51_000_000
 
 
-def test_what_lies_in_the_folder(exported_encoder, tiny_spm_model):
-    summary = exported_encoder.summary
+def test_what_lies_in_the_folder(exported, tiny_spm_model):
+    summary = exported("pretraining").summary
     path = pathlib.Path(summary.path)
 
     config = json.loads((path / "assets" / "albert_config.json").read_text())
@@ -51,7 +54,7 @@ def test_what_lies_in_the_folder(exported_encoder, tiny_spm_model):
 
 
 def test_what_can_be_exported_passes_the_check(tiny_spm_model, tmp_path):
-    config = make_config(tmp_path / "x", tiny_spm_model)
+    config = make_config(tmp_path / "x", spm_model_file=str(tiny_spm_model))
 
     saved_model.check(
         dataclasses.replace(config, init_checkpoint="not/there"), base_config()
@@ -65,7 +68,7 @@ def test_another_config_file_is_read(tiny_spm_model, tmp_path):
     base_config(max_position_embeddings=9).to_json_file(path)
     config = make_config(
         tmp_path / "x",
-        tiny_spm_model,
+        spm_model_file=str(tiny_spm_model),
         albert_config_file=str(path),
         max_seq_length=10,
     )
@@ -75,9 +78,9 @@ def test_another_config_file_is_read(tiny_spm_model, tmp_path):
 
 
 @pytest.fixture
-def run(tiny_config, tiny_spm_model, tmp_path, write_checkpoint):
+def run(tiny_spm_model, tmp_path):
     """A cased classifier of three labels, as a run leaves it."""
-    config = dataclasses.replace(tiny_config, initializer_range=0.5)
+    config = dataclasses.replace(TINY_CONFIG, initializer_range=0.5)
     model = ClassifierModel(config, num_labels=3)
     tokens = tokenizer.load_tokenizer(
         spm_model_file=tiny_spm_model, do_lower_case=False
@@ -91,11 +94,11 @@ def run(tiny_config, tiny_spm_model, tmp_path, write_checkpoint):
 
 def _export_run(run, vocabulary, **values):
     return saved_model.export(
-        ExportConfig(
-            init_checkpoint=str(run),
-            export_dir=str(run.parent / "x"),
+        make_config(
+            run.parent / "x",
+            run,
             spm_model_file=str(vocabulary),
-            task="classifier",
+            head="classifier",
             max_seq_length=16,
             **values,
         )
@@ -116,23 +119,6 @@ def test_what_a_run_was_not_trained_with_is_refused(
     with pytest.raises(ValueError, match=words):
         _export_run(run, tiny_spm_model, **values)
     assert not (run.parent / "x").exists()
-
-
-@pytest.mark.parametrize("thresholds", [(), (0.2, 0.5, 0.9)])
-def test_thresholds_that_are_not_known_are_told(thresholds):
-    config = ExportConfig(
-        init_checkpoint="a",
-        export_dir="b",
-        task="classifier",
-        thresholds=thresholds,
-    )
-    source = Checkpoint(arrays={}, metadata=Metadata(multi_label=True))
-
-    notes = saved_model._notes(config, source)
-
-    assert len(notes) == (not thresholds)
-    for note in notes:
-        assert "a threshold of 0.5 for every label" in str(note)
 
 
 def test_a_run_keeps_its_case_and_new_labels_are_noted(run, tiny_spm_model):
@@ -201,12 +187,7 @@ def test_a_converted_classifier_answers_its_labels_and_keeps_case(
     convert(run, theirs, "huggingface", spm_model_file=str(tiny_spm_model))
     convert(theirs, out, output_format)
     summary = saved_model.export(
-        ExportConfig(
-            init_checkpoint=str(out),
-            export_dir=str(tmp_path / "x"),
-            task="classifier",
-            max_seq_length=16,
-        )
+        make_config(tmp_path / "x", out, head="classifier", max_seq_length=16)
     )
 
     texts = ["The Snow fell.", "the snow fell.", "Zoë, ALL 25, of it!", "A"]
@@ -228,7 +209,7 @@ def test_a_converted_classifier_answers_its_labels_and_keeps_case(
 
 
 @pytest.fixture(scope="module")
-def large_checkpoint(tmp_path_factory, write_checkpoint):
+def large_checkpoint(tmp_path_factory):
     """A checkpoint of the size of ALBERT base, with new weights."""
     model = PretrainingModel(config_lib.published_config("base_v2"))
     folder = tmp_path_factory.mktemp("base")
@@ -247,8 +228,8 @@ def test_base_weighs_what_its_weights_weigh(
     summary = saved_model.export(
         make_config(
             tmp_path,
-            shared_data / "data" / "spm" / "30k-clean.model",
-            init_checkpoint=str(large_checkpoint),
+            large_checkpoint,
+            spm_model_file=str(shared_data / "data/spm/30k-clean.model"),
             precision=precision,
         )
     )

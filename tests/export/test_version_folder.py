@@ -7,6 +7,8 @@ import numpy as np
 import pytest
 
 from albert_tf.export import version_folder
+from albert_tf.serving.signature import Signature
+from albert_tf.tasks.table import TASKS
 
 write_version = functools.partial(version_folder.write_version, batching="mine")
 
@@ -39,20 +41,24 @@ def test_a_version_appears_whole_beside_a_batching_configuration(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("task", "request_size", "batch_size", "is_split"),
+    ("head", "request_size", "batch_size", "is_split"),
     [
-        ("encoder", 32, 32, False),
+        ("pretraining", 32, 32, False),
         ("classifier", 1024, 32, True),
-        ("squad", 1024, 8, True),
-        ("race", 1024, 8, True),
+        ("beam_span", 1024, 8, True),
+        ("multiple_choice", 1024, 8, True),
     ],
 )
 def test_requests_are_split_where_their_outputs_can_be_joined(
-    task, request_size, batch_size, is_split
+    head, request_size, batch_size, is_split
 ):
+    spec = TASKS[head]
+    text = version_folder.batching_parameters(
+        spec.served_batch_size, joins_outputs=spec.joins_outputs
+    )
     found = dict(
         re.fullmatch(r"(\w+) \{ value: (\w+) \}", line).groups()
-        for line in version_folder.batching_parameters(task).splitlines()
+        for line in text.splitlines()
     )
 
     assert int(found["max_batch_size"]) == request_size
@@ -109,9 +115,17 @@ def test_requests_are_read_back_by_the_published_definition(
     ids = np.arange(300, dtype=np.int32).reshape(2, 150)
     texts = np.array(["a", "é"], object)
 
+    requests = {
+        "tokens": {"ids": ids, "texts": texts},
+        "other": {"texts": texts},
+    }
+
     version_folder.write_warmup(
         str(tmp_path),
-        [("tokens", {"ids": ids, "texts": texts}), ("other", {"texts": texts})],
+        [
+            Signature(name=name, function=None, warmup=(inputs,))
+            for name, inputs in requests.items()
+        ],
         model_name="m",
     )
 

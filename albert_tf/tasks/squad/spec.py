@@ -1,7 +1,89 @@
 """The heads that find the span of an answer: SQuAD 1.1 and 2.0."""
 
+import dataclasses
+from typing import TYPE_CHECKING, Any
+
 from albert_tf.checkpoints import heads
-from albert_tf.tasks.spec import TaskSpec
+from albert_tf.checkpoints.metadata import Metadata
+from albert_tf.settings import setting
+from albert_tf.tasks.serving_settings import ServingSettings
+from albert_tf.tasks.spec import Exported, TaskSpec
+from albert_tf.tasks.squad.predictions import SpanLimits
+from albert_tf.tasks.squad.windows import WindowLengths
+
+if TYPE_CHECKING:
+    from albert_tf.serving.signature import Signature
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class SpanSettings(ServingSettings):
+    """The settings of an exported model of either version."""
+
+    as_trained = ("doc_stride", "max_query_length")
+    not_in_litert = ("null_from_cls",)
+
+    doc_stride: int | None = setting(
+        None,
+        "squad: tokens from the start of a window to the next. Default: as in "
+        "the fine-tuning, or 128.",
+    )
+    max_query_length: int | None = setting(
+        None,
+        "squad: largest number of tokens of a question. Default: as in the "
+        "fine-tuning, or 64.",
+    )
+    n_best_size: int = setting(
+        20, "squad: number of starts, and of ends, combined in a window."
+    )
+    max_answer_length: int = setting(
+        30, "squad: largest number of tokens of an answer."
+    )
+    start_n_top: int = setting(
+        5, "squad version 2.0: beam size for start positions."
+    )
+    end_n_top: int = setting(
+        5,
+        "squad version 2.0: beam size for end positions, per start position.",
+    )
+    null_score_diff_threshold: float | None = setting(
+        None,
+        "squad version 2.0, and 1.1 with null_from_cls: predict no answer "
+        "when the null score is at or above this value. Default: the value "
+        "tuned by the run of the checkpoint, or 0.",
+    )
+    null_from_cls: bool = setting(
+        False,
+        "squad version 1.1: the head was trained by transformers on SQuAD 2.0, "
+        "so that the logits of [CLS] are those of there being no answer.",
+    )
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.window_lengths()
+        self.span_limits()
+
+    def window_lengths(self) -> WindowLengths:
+        """Returns the lengths of a window."""
+        return WindowLengths.within(vars(self))
+
+    def span_limits(self) -> SpanLimits:
+        """Returns which spans may answer a question."""
+        return SpanLimits(
+            n_best_size=self.n_best_size,
+            max_answer_length=self.max_answer_length,
+        )
+
+    def answer_settings(self) -> dict[str, Any]:
+        """Returns the lengths and the limits."""
+        lengths, limits = self.window_lengths(), self.span_limits()
+        return dataclasses.asdict(lengths) | dataclasses.asdict(limits)
+
+    def applied_to(self, known: Metadata) -> Metadata:
+        """Replaces the null threshold."""
+        threshold = self.null_score_diff_threshold
+        if threshold is None:
+            return known
+        return dataclasses.replace(known, null_threshold=threshold)
 
 
 class SpanSpec(TaskSpec):
@@ -15,8 +97,33 @@ class SpanSpec(TaskSpec):
 
     # Served.
 
+    serving_settings = SpanSettings
+    # A context may have any length.
+    served_batch_size = 8
+    main_output = "start_logits"
+    export_task = "squad"
+
+    def make_signatures(self, exported: Exported) -> "list[Signature]":
+        """Traces those of the answer to a question."""
+        from albert_tf.tasks.squad import signatures
+
+        return signatures.make_signatures(exported)
+
 
 class BeamSpanSpec(SpanSpec):
     """What is done with the head `beam_span`."""
 
     head = heads.BEAM_SPAN
+
+    # Answers.
+
+    # Served.
+
+    main_output = "cls_logits"
+
+    def model_arguments(self, settings: Any) -> dict[str, Any]:
+        """Returns the sizes of the beams."""
+        return {
+            "start_n_top": settings.start_n_top,
+            "end_n_top": settings.end_n_top,
+        }

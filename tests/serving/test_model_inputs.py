@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from albert_tf.export import model_inputs
+from albert_tf.serving import model_inputs
 from albert_tf.text import base
 
 TEXTS = ["", "a", "Where did the old man sit?", "By the river, " * 5]

@@ -1,6 +1,7 @@
 import json
 import subprocess
 import sys
+import zipfile
 
 import keras
 import numpy as np
@@ -9,9 +10,9 @@ import tensorflow as tf
 
 import albert_tf
 from albert_tf.config import AlbertConfig
-from albert_tf.export import signature
-from albert_tf.export.tokenizer_layer import TokenizerLayer
 from albert_tf.modeling.sequence_models import ClassifierModel
+from albert_tf.serving import signature
+from albert_tf.serving.tokenizer_layer import TokenizerLayer
 from albert_tf.text import tokenizer as tokenizers
 
 LENGTH = 12
@@ -20,6 +21,7 @@ LABELS = np.array([0, 1, 0, 1])
 # What a server's own process does; of ours it has only the SavedModel.
 ASK = """
 import sys
+import zipfile
 import tensorflow as tf, tensorflow_text
 model = tf.saved_model.load(sys.argv[1])
 print(model.serve(tf.constant(sys.argv[2:])).numpy().tolist())
@@ -119,6 +121,26 @@ def test_a_keras_file_holds_the_vocabulary(tokenizer, tmp_path):
     again = albert_tf.load_model(tmp_path / "model.keras")
 
     np.testing.assert_array_equal(again(inputs), model(inputs))
+
+
+def test_an_older_file_names_another_module(tiny, tmp_path):
+    model = _string_model(tiny.tokenizer)
+    model.save(tmp_path / "new.keras")
+    with (
+        zipfile.ZipFile(tmp_path / "new.keras") as new,
+        zipfile.ZipFile(tmp_path / "old.keras", "w") as old,
+    ):
+        for name in new.namelist():
+            content = new.read(name).replace(
+                b"albert_tf.serving.", b"albert_tf.export."
+            )
+            old.writestr(name, content)
+        assert b"albert_tf.serving.tokenizer_layer" in new.read("config.json")
+
+    again = albert_tf.load_model(tmp_path / "old.keras")
+
+    texts = tf.constant(TEXTS)
+    np.testing.assert_array_equal(again(texts), model(texts))
 
 
 @pytest.mark.slow

@@ -3,8 +3,8 @@
 Text is normalized by tables computed in Python; then TensorFlow Text splits it
 into tokens. Its operations run on the CPU, and TF Serving's images have them.
 
-Data flow: strings -> `text_normalization` -> [this file] -> ids and their
-places in the raw text.
+Data flow: strings -> `text_normalization` -> [this file] -> ids and where
+they are in the raw text.
 
 Source: `text.sentencepiece_tokenizer` and `text.wordpiece_tokenizer`; the
 results are equal, but for segmentations of equal score, to float32.
@@ -19,9 +19,9 @@ import numpy as np
 import tensorflow as tf
 import tensorflow_text as tf_text
 
-from albert_tf.export import ragged, signature
-from albert_tf.export.ragged import PagedTable, Ranges, Sequences
-from albert_tf.export.text_normalization import (
+from albert_tf.serving import ragged, signature
+from albert_tf.serving.ragged import PagedTable, Ranges, Sequences
+from albert_tf.serving.text_normalization import (
     SPACE,
     NormalizedText,
     SentencePieceNormalization,
@@ -37,7 +37,7 @@ from albert_tf.text.wordpiece_tokenizer import (
 CPU = "/device:CPU:0"
 _COMMA = ord(",")
 # Texts of more characters lose the middles of their runs of unknown ones, of
-# which a few are kept at either end.
+# which a few are left at either end.
 _MANY, _FEW = 2_048, 32
 # In a replacement: the id that is replaced.
 _ITSELF = -1
@@ -125,10 +125,10 @@ class SentencePieceGraph(GraphTokenizer):
 
     def _tokenize(self, texts: tf.Tensor) -> Tokens:
         text = self._normalization(texts)
-        kept = self._without_long_runs(text)
-        code_points = tf.gather(text.code_points, kept)
+        indices = self._without_long_runs(text)
+        code_points = tf.gather(text.code_points, indices)
         splits = ragged.row_splits(
-            tf.gather(text.row_ids, kept), ragged.size(texts)
+            tf.gather(text.row_ids, indices), ragged.size(texts)
         )
         pieces, *spans = self.resource.tokenize_with_offsets(
             ragged.encode(code_points, splits)
@@ -137,7 +137,7 @@ class SentencePieceGraph(GraphTokenizer):
         row_ids = ragged.row_ids(row_splits)
         starts, ends = (
             ragged.gather_or(
-                kept,
+                indices,
                 ragged.places_of_bytes(
                     code_points, splits, span.values, row_ids
                 ),
@@ -164,20 +164,20 @@ class SentencePieceGraph(GraphTokenizer):
         A run of unknown characters is one unknown token. For the time that it
         needs, the operation would take the square of its length.
         """
-        places = tf.range(ragged.size(text.code_points))
+        positions = tf.range(ragged.size(text.code_points))
 
         def drop() -> tf.Tensor:
             is_known = self._foreign.lookup(text.code_points) == 0
             row_starts = tf.gather(text.row_splits, text.row_ids)
             row_ends = tf.gather(text.row_splits, text.row_ids + 1)
-            start = ragged.previous_true(is_known, places) + 1
-            end = ragged.next_true(is_known, places)
-            is_near = places - tf.maximum(start, row_starts) < _FEW
-            is_near |= tf.minimum(end, row_ends) - places <= _FEW
+            start = ragged.previous_true(is_known, positions) + 1
+            end = ragged.next_true(is_known, positions)
+            is_near = positions - tf.maximum(start, row_starts) < _FEW
+            is_near |= tf.minimum(end, row_ends) - positions <= _FEW
             return ragged.indices(is_known | is_near)
 
         longest = tf.reduce_max(tf.concat([text.raw_lengths, [0]], 0))
-        return tf.cond(longest > _MANY, drop, lambda: places)
+        return tf.cond(longest > _MANY, drop, lambda: positions)
 
 
 def _foreign_characters(tokenizer: SentencePieceTokenizer) -> np.ndarray:
@@ -199,8 +199,8 @@ def _foreign_characters(tokenizer: SentencePieceTokenizer) -> np.ndarray:
     values[[*map(ord, itertools.compress(characters, is_known))]] = 0
     # The model may compose a known character of others.
     tokens = "".join(map(tokenizer.id_to_token, range(tokenizer.vocab_size)))
-    known = {*tokens, *unicodedata.normalize("NFKD", tokens)}
-    values[[*map(ord, known)]] = 0
+    characters_of_tokens = {*tokens, *unicodedata.normalize("NFKD", tokens)}
+    values[[*map(ord, characters_of_tokens)]] = 0
     return values
 
 
@@ -211,10 +211,10 @@ class _Replacements:
         old_ids = [*tokenizer.replacements]
         new_ids = [*tokenizer.replacements.values()]
         self._sequences = Sequences([(_ITSELF,), *new_ids])
-        numbers = np.zeros(tokenizer.vocab_size, np.int64)
-        numbers[old_ids] = np.arange(len(old_ids)) + 1
-        self._numbers = tf.constant(
-            numbers.astype(np.min_scalar_type(len(old_ids)))
+        indices = np.zeros(tokenizer.vocab_size, np.int64)
+        indices[old_ids] = np.arange(len(old_ids)) + 1
+        self._indices = tf.constant(
+            indices.astype(np.min_scalar_type(len(old_ids)))
         )
         # How many characters of its replacement precede each new id, and
         # how many precede the last of its replacement.
@@ -233,10 +233,10 @@ class _Replacements:
         index of the old id that it comes from, and its part, an index into the
         concatenation of all replacements.
         """
-        numbers = tf.cast(tf.gather(self._numbers, ids), tf.int32)
-        new_ids, sources, parts = self._sequences.apply(numbers)
-        kept = tf.gather(ids, sources)
-        return tf.where(new_ids == _ITSELF, kept, new_ids), sources, parts
+        indices = tf.cast(tf.gather(self._indices, ids), tf.int32)
+        new_ids, sources, parts = self._sequences.apply(indices)
+        old_ids = tf.gather(ids, sources)
+        return tf.where(new_ids == _ITSELF, old_ids, new_ids), sources, parts
 
     def divide(
         self,
@@ -261,8 +261,10 @@ class _Replacements:
             ragged.previous_true(text.code_points == _COMMA, ends), first
         )
         # What the model takes for space may precede the number.
-        number = tf.maximum(first, comma - tf.gather(self._totals, parts))
-        first = tf.where(is_divided, number, first)
+        start_of_number = tf.maximum(
+            first, comma - tf.gather(self._totals, parts)
+        )
+        first = tf.where(is_divided, start_of_number, first)
         cut = tf.minimum(first + tf.gather(self._sizes, parts), comma)
         starts = tf.where(same_before, cut, first)
         ends = tf.where(same_after, ragged.shift_left(starts, 0), ends)
@@ -295,12 +297,12 @@ class WordPieceGraph(GraphTokenizer):
         text = self._normalization(texts)
         # From here on, each word is a row of its own.
         is_solid = text.code_points != SPACE
-        kept = ragged.indices(is_solid)
+        solid = ragged.indices(is_solid)
         is_start = ~ragged.shift_right(is_solid, False)
         is_start |= ragged.is_first(text.row_ids)
-        is_start = tf.gather(is_start, kept)
-        splits = tf.concat([ragged.indices(is_start), tf.shape(kept)], 0)
-        code_points = tf.gather(text.code_points, kept)
+        is_start = tf.gather(is_start, solid)
+        splits = tf.concat([ragged.indices(is_start), tf.shape(solid)], 0)
+        code_points = tf.gather(text.code_points, solid)
         is_long = splits[1:] - splits[:-1] > MAX_WORD_SIZE
         words = tf.where(
             is_long, _UNKNOWN_WORD, ragged.encode(code_points, splits)
@@ -312,22 +314,24 @@ class WordPieceGraph(GraphTokenizer):
         word, within = ragged.expand(
             tf.gather(kind_splits[1:] - kind_splits[:-1], kinds)
         )
-        place = tf.gather(tf.gather(kind_splits, kinds), word) + within
+        piece_index = tf.gather(tf.gather(kind_splits, kinds), word) + within
         starts, ends = (
             ragged.places_of_bytes(
-                code_points, splits, tf.gather(span.values, place), word
+                code_points, splits, tf.gather(span.values, piece_index), word
             )
             for span in spans
         )
         ends = tf.where(
             tf.gather(is_long, word), tf.gather(splits, word + 1), ends
         )
-        row_ids = tf.gather(text.row_ids, tf.gather(kept, starts))
+        row_ids = tf.gather(text.row_ids, tf.gather(solid, starts))
         starts, ends = text.raw_spans(
-            tf.gather(kept, starts), tf.gather(kept, ends - 1) + 1, row_ids
+            tf.gather(solid, starts),
+            tf.gather(solid, ends - 1) + 1,
+            row_ids,
         )
         return Tokens(
-            ids=tf.gather(pieces.values, place),
+            ids=tf.gather(pieces.values, piece_index),
             row_splits=ragged.row_splits(row_ids, ragged.size(texts)),
             starts=starts,
             ends=ends,

@@ -7,13 +7,13 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from albert_tf.export import ragged, squad_signatures
-from albert_tf.export.graph_tokenizer import Tokens
+from albert_tf.serving import ragged
+from albert_tf.serving.graph_tokenizer import Tokens
 from albert_tf.tasks.squad import examples as examples_lib
+from albert_tf.tasks.squad import signatures
 from albert_tf.tasks.squad import windows as windows_lib
 from albert_tf.tasks.squad.data import SquadData
 from albert_tf.tasks.squad.examples import SquadExample
-from albert_tf.tasks.squad.predictions import SpanLimits
 from albert_tf.tasks.squad.windows import WindowLengths
 
 TEXTS = [
@@ -26,7 +26,7 @@ TEXTS = [
 
 
 def cut(texts, starts, ends):
-    parts, *places = squad_signatures.cut_out(
+    parts, *places = signatures.cut_out(
         tf.constant(texts, tf.string),
         tf.constant(starts, tf.int32),
         tf.constant(ends, tf.int32),
@@ -82,8 +82,8 @@ def test_windows_and_owners_are_those_of_python(max_seq_length, doc_stride):
     )
     tokens = tokens_of(SIZES)
 
-    found = squad_signatures.split_contexts(tokens, lengths)
-    owners = squad_signatures.best_windows(found, tf.size(tokens.ids)).numpy()
+    found = signatures.split_contexts(tokens, lengths)
+    owners = signatures.best_windows(found, tf.size(tokens.ids)).numpy()
 
     number = 0
     first = sum(q for q, _ in SIZES)
@@ -135,30 +135,15 @@ def real_pairs(shared_data, number):
     return [(one.question, one.context) for one in found]
 
 
-def python_predictions(exported, examples, *, is_version_2):
-    """Features, model and predictions, as a fine-tuning run makes them."""
-    data, _, outputs, found = python_outputs(
-        exported, examples, is_version_2=is_version_2
-    )
-    return found, data.final_texts(found, data.null_threshold({}))
-
-
-def python_outputs(exported, examples, *, is_version_2):
+def python_outputs(exported, examples):
     """The task, its questions, the outputs of all windows, and predictions."""
-    config = exported.config
+    is_version_2 = exported.spec.head.name == "beam_span"
     data = SquadData(
         tokenizer=exported.tokenizer,
-        lengths=WindowLengths(
-            max_seq_length=config.max_seq_length,
-            doc_stride=config.doc_stride,
-            max_query_length=config.max_query_length,
-        ),
-        limits=SpanLimits(
-            n_best_size=config.n_best_size,
-            max_answer_length=config.max_answer_length,
-        ),
+        lengths=exported.settings.window_lengths(),
+        limits=exported.settings.span_limits(),
         version_2_with_negative=is_version_2,
-        null_score_diff_threshold=config.null_score_diff_threshold,
+        null_score_diff_threshold=exported.settings.null_score_diff_threshold,
     )
     questions = data.questions(examples)
     records = list(data.records(questions, is_training=False))
@@ -174,16 +159,15 @@ def python_outputs(exported, examples, *, is_version_2):
     return data, questions, outputs, found
 
 
-def check_equal(exported, pairs, *, is_version_2):
+def check_equal(exported, pairs):
     questions, contexts = zip(*pairs, strict=True)
     answered = exported.ask(question=questions, context=contexts)
 
-    found, texts = python_predictions(
-        exported, examples_of(pairs), is_version_2=is_version_2
-    )
+    data, _, _, found = python_outputs(exported, examples_of(pairs))
+    texts = data.final_texts(found, data.null_threshold({}))
     assert [text.decode() for text in answered["answer"]] == texts
     np.testing.assert_allclose(
-        answered["score"],
+        answered["logit"],
         [
             one.spans[0].start_log_prob + one.spans[0].end_log_prob
             for one in found
@@ -203,13 +187,11 @@ def check_equal(exported, pairs, *, is_version_2):
     return texts
 
 
-@pytest.mark.parametrize("version", [1, 2])
-def test_made_questions(version, exported):
-    texts = check_equal(
-        exported(f"squad_{version}"), PAIRS, is_version_2=version == 2
-    )
+@pytest.mark.parametrize("head", ["span", "beam_span"])
+def test_made_questions(head, exported):
+    texts = check_equal(exported(head), PAIRS)
 
-    if version == 1:
+    if head == "span":
         assert [bool(text) for text in texts] == [
             bool(context.strip()) for _, context in PAIRS
         ]
@@ -217,14 +199,12 @@ def test_made_questions(version, exported):
 
 
 def test_the_logits_of_cls_may_say_that_there_is_no_answer(export_task):
-    exported = export_task("squad_1", null_from_cls=True)
+    exported = export_task("span", null_from_cls=True)
     asked, contexts = zip(*PAIRS, strict=True)
 
     answered = exported.ask(question=asked, context=contexts)
 
-    _, questions, outputs, found = python_outputs(
-        exported, examples_of(PAIRS), is_version_2=False
-    )
+    _, questions, outputs, found = python_outputs(exported, examples_of(PAIRS))
     # The score of [CLS], the first token, where it is least.
     ends = np.cumsum([len(one.windows) for one in questions.windowed])
     rows = zip(outputs["start_logits"], outputs["end_logits"], strict=True)
@@ -247,23 +227,21 @@ def test_the_logits_of_cls_may_say_that_there_is_no_answer(export_task):
 
 
 def test_chinese_questions(export_task, tiny_chinese_vocabulary, chinese_texts):
-    exported = export_task("squad_1", tiny_chinese_vocabulary)
+    exported = export_task("span", tiny_chinese_vocabulary)
     pairs = [*itertools.product(chinese_texts, repeat=2)]
 
-    texts = check_equal(exported, pairs, is_version_2=False)
+    texts = check_equal(exported, pairs)
 
     assert [bool(text) for text in texts] == [bool(c) for _, c in pairs]
 
 
-@pytest.mark.parametrize("version", [1, 2])
-def test_real_questions(version, exported, tiny, shared_data):
+@pytest.mark.parametrize("head", ["span", "beam_span"])
+def test_real_questions(head, exported, tiny, shared_data):
     # Segmentations of equal score may have other answers.
     pairs = [p for p in real_pairs(shared_data, 50) if not tiny.differences(p)]
     assert len(pairs) > 25
 
-    texts = check_equal(
-        exported(f"squad_{version}"), pairs, is_version_2=version == 2
-    )
+    texts = check_equal(exported(head), pairs)
 
     assert len(set(texts)) > 10
 
@@ -272,7 +250,7 @@ def test_a_context_of_100_000_characters(exported):
     word = "the house and the hill "
     contexts = [word * (100_000 // len(word)), "漢" * 100_000, "\0" * 1000]
 
-    found = exported("squad_1").ask(question=["Where?"] * 3, context=contexts)
+    found = exported("span").ask(question=["Where?"] * 3, context=contexts)
 
     for context, answer, start, end in zip(
         contexts, found["answer"], found["start"], found["end"], strict=True
@@ -284,7 +262,7 @@ def test_a_context_of_100_000_characters(exported):
 def test_bytes_that_are_not_utf_8_count_as_replacements(exported):
     context = b"the \xff\xfe house \xe2\x82 stood"
 
-    found = exported("squad_1").ask(question=["x"], context=[context])
+    found = exported("span").ask(question=["x"], context=[context])
 
     text = context.decode(errors="replace")
     start, end = found["start"][0], found["end"][0]
@@ -292,7 +270,7 @@ def test_bytes_that_are_not_utf_8_count_as_replacements(exported):
 
 
 def test_the_company_of_other_questions_changes_no_answer(exported):
-    ask = exported("squad_1").ask
+    ask = exported("span").ask
     questions, contexts = zip(*PAIRS, strict=True)
 
     together = ask(question=questions, context=contexts)["answer"]

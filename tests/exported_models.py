@@ -1,8 +1,12 @@
-"""Tokenizers and exports, made once, and texts that are hard on them."""
+"""Tokenizers and exports, made once, and texts that are hard on them.
+
+A plugin of pytest: its fixtures are those of all folders.
+"""
 
 import copy
 import dataclasses
 import functools
+import json
 import math
 import pathlib
 import random
@@ -18,7 +22,6 @@ from albert_tf.checkpoints import tf1, variable_names
 from albert_tf.checkpoints.checkpoint import Checkpoint
 from albert_tf.checkpoints.metadata import Metadata
 from albert_tf.config import AlbertConfig
-from albert_tf.export import graph_tokenizer as graphs
 from albert_tf.export import saved_model
 from albert_tf.export.export_config import ExportConfig
 from albert_tf.modeling.pretraining_model import PretrainingModel
@@ -27,6 +30,7 @@ from albert_tf.modeling.sequence_models import (
     MultipleChoiceModel,
 )
 from albert_tf.modeling.span_models import BeamSpanModel, SpanModel
+from albert_tf.serving import graph_tokenizer as graphs
 from albert_tf.text import tokenizer
 
 NUM_CODE_POINTS = 0x110000
@@ -184,7 +188,6 @@ TINY_CONFIG = AlbertConfig(
     max_position_embeddings=64,
 )
 SQUAD_VALUES = {
-    "task": "squad",
     "max_seq_length": 40,
     "doc_stride": 9,
     "max_query_length": 12,
@@ -196,12 +199,16 @@ LABELS = ("ham", "spam", "grün", "d", "e", "f", "g", "h")
 THRESHOLDS = (0.1, 0.9, 0.5, 0.5, 0.2, 0.8, 0.4, 0.6)
 # Name: a model, and the settings of its export.
 EXPORTS = {
-    "encoder": (PretrainingModel, {}, {"max_seq_length": 48}),
+    "pretraining": (
+        PretrainingModel,
+        {},
+        {"head": "pretraining", "max_seq_length": 48},
+    ),
     "classifier": (
         ClassifierModel,
         {"num_labels": len(LABELS)},
         {
-            "task": "classifier",
+            "head": "classifier",
             "labels": LABELS,
             "max_seq_length": 20,
         },
@@ -210,7 +217,7 @@ EXPORTS = {
         ClassifierModel,
         {"num_labels": len(LABELS)},
         {
-            "task": "classifier",
+            "head": "classifier",
             "known": Metadata(
                 labels=LABELS, multi_label=True, thresholds=THRESHOLDS
             ),
@@ -221,32 +228,56 @@ EXPORTS = {
         ClassifierModel,
         {"num_labels": 1},
         {
-            "task": "classifier",
+            "head": "classifier",
             "known": Metadata(target_mean=1e3, target_scale=5.0),
             "max_seq_length": 20,
         },
     ),
-    "squad_1": (SpanModel, {}, SQUAD_VALUES),
-    "squad_2": (
+    "span": (SpanModel, {}, {"head": "span", **SQUAD_VALUES}),
+    "beam_span": (
         BeamSpanModel,
         BEAMS,
         {
+            "head": "beam_span",
             **SQUAD_VALUES,
             **BEAMS,
             "null_score_diff_threshold": 0.2,
         },
     ),
-    "race": (
+    "multiple_choice": (
         MultipleChoiceModel,
         {},
         {
-            "task": "race",
+            "head": "multiple_choice",
             "max_seq_length": 32,
             "max_qa_length": 10,
             "model_name": "choices",
         },
     ),
 }
+
+
+BASE = pathlib.Path(__file__).resolve().parent / "parity" / "model_base"
+
+
+def make_config(folder, checkpoint=BASE, **values):
+    """Returns the config of an export; settings of heads are named as fields.
+
+    The checkpoint is that of the recorded model, if no other is given.
+    """
+    fields = {field.name for field in dataclasses.fields(ExportConfig)}
+    return ExportConfig(
+        init_checkpoint=str(checkpoint),
+        export_dir=str(folder),
+        settings={n: v for n, v in values.items() if n not in fields},
+        **{n: v for n, v in values.items() if n in fields},
+    )
+
+
+def base_config(**changes):
+    """Returns the config of the recorded model, for 300 tokens."""
+    values = json.loads((BASE / "albert_config.json").read_text())
+    return AlbertConfig.from_dict(values | {"vocab_size": 300} | changes)
 
 
 class ExportedTask:
@@ -266,7 +297,7 @@ class ExportedTask:
             scale = 0.5 if len(weight.shape) > 1 else 0.1
             noise = scale * rng.standard_normal(weight.shape)
             weight.assign_add(noise.astype(np.float32))
-        _write_checkpoint(
+        write_checkpoint(
             folder,
             model,
             vocabulary=str(vocabulary),
@@ -279,11 +310,9 @@ class ExportedTask:
             spm_model_file=None if is_wordpiece else vocabulary,
             vocab_file=vocabulary if is_wordpiece else None,
         )
-        self.config = ExportConfig(
-            init_checkpoint=str(folder),
-            export_dir=str(folder / "served"),
-            **values,
-        )
+        self.config = make_config(folder / "served", folder, **values)
+        [self.spec, *_] = self.config.specs
+        self.settings = self.config.settings_of(self.spec)
         self._export()
 
     def _export(self):
@@ -316,7 +345,7 @@ class ExportedTask:
         }
 
 
-def _write_checkpoint(folder, model, **beside):
+def write_checkpoint(folder, model, **beside):
     """Writes the weights of a model, and what lies beside them."""
     by_name = variable_names.variables_by_tf1_name(model.weights)
     arrays = {name: variable.numpy() for name, variable in by_name.items()}
@@ -328,19 +357,9 @@ def pad_rows(rows, padding):
     """Returns rows of different lengths as one array."""
     shape = (len(rows), max(len(row) for row in rows))
     padded = np.full(shape, padding, rows[0].dtype)
-    for place, row in enumerate(rows):
-        padded[place, : len(row)] = row
+    for index, row in enumerate(rows):
+        padded[index, : len(row)] = row
     return padded
-
-
-@pytest.fixture(scope="session")
-def write_checkpoint():
-    return _write_checkpoint
-
-
-@pytest.fixture(scope="session")
-def tiny_config():
-    return TINY_CONFIG
 
 
 @pytest.fixture(scope="session")
@@ -366,11 +385,6 @@ def export_task(tiny_spm_model, tmp_path_factory):
 def exported(export_task):
     """Returns the exports of `EXPORTS` by name, each made once."""
     return functools.cache(export_task)
-
-
-@pytest.fixture(scope="session")
-def exported_encoder(exported):
-    return exported("encoder")
 
 
 @pytest.fixture(scope="session")

@@ -15,20 +15,20 @@ from typing import Any
 
 import tensorflow as tf
 
-from albert_tf.export import ragged
-from albert_tf.export.exported_encoder import ExportedEncoder, ExportedWeights
-from albert_tf.export.signature import Tensors
 from albert_tf.modeling.span_models import BeamSpanModel, SpanModel
+from albert_tf.serving import ragged
+from albert_tf.serving.exported_encoder import ExportedEncoder, ExportedWeights
+from albert_tf.serving.signature import Tensors
 from albert_tf.tasks.squad.predictions import SpanLimits
 
 _NO_SCORE = float("-inf")
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Spans:
+class SpanTensors:
     """N spans of each of W windows, in the order in which ties are broken.
 
-    Starts and ends are places of tokens in the model's input.
+    Starts and ends are positions of tokens in the model's input.
     """
 
     starts: tf.Tensor  # int32 [W, N]
@@ -71,7 +71,7 @@ class LogitScorer:
 
     def spans(
         self, outputs: Tensors, input_mask: tf.Tensor, limits: SpanLimits
-    ) -> list[Spans]:
+    ) -> list[SpanTensors]:
         """Returns the likeliest spans; and all, where none of them is valid."""
         # The question's logits count, as in the reference; those of padding
         # must not, because its size depends on the other windows.
@@ -111,12 +111,13 @@ class BeamScorer:
         sequence, _ = self._encode(**ids)
         p_mask = self._p_mask(**ids)
         with self._weights.scope():
-            return self._head(
+            outputs: Tensors = self._head(
                 tf.cast(sequence, tf.float32),
                 p_mask,
                 num_starts=self._model.start_n_top,
                 num_ends=self._model.end_n_top,
             )
+        return outputs
 
     def _p_mask(
         self,
@@ -133,7 +134,7 @@ class BeamScorer:
 
     def spans(
         self, outputs: Tensors, input_mask: tf.Tensor, limits: SpanLimits
-    ) -> list[Spans]:
+    ) -> list[SpanTensors]:
         """Returns the spans of the beams."""
         del input_mask, limits
         return [beam_spans(outputs, self._model.end_n_top)]
@@ -148,7 +149,7 @@ SpanScorer = LogitScorer | BeamScorer
 
 def likeliest_spans(
     start_logits: tf.Tensor, end_logits: tf.Tensor, num_best: int
-) -> Spans:
+) -> SpanTensors:
     """Combines the likeliest starts with the likeliest ends.
 
     The logits are float32 `[W, S]`; at most S starts and S ends are used.
@@ -156,7 +157,7 @@ def likeliest_spans(
     num_best = tf.minimum(num_best, tf.shape(start_logits)[1])
     start_values, starts = tf.math.top_k(start_logits, num_best)
     end_values, ends = tf.math.top_k(end_logits, num_best)
-    return Spans(
+    return SpanTensors(
         starts=tf.repeat(starts, num_best, axis=1),
         ends=tf.tile(ends, [1, num_best]),
         scores=_sums(
@@ -168,7 +169,7 @@ def likeliest_spans(
 
 def all_spans(
     start_logits: tf.Tensor, end_logits: tf.Tensor, max_answer_length: int
-) -> Spans:
+) -> SpanTensors:
     """Returns all spans that are not too long; see `likeliest_spans`."""
     shape = tf.shape(start_logits)
     longest = tf.minimum(max_answer_length, shape[1])
@@ -177,7 +178,7 @@ def all_spans(
     inside = ragged.indices(ends < shape[1])
     starts, ends = tf.gather(starts, inside), tf.gather(ends, inside)
     full = tf.concat([shape[:1], tf.shape(starts)], 0)
-    return Spans(
+    return SpanTensors(
         starts=tf.broadcast_to(starts, full),
         ends=tf.broadcast_to(ends, full),
         scores=_sums(
@@ -187,9 +188,9 @@ def all_spans(
     )
 
 
-def beam_spans(outputs: Tensors, num_ends: int) -> Spans:
+def beam_spans(outputs: Tensors, num_ends: int) -> SpanTensors:
     """Returns the spans that a `BeamSpanModel` has followed."""
-    return Spans(
+    return SpanTensors(
         starts=tf.repeat(outputs["start_top_index"], num_ends, axis=1),
         ends=outputs["end_top_index"],
         scores=_sums(
@@ -204,12 +205,12 @@ def _sums(starts: tf.Tensor, ends: tf.Tensor) -> tf.Tensor:
 
 
 def best_spans(
-    spans: Spans,
+    spans: SpanTensors,
     *,
     is_start: tf.Tensor,
     is_end: tf.Tensor,
     max_answer_length: int,
-) -> Spans:
+) -> SpanTensors:
     """Finds the best valid span of each window; its score is -inf if none is.
 
     A valid span starts where `is_start` and ends where `is_end`, bool `[W, S]`,
@@ -224,11 +225,11 @@ def best_spans(
     )
     best = tf.reduce_max(scores, axis=1, keepdims=True)
     size = tf.shape(scores)[1]
-    place = tf.where(scores == best, tf.range(size)[None], size - 1)
-    place = tf.reduce_min(place, axis=1, keepdims=True)
-    return Spans(
-        starts=tf.gather(spans.starts, place, batch_dims=1),
-        ends=tf.gather(spans.ends, place, batch_dims=1),
+    best_index = tf.where(scores == best, tf.range(size)[None], size - 1)
+    best_index = tf.reduce_min(best_index, axis=1, keepdims=True)
+    return SpanTensors(
+        starts=tf.gather(spans.starts, best_index, batch_dims=1),
+        ends=tf.gather(spans.ends, best_index, batch_dims=1),
         scores=best,
     )
 
@@ -245,5 +246,5 @@ def best_window(
     best = tf.math.unsorted_segment_max(scores, rows, num_rows)
     is_best = (scores == tf.gather(best, rows)) & (scores > _NO_SCORE)
     size = ragged.size(scores)
-    place = tf.where(is_best, tf.range(size), size)
-    return tf.math.unsorted_segment_min(place, rows, num_rows)
+    best_index = tf.where(is_best, tf.range(size), size)
+    return tf.math.unsorted_segment_min(best_index, rows, num_rows)

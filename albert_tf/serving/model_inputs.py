@@ -8,10 +8,10 @@ Source: `text.base`; the results are equal.
 
 import tensorflow as tf
 
-from albert_tf.export import ragged, signature
-from albert_tf.export.graph_tokenizer import CPU, GraphTokenizer
-from albert_tf.export.ragged import Ranges
-from albert_tf.export.signature import Tensors
+from albert_tf.serving import ragged, signature
+from albert_tf.serving.graph_tokenizer import CPU, GraphTokenizer
+from albert_tf.serving.ragged import Ranges
+from albert_tf.serving.signature import Tensors
 from albert_tf.text.base import SpecialIds
 
 # `[CLS]` and `[SEP]`, and the second `[SEP]` of a pair.
@@ -79,22 +79,22 @@ def pack_ranges(
     end_a = size_a + 1
     end = end_a + tf.where(is_pair, size_b + 2, 1)
     length = tf.reduce_max(tf.concat([end, [[min_length]]], 0))
-    place = tf.range(length)[None]  # [1, S]
-    is_a = (place > 0) & (place < end_a)
-    is_b = (place > end_a) & (place <= end_a + size_b)
+    position = tf.range(length)[None]  # [1, S]
+    is_a = (position > 0) & (position < end_a)
+    is_b = (position > end_a) & (position <= end_a + size_b)
     source = tf.where(
         is_a,
-        first.starts[:, None] + place - 1,
-        second.starts[:, None] + place - end_a - 1,
+        first.starts[:, None] + position - 1,
+        second.starts[:, None] + position - end_a - 1,
     )
     source = tf.where(is_a | is_b, source, ragged.size(ids))
     input_ids = ragged.gather_or(ids, source, special.sep)
-    input_ids = tf.where(place == 0, special.cls, input_ids)
-    is_real = place < end
+    input_ids = tf.where(position == 0, special.cls, input_ids)
+    is_real = position < end
     return {
         "input_ids": tf.where(is_real, input_ids, special.pad),
         "input_mask": tf.cast(is_real, tf.int32),
-        "segment_ids": tf.cast(is_real & (place > end_a), tf.int32),
+        "segment_ids": tf.cast(is_real & (position > end_a), tf.int32),
     }
 
 

@@ -86,18 +86,18 @@ def indices(mask: tf.Tensor) -> tf.Tensor:
 
 
 def gather_or(
-    values: tf.Tensor, places: tf.Tensor, otherwise: tf.Tensor | float
+    values: tf.Tensor, positions: tf.Tensor, otherwise: tf.Tensor | float
 ) -> tf.Tensor:
-    """Gathers from `values` `[N]`; a place of N gives `otherwise`."""
+    """Gathers from `values` `[N]`; a position of N gives `otherwise`."""
     last = tf.cast([otherwise], values.dtype)
-    return tf.gather(tf.concat([values, last], 0), places)
+    return tf.gather(tf.concat([values, last], 0), positions)
 
 
 def expand(lengths: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
     """Replaces each of N values by as many as `lengths`, int32 `[N]`, says.
 
     Returns two int32 arrays with an entry for each new value: the index of the
-    old value it replaces, and its number among those that replace it.
+    old value it replaces, and its index among those that replace it.
     """
     # `tf.repeat` would need memory for N times the largest length.
     ends = tf.cumsum(lengths)
@@ -128,19 +128,19 @@ def limit_growth(lengths: tf.Tensor, num_values: tf.Tensor) -> tf.Tensor:
         return tf.identity(lengths)
 
 
-def next_true(mask: tf.Tensor, places: tf.Tensor) -> tf.Tensor:
-    """Finds the first true entry of `mask` `[N]` at or after each place.
+def next_true(mask: tf.Tensor, positions: tf.Tensor) -> tf.Tensor:
+    """Finds the first true entry of `mask` `[N]` at or after each position.
 
     The result is N where there is none. Places are from 0 to N.
     """
-    true_places = tf.concat([indices(mask), size(mask)[None]], 0)
-    return tf.gather(true_places, tf.gather(_num_before(mask), places))
+    true_positions = tf.concat([indices(mask), size(mask)[None]], 0)
+    return tf.gather(true_positions, tf.gather(_num_before(mask), positions))
 
 
-def previous_true(mask: tf.Tensor, places: tf.Tensor) -> tf.Tensor:
-    """Finds the last true entry of `mask` `[N]` before each place, or -1."""
-    true_places = tf.concat([[-1], indices(mask)], 0)
-    return tf.gather(true_places, tf.gather(_num_before(mask), places))
+def previous_true(mask: tf.Tensor, positions: tf.Tensor) -> tf.Tensor:
+    """Finds the last true entry of `mask` `[N]` before each position, or -1."""
+    true_positions = tf.concat([[-1], indices(mask)], 0)
+    return tf.gather(true_positions, tf.gather(_num_before(mask), positions))
 
 
 def _num_before(mask: tf.Tensor) -> tf.Tensor:
@@ -205,14 +205,14 @@ def in_parts(
         return [end, *(tf.concat(pair, 0) for pair in pairs)]
 
     shapes = [tf.TensorShape([None, *one.shape[1:]]) for one in none]
-    _, *results = tf.while_loop(
+    results: list[tf.Tensor] = tf.while_loop(
         lambda start, *_: start < num_rows,
         run,
         [tf.constant(0), *none],
         shape_invariants=[tf.TensorShape([]), *shapes],
         parallel_iterations=1,
     )
-    return results
+    return results[1:]
 
 
 # Tables over all Unicode code points, small enough to store in a graph: most of
@@ -239,8 +239,8 @@ class PagedTable:
         # Shifts are much faster than divisions.
         page = tf.bitwise.right_shift(code_points, _PAGE_BITS)
         page = tf.cast(tf.gather(self._numbers, page), tf.int32)
-        place = page * _PAGE_SIZE + (code_points & (_PAGE_SIZE - 1))
-        return tf.cast(tf.gather(self._pages, place), tf.int32)
+        index = page * _PAGE_SIZE + (code_points & (_PAGE_SIZE - 1))
+        return tf.cast(tf.gather(self._pages, index), tf.int32)
 
 
 class Sequences:
@@ -259,13 +259,13 @@ class Sequences:
 
         Returns three int32 arrays with an entry for each integer of their
         sequences: the integer, the index of the number that it comes from,
-        and its place in the concatenation of all sequences.
+        and its position in the concatenation of all sequences.
         """
         lengths = tf.gather(self._lengths, numbers)
         sources, within = expand(limit_growth(lengths, size(numbers)))
         starts = tf.gather(self._starts, numbers)
-        places = tf.gather(starts, sources) + within
-        return tf.gather(self._values, places), sources, places
+        positions = tf.gather(starts, sources) + within
+        return tf.gather(self._values, positions), sources, positions
 
 
 class ReplacementTable:
@@ -292,5 +292,5 @@ class ReplacementTable:
         replaced, sources, _ = self._sequences.apply(
             self._entries.lookup(code_points)
         )
-        kept = tf.gather(code_points, sources)
-        return tf.where(replaced == _ITSELF, kept, replaced), sources
+        old = tf.gather(code_points, sources)
+        return tf.where(replaced == _ITSELF, old, replaced), sources

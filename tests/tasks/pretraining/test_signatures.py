@@ -5,25 +5,38 @@ import pytest
 import tensorflow as tf
 
 from albert_tf.checkpoints.metadata import Metadata
-from albert_tf.export import encoder_signatures
-from albert_tf.export.export_config import ExportConfig
-from albert_tf.export.exported_encoder import ExportedWeights
 from albert_tf.modeling.pretraining_model import PretrainingModel
+from albert_tf.serving.exported_encoder import ExportedWeights
+from albert_tf.tasks.pretraining import signatures
+from albert_tf.tasks.serving_settings import ServingSettings
+from albert_tf.tasks.spec import Exported
+from tests.exported_models import TINY_CONFIG
 
 TEXTS = ["The house stood on a hill.", "", "a" * 300, "Café ½"]
-SETTINGS = ExportConfig(init_checkpoint="a", export_dir="b", max_seq_length=9)
 OTHERS = ["It was old.", "x", "b " * 300, ""]
 
 
-def test_there_are_signatures_for_the_heads_that_the_model_has(
-    tiny, tiny_config
-):
-    model = PretrainingModel(tiny_config, objectives=["sop"])
-    weights = ExportedWeights(model.weights, precision="float32")
+@pytest.fixture
+def pretrained(exported):
+    return exported("pretraining")
 
-    found = encoder_signatures.make_signatures(
-        SETTINGS, Metadata(), model, weights, tiny.graph
+
+def signatures_of(model, tokenizer):
+    return signatures.make_signatures(
+        Exported(
+            settings=ServingSettings(max_seq_length=9),
+            metadata=Metadata(),
+            model=model,
+            weights=ExportedWeights(model.weights, precision="float32"),
+            tokenizer=tokenizer,
+        )
     )
+
+
+def test_there_are_signatures_for_the_heads_that_the_model_has(tiny):
+    model = PretrainingModel(TINY_CONFIG, objectives=["sop"])
+
+    found = signatures_of(model, tiny.graph)
 
     assert [one.name for one in found] == ["serving_default", "tokens", "sop"]
 
@@ -35,11 +48,11 @@ def ids_of(texts, others, tokenizer, max_seq_length):
     return {name: values[:, :length] for name, values in batch.items()}
 
 
-def test_raw_text_gives_what_the_model_gives_for_its_ids(exported_encoder):
-    found = exported_encoder.ask(text_a=TEXTS, text_b=OTHERS)
+def test_raw_text_gives_what_the_model_gives_for_its_ids(pretrained):
+    found = pretrained.ask(text_a=TEXTS, text_b=OTHERS)
 
-    batch = ids_of(TEXTS, OTHERS, exported_encoder.tokenizer, 48)
-    expected = exported_encoder.model.albert(batch)
+    batch = ids_of(TEXTS, OTHERS, pretrained.tokenizer, 48)
+    expected = pretrained.model.albert(batch)
     assert found["sequence_output"].shape == (4, 48, 16)
     mask = batch["input_mask"][:, :, None]
     np.testing.assert_allclose(
@@ -52,14 +65,14 @@ def test_raw_text_gives_what_the_model_gives_for_its_ids(exported_encoder):
     )
 
 
-def test_the_pretraining_heads(exported_encoder):
-    ids = ids_of(TEXTS, OTHERS, exported_encoder.tokenizer, 20)
+def test_the_pretraining_heads(pretrained):
+    ids = ids_of(TEXTS, OTHERS, pretrained.tokenizer, 20)
     positions = np.array([[1, 3], [0, 1], [2, 19], [1, 2]], np.int32)
 
-    mlm = exported_encoder.ask("mlm", **ids, mlm_positions=positions)
-    sop = exported_encoder.ask("sop", **ids)
+    mlm = pretrained.ask("mlm", **ids, mlm_positions=positions)
+    sop = pretrained.ask("sop", **ids)
 
-    expected = exported_encoder.model({**ids, "masked_lm_positions": positions})
+    expected = pretrained.model({**ids, "masked_lm_positions": positions})
     np.testing.assert_allclose(
         mlm["mlm_logits"], expected["masked_lm_logits"], atol=1e-5
     )
@@ -68,7 +81,7 @@ def test_the_pretraining_heads(exported_encoder):
         tf.nn.softmax(expected["sentence_order_logits"]),
         atol=1e-5,
     )
-    tokens = exported_encoder.ask("tokens", **ids)
+    tokens = pretrained.ask("tokens", **ids)
     for outputs in (mlm, sop):
         np.testing.assert_array_equal(
             outputs["pooled_output"], tokens["pooled_output"]
@@ -90,7 +103,7 @@ MASKED_TEXTS = [
 def expected_of(exported, text):
     """Returns tokens and probabilities of each mask of a text."""
     special = exported.tokenizer.special_ids
-    ids = exported.tokenizer.encode_with_masks(text, encoder_signatures.MASK)
+    ids = exported.tokenizer.encode_with_masks(text, signatures.MASK)
     ids = [
         special.cls,
         *ids[: exported.config.max_seq_length - 2],
@@ -115,18 +128,18 @@ def expected_of(exported, text):
     ]
 
 
-def test_the_likeliest_tokens(exported_encoder):
-    found = exported_encoder.ask("fill_mask", text=MASKED_TEXTS)
+def test_the_likeliest_tokens(pretrained):
+    found = pretrained.ask("fill_mask", text=MASKED_TEXTS)
 
-    assert found["top_pieces"].shape == (len(MASKED_TEXTS), 8, 5)
-    numbers = [text.count(encoder_signatures.MASK) for text in MASKED_TEXTS]
+    assert found["top_tokens"].shape == (len(MASKED_TEXTS), 8, 5)
+    numbers = [text.count(signatures.MASK) for text in MASKED_TEXTS]
     assert found["num_masks"].tolist() == numbers
     assert {*found["error"]} == {b""}
     for row, text in enumerate(MASKED_TEXTS):
-        expected = expected_of(exported_encoder, text)
-        assert len(expected) == text.count(encoder_signatures.MASK)
+        expected = expected_of(pretrained, text)
+        assert len(expected) == text.count(signatures.MASK)
         for mask in range(8):
-            tokens = [p.decode() for p in found["top_pieces"][row, mask]]
+            tokens = [p.decode() for p in found["top_tokens"][row, mask]]
             probabilities = found["top_probabilities"][row, mask]
             if mask < len(expected):
                 assert tokens == expected[mask][0]
@@ -138,20 +151,17 @@ def test_the_likeliest_tokens(exported_encoder):
                 assert not probabilities.any()
 
 
-def test_outputs_beyond_the_vocabulary_are_no_tokens(tiny, tiny_config):
-    config = dataclasses.replace(tiny_config, vocab_size=310)
+def test_outputs_beyond_the_vocabulary_are_no_tokens(tiny):
+    config = dataclasses.replace(TINY_CONFIG, vocab_size=310)
     model = PretrainingModel(config, objectives=["mlm"])
     bias = model.masked_lm_head.output_bias
     bias.assign(np.where(np.arange(310) < 300, 0.0, 9.0))
-    weights = ExportedWeights(model.weights, precision="float32")
-    *_, fill_mask = encoder_signatures.make_signatures(
-        SETTINGS, Metadata(), model, weights, tiny.graph
-    )
+    *_, fill_mask = signatures_of(model, tiny.graph)
 
     found = fill_mask.function(text=tf.constant(["[MASK]"]))
 
-    pieces = found["top_pieces"][0, 0].numpy()
-    assert {piece.decode() for piece in pieces} <= set(tiny.graph.tokens)
+    tokens = found["top_tokens"][0, 0].numpy()
+    assert {token.decode() for token in tokens} <= set(tiny.graph.tokens)
     # With new weights, all 300 tokens are about as likely.
     probabilities = found["top_probabilities"][0, 0]
     np.testing.assert_allclose(probabilities, 1 / 300, rtol=0.5)
@@ -166,11 +176,11 @@ REFUSED_TEXTS = {
 @pytest.mark.parametrize(
     "mates", [[], ["none here"], ["[MASK]" * 8, "[MASK] x"], [*REFUSED_TEXTS]]
 )
-def test_an_answer_does_not_depend_on_the_other_texts(exported_encoder, mates):
+def test_an_answer_does_not_depend_on_the_other_texts(pretrained, mates):
     text = "The [MASK] stood on a [MASK]."
-    alone = exported_encoder.ask("fill_mask", text=[text])
+    alone = pretrained.ask("fill_mask", text=[text])
 
-    found = exported_encoder.ask("fill_mask", text=[*mates, text])
+    found = pretrained.ask("fill_mask", text=[*mates, text])
 
     assert found.keys() == alone.keys()
     for name, values in found.items():
@@ -183,14 +193,14 @@ def test_an_answer_does_not_depend_on_the_other_texts(exported_encoder, mates):
 
 @pytest.mark.parametrize("text", REFUSED_TEXTS)
 def test_a_text_that_is_refused_has_the_reason_instead_of_tokens(
-    text, exported_encoder
+    text, pretrained
 ):
-    found = exported_encoder.ask("fill_mask", text=["A [MASK].", text])
+    found = pretrained.ask("fill_mask", text=["A [MASK].", text])
 
     expected = [b"", REFUSED_TEXTS[text].encode()]
     assert found["error"].tolist() == expected
     assert found["num_masks"].tolist() == [1, 0]
-    assert {*found["top_pieces"][1].flat} == {b""}
+    assert {*found["top_tokens"][1].flat} == {b""}
 
 
 @pytest.mark.parametrize(
@@ -212,7 +222,7 @@ def test_a_text_that_is_refused_has_the_reason_instead_of_tokens(
     ],
 )
 def test_impossible_requests_are_invalid_arguments(
-    signature, inputs, words, exported_encoder
+    signature, inputs, words, pretrained
 ):
     with pytest.raises(tf.errors.InvalidArgumentError, match=words):
-        exported_encoder.ask(signature, **inputs)
+        pretrained.ask(signature, **inputs)

@@ -1,7 +1,7 @@
 import pytest
 import tensorflow as tf
 
-from albert_tf.export.text_normalization import (
+from albert_tf.serving.text_normalization import (
     SentencePieceNormalization,
     WordPieceNormalization,
 )

@@ -20,8 +20,8 @@ from collections.abc import Mapping
 import numpy as np
 import tensorflow as tf
 
-from albert_tf.export import ragged
-from albert_tf.export.ragged import PagedTable, ReplacementTable
+from albert_tf.serving import ragged
+from albert_tf.serving.ragged import PagedTable, ReplacementTable
 from albert_tf.text import normalization
 
 SPACE = ord(" ")
@@ -106,10 +106,10 @@ class SentencePieceNormalization:
         raw, splits = ragged.decode(texts)
         raw_rows = ragged.row_ids(splits)
         row_starts = tf.gather(splits, raw_rows)
-        kept = self._keep_single_spaces(raw, raw_rows, row_starts)
-        rows = tf.gather(raw_rows, kept)
-        origins = kept - tf.gather(row_starts, kept)
-        code_points, sources = self._table.apply(tf.gather(raw, kept))
+        indices = self._keep_single_spaces(raw, raw_rows, row_starts)
+        rows = tf.gather(raw_rows, indices)
+        origins = indices - tf.gather(row_starts, indices)
+        code_points, sources = self._table.apply(tf.gather(raw, indices))
         row_ids = tf.gather(rows, sources)
         if self._do_lower_case:
             is_final = _is_final_sigma(code_points, row_ids, self._properties)
@@ -184,8 +184,8 @@ class WordPieceNormalization:
             run += tf.cast(row_ids, tf.int64)
             key = run * _NUM_ORDERS + tf.cast(orders, tf.int64)
             length = ragged.size(code_points)
-            place = tf.cast(tf.range(length), tf.int64)
-            key = key * tf.cast(length, tf.int64) + place
+            index = tf.cast(tf.range(length), tf.int64)
+            key = key * tf.cast(length, tf.int64) + index
             key = tf.sort(key) % tf.cast(length, tf.int64)
             return tf.gather(code_points, key)
 
@@ -233,7 +233,7 @@ def _raw_ends(
 
     A raw character that vanishes belongs to the character before it, unless
     that is a space. `sources` `[N]` are indices into `origins` `[O]`, the
-    places in the raw text of the characters that were replaced.
+    positions in the raw text of the characters that were replaced.
     """
     ends = tf.gather(origins, sources) + 1
     splits = ragged.row_splits(sources, ragged.size(origins))

@@ -2,11 +2,12 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from albert_tf.export import span_search
-from albert_tf.export.exported_encoder import ExportedWeights
-from albert_tf.export.span_search import LogitScorer, Spans
 from albert_tf.modeling.span_models import SpanModel
+from albert_tf.serving.exported_encoder import ExportedWeights
+from albert_tf.tasks.squad import span_search
 from albert_tf.tasks.squad.predictions import SpanLimits
+from albert_tf.tasks.squad.span_search import LogitScorer, SpanTensors
+from tests.exported_models import TINY_CONFIG
 
 STARTS = tf.constant([[1.0, 5.0, 3.0, 5.0]])
 ENDS = tf.constant([[2.0, 0.0, 4.0, 1.0]])
@@ -75,7 +76,7 @@ def test_the_best_valid_span_of_a_window(limits, expected):
 
 
 def test_of_equally_good_spans_the_first_counts():
-    spans = Spans(
+    spans = SpanTensors(
         starts=tf.constant([[0, 3, 1]]),
         ends=tf.constant([[0, 3, 1]]),
         scores=tf.constant([[1.0, 2.0, 2.0]], tf.float64),
@@ -86,7 +87,7 @@ def test_of_equally_good_spans_the_first_counts():
 
 def test_a_span_that_ends_before_it_starts_is_not_valid():
     spans = span_search.likeliest_spans(STARTS, ENDS, 1)
-    reversed_spans = Spans(
+    reversed_spans = SpanTensors(
         starts=spans.ends, ends=spans.starts, scores=spans.scores
     )
 
@@ -106,8 +107,8 @@ def test_the_best_window_of_each_question():
 MASK = tf.constant([[1] * 7 + [0], [1] * 4 + [0] * 4])
 
 
-def test_padding_is_never_among_the_likeliest(tiny_config):
-    model = SpanModel(tiny_config)
+def test_padding_is_never_among_the_likeliest():
+    model = SpanModel(TINY_CONFIG)
     weights = ExportedWeights(model.weights, precision="float32")
     logits = tf.constant([[0.0, 1, 2, 3, 9, 9, 9, 9]] * 2)
     outputs = {"start_logits": logits, "end_logits": logits}

@@ -3,7 +3,7 @@ import pytest
 import tensorflow as tf
 import tensorflow_text as tf_text
 
-from albert_tf.export import signature
+from albert_tf.serving import signature
 
 
 def call_python(x):

@@ -2,8 +2,8 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from albert_tf.export import ragged
-from albert_tf.export.ragged import PagedTable, ReplacementTable, Sequences
+from albert_tf.serving import ragged
+from albert_tf.serving.ragged import PagedTable, ReplacementTable, Sequences
 
 ROWS = [0, 0, 0, 2, 2, 3]
 MASK = [False, True, False, True, False]

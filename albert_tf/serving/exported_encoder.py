@@ -15,12 +15,10 @@ from typing import Any
 import keras
 import tensorflow as tf
 
-from albert_tf.export import ragged, signature
-from albert_tf.export.signature import Tensors
 from albert_tf.modeling import encoder as encoder_lib
 from albert_tf.modeling.albert_model import AlbertModel
 from albert_tf.modeling.fused import shared_weights
-from albert_tf.tasks import early_exit as exits
+from albert_tf.serving import ragged, signature
 
 Vectors = tuple[tf.Tensor, tf.Tensor]
 
@@ -62,14 +60,14 @@ class ExportedWeights:
             for variable in self._originals
         ]
 
-    def scope(self, number: int = 0) -> Any:
+    def scope(self, pass_index: int = 0) -> Any:
         """Returns a context in which the model computes with the copies.
 
-        A block does in its pass of that `number`.
+        A block does in the pass of that index.
         """
         values = [
             # Stacks with fewer matrices are those of other blocks.
-            copy[min(number, copy.shape[0] - 1)]
+            copy[min(pass_index, copy.shape[0] - 1)]
             if shared_weights.is_stack(copy)
             else copy
             for copy in self.copies
@@ -83,8 +81,8 @@ class ExportedEncoder:
     def __init__(self, albert: AlbertModel, weights: ExportedWeights) -> None:
         self._albert = albert
         self._weights = weights
-        self._encode = self._trace(self._run)
-        self._encode_first = self._trace(self._run_pooled)
+        self._encode = self.trace(self._run)
+        self._encode_first = self.trace(self._run_pooled)
         self._calls = _calls_of_blocks(albert.encoder)
         self._blocks: dict[tuple[int, int, int], Any] = {}
 
@@ -100,7 +98,8 @@ class ExportedEncoder:
         row, and the pooled output `[B, H]`, in the compute dtype. A batch costs
         about what its tokens cost, however long the longest row is.
         """
-        return self._encode(input_ids, input_mask, segment_ids)
+        encoded: Vectors = self._encode(input_ids, input_mask, segment_ids)
+        return encoded
 
     def pooled(
         self,
@@ -111,61 +110,8 @@ class ExportedEncoder:
         """Returns the pooled output alone, for which less is computed."""
         return self._encode_first(input_ids, input_mask, segment_ids)
 
-    def early_exit(
-        self, head: Any, *, patience: int, num_choices: int = 1
-    ) -> Callable[..., Tensors]:
-        """Returns a function of ids whose examples may leave early.
-
-        The `head` makes logits `[R, K]` of pooled outputs; for `patience`, see
-        `tasks.early_exit.run`. An example has C rows, `num_choices`. The
-        function takes int32 `[B x C, S]` and returns `logits`, float32
-        `[B, C x K]`, and `num_layers`, int32 `[B]`.
-        """
-        num_logits = num_choices * head.output_bias.shape[0]
-
-        def classify(hidden: tf.Tensor) -> tf.Tensor:
-            pooled = self._pool(hidden)
-            with self._weights.scope():
-                return tf.reshape(head(pooled), [-1, num_logits])
-
-        def run_group(_: tf.Tensor, *ids: tf.Tensor) -> list[tf.Tensor]:
-            length = tf.shape(ids[0])[2]
-            hidden, mask = self._embed(
-                *(tf.reshape(values, [-1, length]) for values in ids)
-            )
-            outputs = exits.run(
-                self._layers_to_first(),
-                classify,
-                hidden,
-                mask,
-                patience=patience,
-                num_choices=num_choices,
-            )
-            return [outputs["logits"], outputs["num_layers"]]
-
-        def run(*ids: tf.Tensor) -> list[tf.Tensor]:
-            with tf.control_dependencies(self._checks(*ids)):
-                shape = [-1, num_choices, tf.shape(ids[0])[1]]
-                ids = tuple(tf.reshape(values, shape) for values in ids)
-            _, input_mask, _ = ids
-            return run_in_groups(
-                run_group,
-                ids,
-                tf.reduce_max(row_lengths(input_mask), axis=1),
-                [tf.zeros([0, num_logits]), tf.zeros([0], tf.int32)],
-            )
-
-        traced = self._trace(run)
-
-        def decide(**ids: tf.Tensor) -> Tensors:
-            logits, num_layers = traced(
-                *(ids[name] for name in signature.ID_INPUTS)
-            )
-            return {"logits": logits, "num_layers": num_layers}
-
-        return decide
-
-    def _trace(self, function: Callable[..., Any]) -> Any:
+    def trace(self, function: Callable[..., Any]) -> Any:
+        """Traces a function of ids, in the order of `signature.ID_INPUTS`."""
         return tf.function(
             function,
             autograph=False,
@@ -179,7 +125,7 @@ class ExportedEncoder:
         input_mask: tf.Tensor,
         segment_ids: tf.Tensor,
     ) -> tuple[tf.Tensor, tf.Tensor]:
-        checks = self._checks(input_ids, input_mask, segment_ids)
+        checks = self.checks(input_ids, input_mask, segment_ids)
         with tf.control_dependencies(checks):
             input_ids = tf.identity(input_ids)
         return encode_in_groups(
@@ -192,17 +138,17 @@ class ExportedEncoder:
         )
 
     def _run_group(self, *ids: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-        hidden, mask = self._embed(*ids)
+        hidden, mask = self.embed(*ids)
         *_, hidden = encoder_lib.walk(self._layers(), hidden, mask)
-        return hidden, self._pool(hidden)
+        return hidden, self.pool(hidden)
 
     def _run_pooled(self, *ids: tf.Tensor) -> tf.Tensor:
         def pool_group(_: tf.Tensor, *ids: tf.Tensor) -> list[tf.Tensor]:
-            hidden, mask = self._embed(*ids)
-            *_, hidden = encoder_lib.walk(self._layers_to_first(), hidden, mask)
-            return [self._pool(hidden)]
+            hidden, mask = self.embed(*ids)
+            *_, hidden = encoder_lib.walk(self.layers_to_first(), hidden, mask)
+            return [self.pool(hidden)]
 
-        with tf.control_dependencies(self._checks(*ids)):
+        with tf.control_dependencies(self.checks(*ids)):
             ids = tuple(map(tf.identity, ids))
         _, input_mask, _ = ids
         size, dtype = (
@@ -213,7 +159,7 @@ class ExportedEncoder:
         [pooled] = run_in_groups(pool_group, ids, row_lengths(input_mask), none)
         return pooled
 
-    def _embed(
+    def embed(
         self,
         input_ids: tf.Tensor,
         input_mask: tf.Tensor,
@@ -225,7 +171,8 @@ class ExportedEncoder:
             hidden = self._albert.encoder.project(embedded)  # [B, S, H]
         return hidden, self._albert.attention_mask(input_mask, segment_ids)
 
-    def _pool(self, hidden: tf.Tensor) -> tf.Tensor:
+    def pool(self, hidden: tf.Tensor) -> tf.Tensor:
+        """Returns the pooled output of the output of a layer."""
         with self._weights.scope():
             return self._albert.pool(hidden)
 
@@ -236,7 +183,7 @@ class ExportedEncoder:
                 self._blocks[call] = self._as_graph(self._block(*call))
         return [self._blocks[call] for call in self._calls]
 
-    def _layers_to_first(self) -> list[Any]:
+    def layers_to_first(self) -> list[Any]:
         """Returns the blocks of all layers, of which the last one reads less.
 
         It computes the vectors of the first positions, `[R, 1, H]`.
@@ -245,7 +192,7 @@ class ExportedEncoder:
         return [*self._layers()[:-1], self._as_graph(block)]
 
     def _block(
-        self, attention: int, feed_forward: int, number: int
+        self, attention: int, feed_forward: int, pass_index: int
     ) -> encoder_lib.Block:
         """Returns a function of two sublayers, given by index, in one pass."""
         encoder = self._albert.encoder
@@ -253,7 +200,7 @@ class ExportedEncoder:
         def block(
             hidden: tf.Tensor, mask: tf.Tensor, **options: Any
         ) -> tf.Tensor:
-            with self._weights.scope(number):
+            with self._weights.scope(pass_index):
                 return encoder_lib.apply_block(
                     hidden,
                     mask,
@@ -274,7 +221,8 @@ class ExportedEncoder:
             block, autograph=False, input_signature=[hidden, mask]
         )
 
-    def _checks(self, *inputs: tf.Tensor) -> list[tf.Operation]:
+    def checks(self, *inputs: tf.Tensor) -> list[tf.Operation]:
+        """Returns checks of ids, which the graph makes."""
         config = self._albert.config
         longest = config.max_position_embeddings
         shapes = [tf.shape(values) for values in inputs]
@@ -299,16 +247,16 @@ class ExportedEncoder:
             ),
         ]
         sizes = (config.vocab_size, 2, config.type_vocab_size)
-        for name, values, number in zip(
+        for name, values, size in zip(
             signature.ID_INPUTS, inputs, sizes, strict=True
         ):
             # Negative ones would count from the end.
-            is_known = (values >= 0) & (values < number)
+            is_known = (values >= 0) & (values < size)
             checks.append(
                 tf.Assert(
                     tf.reduce_all(is_known),
                     [
-                        f"{name} must be from 0 to {number - 1}. Received:",
+                        f"{name} must be from 0 to {size - 1}. Received:",
                         tf.boolean_mask(values, ~is_known),
                     ],
                 )
@@ -347,7 +295,7 @@ def run_in_groups(
             part of the inputs, `[R, ..., L]` with the largest of the lengths
             L; returns tensors `[R, ...]`. It is traced once.
         inputs: Tensors `[B, ..., S]`.
-        lengths: Int32 `[B]`, the places of each row that are needed.
+        lengths: Int32 `[B]`, the positions of each row that are needed.
         none: As for `ragged.in_parts`.
 
     Returns:
@@ -374,10 +322,10 @@ def run_in_groups(
         return end, function(lengths[start:end], *parts)
 
     results = ragged.in_parts(run_group, num_rows, none)
-    place = tf.scatter_nd(
+    positions = tf.scatter_nd(
         tf.expand_dims(order, 1), tf.range(num_rows), tf.reshape(num_rows, [1])
     )
-    return [tf.gather(values, place) for values in results]
+    return [tf.gather(values, positions) for values in results]
 
 
 def encode_in_groups(
@@ -419,9 +367,9 @@ def encode_in_groups(
 
 
 def row_lengths(input_mask: tf.Tensor) -> tf.Tensor:
-    """Returns int32 `[...]`: the place behind the last 1 of rows `[..., S]`.
+    """Returns int32 `[...]`: the position behind the last 1 of rows `[..., S]`.
 
-    A row of zeros has all S places, so that its vectors are those that the
+    A row of zeros has all S positions, so that its vectors are those that the
     model has for it.
     """
     width = tf.shape(input_mask)[-1]

@@ -16,23 +16,21 @@ from typing import NamedTuple
 import numpy as np
 import tensorflow as tf
 
-from albert_tf.checkpoints.metadata import Metadata
-from albert_tf.export import (
-    model_inputs,
-    ragged,
-    signature,
-    span_search,
-)
-from albert_tf.export.export_config import ExportConfig
-from albert_tf.export.exported_encoder import ExportedWeights
-from albert_tf.export.graph_tokenizer import CPU, GraphTokenizer, Tokens
-from albert_tf.export.ragged import PagedTable, Ranges
-from albert_tf.export.signature import Signature, Tensors
-from albert_tf.export.span_search import BeamScorer, LogitScorer, SpanScorer
-from albert_tf.modeling.span_models import BeamSpanModel, SpanModel
-from albert_tf.tasks.squad import predictions
-from albert_tf.tasks.squad import windows as windows_lib
+from albert_tf.modeling.span_models import BeamSpanModel
+from albert_tf.serving import model_inputs, ragged, signature
+from albert_tf.serving.graph_tokenizer import CPU, GraphTokenizer, Tokens
+from albert_tf.serving.ragged import PagedTable, Ranges
+from albert_tf.serving.signature import Signature, Tensors
+from albert_tf.tasks.lengths import NUM_SPECIAL_TOKENS
+from albert_tf.tasks.spec import Exported
+from albert_tf.tasks.squad import predictions, span_search
 from albert_tf.tasks.squad.predictions import SpanLimits
+from albert_tf.tasks.squad.span_search import (
+    BeamScorer,
+    LogitScorer,
+    SpanScorer,
+)
+from albert_tf.tasks.squad.spec import SpanSettings
 from albert_tf.tasks.squad.windows import WindowLengths
 
 # Windows that go through the model together: memory against overhead.
@@ -47,19 +45,13 @@ _EXAMPLE = {
 }
 
 
-def make_signatures(
-    config: ExportConfig,
-    known: Metadata,
-    model: SpanModel | BeamSpanModel,
-    weights: ExportedWeights,
-    tokenizer: GraphTokenizer,
-) -> list[Signature]:
+def make_signatures(exported: Exported) -> list[Signature]:
     """Traces the signatures of a SQuAD model.
 
     Raw text gives `answer`, strings `[B]`, "" if there is none; `start` and
     `end`, int32 `[B]`, its code points in the context, -1 if there is none;
-    `score`, float32 `[B]`, of its start and end together (logits, or in
-    version 2.0 log-probabilities), before the null threshold is applied; and
+    `logit`, float32 `[B]`, of its start and end together (in version 2.0 they
+    are log-probabilities), before the null threshold is applied; and
     `null_score`, float32 `[B]`, 0 in version 1.1, unless the scorer
     `compares_null`: then, how much the score of no answer is above that of the
     best one. Ids give the outputs of the model.
@@ -67,22 +59,26 @@ def make_signatures(
     There is no answer if the null score is at or above the threshold of
     version 2.0; in version 1.1 every question is answered.
     """
+    settings: SpanSettings = exported.settings
+    if exported.metadata.null_from_cls:
+        settings = dataclasses.replace(settings, null_from_cls=True)
+    known = settings.applied_to(exported.metadata)
+    model, tokenizer = exported.model, exported.tokenizer
     scorer: SpanScorer
-    null_from_cls = config.null_from_cls or bool(known.null_from_cls)
-    if isinstance(model, SpanModel):
-        scorer = LogitScorer(model, weights, null_from_cls=null_from_cls)
+    threshold: float | None = known.null_threshold or 0.0
+    if isinstance(model, BeamSpanModel):
+        scorer = BeamScorer(model, exported.weights, tokenizer.special_ids.sep)
     else:
-        scorer = BeamScorer(model, weights, tokenizer.special_ids.sep)
-    threshold: float | None = None
-    if null_from_cls or isinstance(model, BeamSpanModel):
-        threshold = config.null_score_diff_threshold
-        if threshold is None:
-            threshold = known.null_threshold or 0.0
+        scorer = LogitScorer(
+            model, exported.weights, null_from_cls=settings.null_from_cls
+        )
+        if not settings.null_from_cls:
+            threshold = None
     reader = _Reader(
         scorer,
         tokenizer,
-        config.window_lengths(),
-        config.span_limits(),
+        settings.window_lengths(),
+        settings.span_limits(),
         threshold,
     )
     return signature.text_and_token_signatures(
@@ -103,7 +99,7 @@ class ContextWindows:
 
     @property
     def offsets(self) -> tf.Tensor:
-        """Int32 `[W]`, place of the first context token in the input."""
+        """Int32 `[W]`, position of the first context token in the input."""
         return self.questions.sizes + 2
 
     def __getitem__(self, windows: slice) -> "ContextWindows":
@@ -117,12 +113,12 @@ class ContextWindows:
         """Finds the context tokens in the model's input, of length S.
 
         Returns int32 `[W, S]`, the index of the token among those of all
-        texts, or 0 for a place outside the context; and bool `[W, S]`, whether
-        the place is inside the context.
+        texts, or 0 outside of the context; and bool `[W, S]`, whether a
+        position is inside.
         """
-        place = tf.range(length)[None] - self.offsets[:, None]
-        is_inside = (place >= 0) & (place < self.contexts.sizes[:, None])
-        token = self.contexts.starts[:, None] + place
+        position = tf.range(length)[None] - self.offsets[:, None]
+        is_inside = (position >= 0) & (position < self.contexts.sizes[:, None])
+        token = self.contexts.starts[:, None] + position
         return tf.where(is_inside, token, 0), is_inside
 
 
@@ -138,12 +134,12 @@ def split_contexts(tokens: Tokens, lengths: WindowLengths) -> ContextWindows:
         tokens.rows[num_questions:],
     )
     question_sizes = tf.minimum(questions.sizes, lengths.max_query_length)
-    room = lengths.max_seq_length - windows_lib.NUM_SPECIAL_TOKENS
+    room = lengths.max_seq_length - NUM_SPECIAL_TOKENS
     room -= question_sizes
     stride = tf.minimum(lengths.doc_stride, room)
     num_more = -(-tf.maximum(contexts.sizes - room, 0) // stride)
-    rows, numbers = ragged.expand(num_more + 1)
-    begins = numbers * tf.gather(stride, rows)
+    rows, offsets = ragged.expand(num_more + 1)
+    begins = offsets * tf.gather(stride, rows)
     return ContextWindows(
         rows=rows,
         questions=Ranges(
@@ -162,20 +158,20 @@ def split_contexts(tokens: Tokens, lengths: WindowLengths) -> ContextWindows:
 def best_windows(windows: ContextWindows, num_tokens: tf.Tensor) -> tf.Tensor:
     """Finds the window with the most context around each of M tokens.
 
-    Returns int32 `[M]`, number of the window in which the shorter side of a
+    Returns int32 `[M]`, index of the window in which the shorter side of a
     token is longest; the first of equally good ones. Entries of question
     tokens are undefined.
     """
     sizes = windows.contexts.sizes
-    numbers, places = ragged.expand(sizes)
-    size = tf.gather(sizes, numbers)
-    side = tf.cast(tf.minimum(places, size - 1 - places), tf.float64)
+    indices, positions = ragged.expand(sizes)
+    size = tf.gather(sizes, indices)
+    side = tf.cast(tf.minimum(positions, size - 1 - positions), tf.float64)
     score = side + _LENGTH_WEIGHT * tf.cast(size, tf.float64)
-    token = tf.gather(windows.contexts.starts, numbers) + places
+    token = tf.gather(windows.contexts.starts, indices) + positions
     best = tf.math.unsorted_segment_max(score, token, num_tokens)
     is_best = score == tf.gather(best, token)
     return tf.math.unsorted_segment_min(
-        tf.where(is_best, numbers, ragged.size(sizes)), token, num_tokens
+        tf.where(is_best, indices, ragged.size(sizes)), token, num_tokens
     )
 
 
@@ -219,11 +215,11 @@ class _Reader:
             end = tf.minimum(begin + _WINDOWS_PER_CALL, num_windows)
             return end, self._search(windows[begin:end], begin, tokens, owners)
 
-        places = tf.zeros([0, _NUM_SETS], tf.int32)
+        nowhere = tf.zeros([0, _NUM_SETS], tf.int32)
         none = _WindowAnswers(
             scores=tf.zeros([0, _NUM_SETS], tf.float64),
-            firsts=places,
-            lasts=places,
+            firsts=nowhere,
+            lasts=nowhere,
             null_scores=tf.zeros([0]),
         )
         return _WindowAnswers(*ragged.in_parts(search_some, num_windows, none))
@@ -235,7 +231,7 @@ class _Reader:
         tokens: Tokens,
         owners: tf.Tensor,
     ) -> _WindowAnswers:
-        """Searches some windows, the first of which has number `first`."""
+        """Searches some windows, the first of which has the index `first`."""
         ids = model_inputs.pack_ranges(
             tokens.ids,
             windows.questions,
@@ -246,10 +242,10 @@ class _Reader:
         outputs = self.scorer.outputs(**ids)
         length = tf.shape(ids["input_ids"])[1]
         token, is_inside = windows.context_tokens(length)
-        numbers = first + tf.range(ragged.size(windows.rows))
+        indices = first + tf.range(ragged.size(windows.rows))
         # If no text has any token, there is none to look up.
         owners = tf.concat([owners, [-1]], 0)
-        is_own = tf.gather(owners, token) == numbers[:, None]
+        is_own = tf.gather(owners, token) == indices[:, None]
         best = [
             span_search.best_spans(
                 spans,
@@ -279,18 +275,18 @@ class _Reader:
     ) -> Tensors:
         """Chooses the best window of each question and cuts out its answer."""
         rows, num_rows = windows.rows, tf.shape(context)[0]
-        number = ragged.size(rows)
-        nowhere = number * _NUM_SETS
-        place = tf.fill([num_rows], nowhere)
+        num_windows = ragged.size(rows)
+        nowhere = num_windows * _NUM_SETS
+        answer_index = tf.fill([num_rows], nowhere)
         for column in reversed(range(_NUM_SETS)):
             window = span_search.best_window(
                 found.scores[:, column], rows, num_rows
             )
-            place = tf.where(
-                window < number, window * _NUM_SETS + column, place
+            answer_index = tf.where(
+                window < num_windows, window * _NUM_SETS + column, answer_index
             )
-        score, first, last = (
-            ragged.gather_or(tf.reshape(values, [-1]), place, otherwise)
+        logit, first, last = (
+            ragged.gather_or(tf.reshape(values, [-1]), answer_index, otherwise)
             for values, otherwise in (
                 (found.scores, 2 * predictions.NO_SPAN_SCORE),
                 (found.firsts, 0),
@@ -301,8 +297,8 @@ class _Reader:
             found.null_scores, rows, num_rows
         )
         if self.scorer.compares_null:
-            null_score -= tf.cast(score, tf.float32)
-        is_answered = place < nowhere
+            null_score -= tf.cast(logit, tf.float32)
+        is_answered = answer_index < nowhere
         if self.null_threshold is not None:
             is_answered &= null_score < self.null_threshold
         starts = ragged.gather_or(tokens.starts, first, 0)
@@ -316,7 +312,7 @@ class _Reader:
             "answer": answer,
             "start": start,
             "end": end,
-            "score": tf.cast(score, tf.float32),
+            "logit": tf.cast(logit, tf.float32),
             "null_score": null_score,
         }
 

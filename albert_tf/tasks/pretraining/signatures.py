@@ -1,12 +1,12 @@
-"""The signatures of an encoder: vectors of raw text or ids, and its heads.
+"""The signatures of the pretraining heads, beside those of the encoder.
 
 `fill_mask` returns the likeliest tokens where a text has `[MASK]`. The text is
 cut at every `[MASK]`, and the parts are tokenized separately.
 
-Data flow: text -> ids -> [this file] -> vectors, logits, tokens.
+Data flow: text -> ids -> [this file] -> logits, tokens.
 
-Source: google-research/albert, export_to_tfhub.py (`tokens`, `mlm`, `sop`);
-the raw-text signatures are ours.
+Source: google-research/albert, export_to_tfhub.py (`mlm`, `sop`);
+`fill_mask` is ours.
 """
 
 from typing import Any
@@ -14,20 +14,18 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from albert_tf.checkpoints.metadata import Metadata
-from albert_tf.export import model_inputs, ragged, signature
-from albert_tf.export.export_config import ExportConfig
-from albert_tf.export.exported_encoder import ExportedEncoder, ExportedWeights
-from albert_tf.export.graph_tokenizer import (
+from albert_tf.modeling import layers
+from albert_tf.modeling.pretraining_model import PretrainingModel
+from albert_tf.serving import model_inputs, ragged, signature, vectors
+from albert_tf.serving.exported_encoder import ExportedEncoder, ExportedWeights
+from albert_tf.serving.graph_tokenizer import (
     CPU,
     GraphTokenizer,
     Tokens,
 )
-from albert_tf.export.ragged import Ranges
-from albert_tf.export.signature import Signature, Tensors
-from albert_tf.modeling import layers
-from albert_tf.modeling.albert_model import AlbertModel
-from albert_tf.modeling.pretraining_model import PretrainingModel
+from albert_tf.serving.ragged import Ranges
+from albert_tf.serving.signature import Signature, Tensors
+from albert_tf.tasks.spec import Exported
 
 MASK = "[MASK]"
 # A text that begins with white space.
@@ -38,104 +36,72 @@ _WARMUP_POSITIONS = range(4)
 _WARMUP_TEXT = "The capital of France is [MASK]."
 
 
-def make_signatures(
-    config: ExportConfig,
-    known: Metadata,
-    model: AlbertModel | PretrainingModel,
-    weights: ExportedWeights,
-    tokenizer: GraphTokenizer,
-) -> list[Signature]:
-    """Traces the signatures of a model with or without pretraining heads.
-
-    Only the structure of the model is used; its weights are `weights`.
-    """
-    del known
-    encoder = _Encoder(model, weights)
-    max_seq_length = config.seq_length
-
-    def from_text(text_a: tf.Tensor, text_b: tf.Tensor) -> Tensors:
-        ids = model_inputs.encode_pairs(
-            text_a, text_b, tokenizer, max_seq_length=max_seq_length
-        )
-        return encoder.tokens(**ids)
-
-    signatures = signature.text_and_token_signatures(
-        from_text, encoder.tokens, example=model_inputs.EXAMPLE
+def make_signatures(exported: Exported) -> list[Signature]:
+    """Traces the signatures of an encoder, and of the heads that it has."""
+    model, tokenizer = exported.model, exported.tokenizer
+    max_seq_length = exported.settings.max_seq_length
+    heads = _Heads(model, exported.weights)
+    signatures = vectors.make_signatures(
+        heads.encode, tokenizer, max_seq_length=max_seq_length
     )
     ids = signature.id_inputs()
-    if encoder.masked_lm_head is not None:
+    if model.masked_lm_head is not None:
+        positions = signature.integers(None, None)
         mlm = Signature(
             name="mlm",
             function=signature.trace(
-                encoder.mlm,
-                **ids,
-                mlm_positions=signature.integers(None, None),
+                heads.masked_lm, **ids, mlm_positions=positions
             ),
             warmup=signature.id_requests(mlm_positions=_WARMUP_POSITIONS),
         )
-        fill = _fill_mask(encoder, tokenizer, max_seq_length=max_seq_length)
+        fill = _fill_mask(heads, tokenizer, max_seq_length=max_seq_length)
         signatures += [mlm, fill]
-    if encoder.sentence_order_head is not None:
+    if model.sentence_order_head is not None:
         sop = Signature(
             name="sop",
-            function=signature.trace(encoder.sop, **ids),
+            function=signature.trace(heads.sentence_order, **ids),
             warmup=signature.id_requests(),
         )
         signatures.append(sop)
     return signatures
 
 
-class _Encoder:
-    """Computes the outputs of the signatures from ids."""
+class _Heads:
+    """Computes the outputs of the pretraining heads from ids."""
 
     def __init__(
-        self, model: AlbertModel | PretrainingModel, weights: ExportedWeights
+        self, model: PretrainingModel, weights: ExportedWeights
     ) -> None:
-        has_heads = isinstance(model, PretrainingModel)
-        self._albert: Any = model.albert if has_heads else model
-        self.masked_lm_head: Any = getattr(model, "masked_lm_head", None)
-        self.sentence_order_head: Any = getattr(
-            model, "sentence_order_head", None
-        )
+        self._model: Any = model
         self._weights = weights
-        self._encode = ExportedEncoder(self._albert, weights)
+        self.encode = ExportedEncoder(model.albert, weights)
 
-    def tokens(self, **ids: tf.Tensor) -> Tensors:
-        return _vectors(*self._encode(**ids))
-
-    def mlm(self, mlm_positions: tf.Tensor, **ids: tf.Tensor) -> Tensors:
-        sequence, pooled = self._encode(**ids)
+    def masked_lm(self, mlm_positions: tf.Tensor, **ids: tf.Tensor) -> Tensors:
+        sequence, pooled = self.encode(**ids)
         with self._weights.scope():
-            table = self._albert.embeddings.word_embeddings.matrix
-            logits = self.masked_lm_head(
+            table = self._model.albert.embeddings.word_embeddings.matrix
+            logits = self._model.masked_lm_head(
                 layers.gather_positions(sequence, mlm_positions),
                 tf.convert_to_tensor(table),
             )
-        return {**_vectors(sequence, pooled), "mlm_logits": logits}
+        return {**vectors.vectors(sequence, pooled), "mlm_logits": logits}
 
-    def sop(self, **ids: tf.Tensor) -> Tensors:
-        sequence, pooled = self._encode(**ids)
+    def sentence_order(self, **ids: tf.Tensor) -> Tensors:
+        sequence, pooled = self.encode(**ids)
         with self._weights.scope():
-            logits = self.sentence_order_head(pooled)
+            logits = self._model.sentence_order_head(pooled)
         return {
-            **_vectors(sequence, pooled),
+            **vectors.vectors(sequence, pooled),
             "sop_log_probs": tf.nn.log_softmax(logits),
         }
 
 
-def _vectors(sequence: tf.Tensor, pooled: tf.Tensor) -> Tensors:
-    return {
-        "sequence_output": tf.cast(sequence, tf.float32),
-        "pooled_output": tf.cast(pooled, tf.float32),
-    }
-
-
 def _fill_mask(
-    encoder: _Encoder, tokenizer: GraphTokenizer, *, max_seq_length: int
+    heads: _Heads, tokenizer: GraphTokenizer, *, max_seq_length: int
 ) -> Signature:
     """Traces the signature `fill_mask`.
 
-    It takes `text` `[B]` and returns `top_pieces`, strings `[B, M, 5]`, the
+    It takes `text` `[B]` and returns `top_tokens`, strings `[B, M, 5]`, the
     likeliest first, and `top_probabilities`, float32 `[B, M, 5]`, where M is
     `MAX_MASKS`; `num_masks`, int32 `[B]`, is how many of them are real. The
     others have empty tokens of probability 0.
@@ -165,13 +131,13 @@ def _fill_mask(
             positions, num_masks, error = _positions(
                 ids == tokenizer.special_ids.mask, row_splits, max_seq_length
             )
-        logits = encoder.mlm(mlm_positions=positions, **inputs)["mlm_logits"]
+        logits = heads.masked_lm(positions, **inputs)["mlm_logits"]
         # The model may have more outputs than the vocabulary has tokens.
         logits = logits[:, :, : len(tokenizer.tokens)]
         values, ids = tf.math.top_k(tf.nn.softmax(logits), num_top)
         is_mask = (tf.range(MAX_MASKS) < num_masks[:, None])[:, :, None]
         return {
-            "top_pieces": tf.where(is_mask, tf.gather(names, ids), ""),
+            "top_tokens": tf.where(is_mask, tf.gather(names, ids), ""),
             "top_probabilities": tf.where(is_mask, values, 0.0),
             "num_masks": num_masks,
             "error": error,
@@ -201,11 +167,11 @@ def _masked_tokens(
     )
     has_mask = tf.cast(~ragged.is_last(part_rows), tf.int32)
     sources, within = ragged.expand(rows.sizes + has_mask)
-    # A part that is followed by a mask has one more place than tokens.
+    # A part that is followed by a mask has one more position than tokens.
     is_mask = within == tf.gather(rows.sizes, sources)
-    place = tf.gather(rows.starts, sources) + within
-    place = tf.where(is_mask, ragged.size(all_ids), place)
-    ids = ragged.gather_or(all_ids, place, tokenizer.special_ids.mask)
+    position = tf.gather(rows.starts, sources) + within
+    position = tf.where(is_mask, ragged.size(all_ids), position)
+    ids = ragged.gather_or(all_ids, position, tokenizer.special_ids.mask)
     return ids, ragged.row_splits(
         tf.gather(part_rows, sources), ragged.size(texts)
     )
@@ -220,9 +186,9 @@ def _within_words(
     """
     ids, rows = tokens.ids, tokens.rows
     is_within &= rows.sizes > 0
-    places = tf.boolean_mask(rows.starts, is_within)
-    found = tf.gather(ids_within_words, tf.gather(ids, places))
-    ids = tf.tensor_scatter_nd_update(ids, places[:, None], found)
+    positions = tf.boolean_mask(rows.starts, is_within)
+    found = tf.gather(ids_within_words, tf.gather(ids, positions))
+    ids = tf.tensor_scatter_nd_update(ids, positions[:, None], found)
     # The mark of a word's start alone.
     first = ragged.gather_or(ids, rows.starts, 0)
     dropped = tf.cast((first < 0) & is_within, tf.int32)
@@ -234,20 +200,20 @@ def _positions(
 ) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
     """Finds the masks of each text among its tokens.
 
-    Returns their positions, int32 `[B, MAX_MASKS]`, 0 for padding; their
-    numbers, int32 `[B]`, 0 for a text that is refused; and, strings `[B]`, why
-    it is refused, else "".
+    Returns their positions, int32 `[B, MAX_MASKS]`, 0 for padding;
+    how many there are, int32 `[B]`, 0 for a text that is refused; and, strings
+    `[B]`, why it is refused, else "".
     """
     masks = ragged.indices(is_mask)
     rows = tf.gather(ragged.row_ids(row_splits), masks)
     # Behind `[CLS]`.
-    places = masks - tf.gather(row_splits, rows) + 1
+    positions = masks - tf.gather(row_splits, rows) + 1
     splits = ragged.row_splits(rows, ragged.size(row_splits) - 1)
-    numbers = splits[1:] - splits[:-1]
-    last = tf.where(numbers > 0, splits[1:] - 1, ragged.size(masks))
-    last = ragged.gather_or(places, last, 0)
+    num_masks = splits[1:] - splits[:-1]
+    last = tf.where(num_masks > 0, splits[1:] - 1, ragged.size(masks))
+    last = ragged.gather_or(positions, last, 0)
     error = tf.where(
-        numbers > MAX_MASKS,
+        num_masks > MAX_MASKS,
         f"A text may have at most {MAX_MASKS} {MASK}.",
         tf.where(
             last >= max_seq_length - 1,
@@ -255,8 +221,8 @@ def _positions(
             "",
         ),
     )
-    numbers = tf.where(error == "", numbers, 0)
+    num_masks = tf.where(error == "", num_masks, 0)
     index = tf.range(MAX_MASKS)
     source = splits[:-1, None] + index
-    source = tf.where(index < numbers[:, None], source, ragged.size(masks))
-    return ragged.gather_or(places, source, 0), numbers, error
+    source = tf.where(index < num_masks[:, None], source, ragged.size(masks))
+    return ragged.gather_or(positions, source, 0), num_masks, error

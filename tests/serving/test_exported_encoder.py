@@ -3,9 +3,9 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from albert_tf.export import exported_encoder
-from albert_tf.export.exported_encoder import ExportedEncoder, ExportedWeights
 from albert_tf.modeling.albert_model import AlbertModel
+from albert_tf.serving import exported_encoder
+from albert_tf.serving.exported_encoder import ExportedEncoder, ExportedWeights
 from tests import tiny
 
 

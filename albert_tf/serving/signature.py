@@ -138,13 +138,13 @@ def check_operations(folder: str) -> None:
     functions = graph.library.function
     nodes = itertools.chain(graph.node, *(f.node_def for f in functions))
     # A call of a function is named like the function.
-    known = ALLOWED_OPERATIONS.union(f.signature.name for f in functions)
-    forbidden = sorted({node.op for node in nodes} - known)
+    allowed = ALLOWED_OPERATIONS.union(f.signature.name for f in functions)
+    forbidden = sorted({node.op for node in nodes} - allowed)
     if forbidden:
         raise ValueError(
             f"The graph contains {', '.join(forbidden)}, which TF Serving may "
             "not know; nothing is written. Use the operations listed in "
-            "albert_tf/export/signature.py."
+            "albert_tf/serving/signature.py."
         )
 
 

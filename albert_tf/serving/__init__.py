@@ -1,0 +1,1 @@
+"""What the signatures of exported models are made of. Floor 4."""

@@ -1,0 +1,111 @@
+"""A tokenizer as a Keras layer, for `tf.data` and for models of strings.
+
+Source: `text.base.Tokenizer.batch`; the results are equal.
+"""
+
+import os
+from typing import Any
+
+import keras
+import tensorflow as tf
+
+from albert_tf import checks, files
+from albert_tf.checkpoints import beside, checkpoint, metadata
+from albert_tf.checkpoints.checkpoint import Checkpoint
+from albert_tf.modeling import base
+from albert_tf.serving import graph_tokenizer, model_inputs, signature
+from albert_tf.text.base import Tokenizer
+from albert_tf.text.sentencepiece_tokenizer import SentencePieceTokenizer
+
+
+@base.register
+class TokenizerLayer(keras.layers.Layer):
+    """Encodes texts as the batch that a model is called on.
+
+    A `.keras` file or SavedModel with this layer holds the vocabulary; import
+    `tensorflow_text` before you load a SavedModel.
+
+    Args:
+        tokenizer: A tokenizer, or a path for `load_tokenizer`. None if the
+            vocabulary will come from a `.keras` file.
+        max_seq_length: Length S of every row, at least 5.
+
+    Call arguments:
+        texts: Strings `[...]`; for pairs, a tuple or list of two such tensors.
+
+    Returns:
+        Dict of `input_ids`, `input_mask` and `segment_ids`, int32 `[..., S]`.
+    """
+
+    def __init__(
+        self,
+        tokenizer: Tokenizer | files.Path | None = None,
+        *,
+        max_seq_length: int = 128,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(**kwargs)
+        # A pair must not lose its second text.
+        least = model_inputs.MIN_SEQ_LENGTH
+        checks.check_integer("max_seq_length", max_seq_length, at_least=least)
+        self.max_seq_length = max_seq_length
+        if not isinstance(tokenizer, Tokenizer | None):
+            tokenizer = beside.load_tokenizer(tokenizer)
+        self._use(tokenizer)
+        # As in Keras' own layers that take strings.
+        self._convert_input_args = False
+        self._allow_non_tensor_positional_args = True
+        self.supports_jit = False
+        self.built = True
+
+    def _use(self, tokenizer: Any) -> None:
+        self.tokenizer = tokenizer
+        if tokenizer is not None:
+            self._graph = graph_tokenizer.make(tokenizer)
+            self._resource = self._graph.resource  # for SavedModels
+
+    def call(self, texts: Any) -> dict[str, tf.Tensor]:
+        first, *others = texts if _is_pair(texts) else [texts]
+        first = tf.convert_to_tensor(first, tf.string)
+        [second] = others or [tf.zeros_like(first)]
+        ids = model_inputs.encode_pairs(
+            tf.reshape(first, [-1]),
+            tf.reshape(second, [-1]),
+            self._graph,
+            max_seq_length=self.max_seq_length,
+            min_length=self.max_seq_length,
+        )
+        shape = tf.concat([tf.shape(first), [self.max_seq_length]], 0)
+        return {name: tf.reshape(ids[name], shape) for name in ids}
+
+    def compute_output_spec(self, texts: Any) -> Any:
+        shape = (texts[0] if _is_pair(texts) else texts).shape
+        return {
+            name: keras.KerasTensor((*shape, self.max_seq_length), "int32")
+            for name in signature.ID_INPUTS
+        }
+
+    def get_config(self) -> dict[str, Any]:
+        config: dict[str, Any] = super().get_config()
+        return config | {"max_seq_length": self.max_seq_length}
+
+    def save_assets(self, dir_path: str) -> None:
+        name = checkpoint.WORDPIECE_FILE
+        if isinstance(self.tokenizer, SentencePieceTokenizer):
+            name = checkpoint.SPM_FILE
+        with open(os.path.join(dir_path, name), "wb") as file:
+            file.write(self.tokenizer.vocabulary)
+        lower_case = self.tokenizer.do_lower_case
+        metadata.write(dir_path, metadata.Metadata(do_lower_case=lower_case))
+
+    def load_assets(self, dir_path: str) -> None:
+        [path] = beside.vocabularies_in(dir_path)
+        source = Checkpoint(vocabulary=path, metadata=metadata.read(dir_path))
+        self._use(source.load_tokenizer())
+
+
+def _is_pair(texts: Any) -> bool:
+    # In a model that Keras has loaded, tuples are lists.
+    if isinstance(texts, list):
+        return bool(texts) and not isinstance(texts[0], str | bytes)
+    return isinstance(texts, tuple)

@@ -1,0 +1,86 @@
+"""The signatures of a classifier: the label or labels of a text, or a number.
+
+Data flow: texts -> ids -> [this file] -> probabilities, label.
+
+Source: google-research/albert, run_classifier.py (`serving_input_receiver_fn`)
+for the ids.
+"""
+
+import tensorflow as tf
+
+from albert_tf.checkpoints import meaning
+from albert_tf.serving import model_inputs, signature
+from albert_tf.serving.signature import Signature, Tensors
+from albert_tf.tasks import head_flags, served_logits
+from albert_tf.tasks.classification.spec import ClassifierSettings
+from albert_tf.tasks.spec import Exported
+
+_HALF = 0.5
+
+
+def make_signatures(exported: Exported) -> list[Signature]:
+    """Traces the signatures of a classifier.
+
+    Raw text gives `probabilities` `[B, K]`, their `labels` `[B, K]`, and
+    `prediction` `[B]`, a label; ids give `logits` and `probabilities`. If a
+    text has any number of labels, `prediction` is `[B, K]`: each label where
+    it is predicted, else "". For regression there are no labels, and there is
+    `score` `[B]` instead. With `exit_patience`, texts may leave the
+    model early, and both signatures have `num_layers` `[B]`.
+    """
+    settings: ClassifierSettings = exported.settings
+    known, model = exported.metadata, exported.model
+    labels = meaning.find_labels(
+        known,
+        model.task_head.output_bias.shape[0],
+        where="the checkpoint",
+        given=settings.labels or None,
+    )
+    head_flags.check_single_label(
+        settings.exit_patience,
+        has_one_label=bool(labels) and not known.multi_label,
+    )
+    classify = served_logits.logits_of_ids(
+        model, exported.weights, exit_patience=settings.exit_patience
+    )
+    names = tf.constant(list(labels), tf.string)
+    thresholds = tf.constant(
+        settings.thresholds or known.thresholds or [_HALF] * len(labels)
+    )
+    to_probabilities = tf.sigmoid if known.multi_label else tf.nn.softmax
+
+    def from_ids(**ids: tf.Tensor) -> Tensors:
+        outputs = classify(**ids)
+        if not labels:
+            scores = outputs["logits"][:, 0]
+            if known.target_scale is not None:
+                # As in `ClassificationData`: timestamps need more digits. But
+                # LiteRT cannot multiply them.
+                dtype = "float32" if settings.for_litert else "float64"
+                scores = tf.cast(scores, dtype) * known.target_scale
+                scores += known.target_mean or 0
+            return outputs | {"score": scores}
+        return outputs | {"probabilities": to_probabilities(outputs["logits"])}
+
+    def from_text(text_a: tf.Tensor, text_b: tf.Tensor) -> Tensors:
+        ids = model_inputs.encode_pairs(
+            text_a,
+            text_b,
+            exported.tokenizer,
+            max_seq_length=settings.max_seq_length,
+        )
+        outputs = from_ids(**ids)
+        logits = outputs.pop("logits")
+        if not labels:
+            return outputs
+        outputs["labels"] = tf.tile(names[None], [tf.shape(logits)[0], 1])
+        if known.multi_label:
+            is_predicted = outputs["probabilities"] >= thresholds
+            return outputs | {"prediction": tf.where(is_predicted, names, "")}
+        # `top_k` takes the first of equally likely labels.
+        _, best = tf.math.top_k(logits, 1)
+        return outputs | {"prediction": tf.gather(names, best[:, 0])}
+
+    return signature.text_and_token_signatures(
+        from_text, from_ids, example=model_inputs.EXAMPLE
+    )

@@ -1,0 +1,158 @@
+"""The signatures of a multiple-choice model: the choice among options.
+
+Data flow: texts -> ids -> [this file] -> probabilities, choice.
+
+Source: `tasks.race.examples`, whose texts and ids are equal.
+"""
+
+import tensorflow as tf
+
+from albert_tf.serving import model_inputs, ragged, signature
+from albert_tf.serving.graph_tokenizer import CPU, GraphTokenizer
+from albert_tf.serving.ragged import Ranges
+from albert_tf.serving.signature import Signature, Tensors
+from albert_tf.tasks import served_logits
+from albert_tf.tasks.lengths import NUM_SPECIAL_TOKENS
+from albert_tf.tasks.race import examples
+from albert_tf.tasks.race.examples import ChoiceLengths
+from albert_tf.tasks.race.spec import ChoiceSettings
+from albert_tf.tasks.spec import Exported
+
+# Code points that mark a blank.
+BLANKS = tuple(map(ord, examples.BLANK.pattern[1:-1]))
+_BLANK_AT_END = " _"
+_WARMUP_TEXTS = {
+    "article": "Snow fell all night. In the morning the hills were white.",
+    "question": "Snow is _ .",
+}
+_WARMUP_OPTION = "white"
+
+
+def make_signatures(exported: Exported) -> list[Signature]:
+    """Traces the signatures of a multiple-choice model.
+
+    Raw text gives `choice` int32 `[B]` and `probabilities` `[B, C]`; ids
+    `[B, C, S]` give `logits` and `probabilities`. With `exit_patience`,
+    questions may leave the model early, and both have `num_layers` `[B]`.
+    """
+    settings: ChoiceSettings = exported.settings
+    num_options, tokenizer = settings.num_options, exported.tokenizer
+    lengths = settings.choice_lengths()
+    score = served_logits.logits_of_ids(
+        exported.model,
+        exported.weights,
+        exit_patience=settings.exit_patience,
+        num_choices=num_options,
+    )
+
+    def from_text(
+        article: tf.Tensor, question: tf.Tensor, options: tf.Tensor
+    ) -> Tensors:
+        article, question, options = signature.same_batch(
+            article=article, question=question, options=options
+        )
+        with tf.device(CPU):
+            ids = _choice_inputs(article, question, options, tokenizer, lengths)
+        outputs = score(**ids)
+        logits = outputs.pop("logits")
+        # `top_k` takes the first of equally likely options.
+        _, best = tf.math.top_k(logits, 1)
+        return outputs | {
+            "choice": best[:, 0],
+            "probabilities": tf.nn.softmax(logits),
+        }
+
+    def from_ids(**ids: tf.Tensor) -> Tensors:
+        rows = {
+            name: tf.reshape(values, [-1, tf.shape(values)[2]])
+            for name, values in ids.items()
+        }
+        outputs = score(**rows)
+        return outputs | {"probabilities": tf.nn.softmax(outputs["logits"])}
+
+    return signature.text_and_token_signatures(
+        from_text,
+        from_ids,
+        example={
+            **_WARMUP_TEXTS,
+            "options": [_WARMUP_OPTION] * num_options,
+        },
+        inner_shape=(num_options,),
+    )
+
+
+def _choice_inputs(
+    article: tf.Tensor,
+    question: tf.Tensor,
+    options: tf.Tensor,
+    tokenizer: GraphTokenizer,
+    lengths: ChoiceLengths,
+) -> Tensors:
+    """Makes the inputs of a model, int32 `[B x C, S]`.
+
+    The end of question and option is kept, and the start of the article.
+    """
+    tokens = tokenizer(tf.concat([article, complete(question, options)], 0))
+    num_articles, num_options = tf.unstack(tf.shape(options))
+    articles, choices = tokens.rows[:num_articles], tokens.rows[num_articles:]
+    size_b = tf.minimum(choices.sizes, lengths.max_qa_length)
+    room = lengths.max_seq_length - NUM_SPECIAL_TOKENS - size_b
+    return model_inputs.pack_ranges(
+        tokens.ids,
+        Ranges(
+            starts=tf.repeat(articles.starts, num_options),
+            sizes=tf.minimum(tf.repeat(articles.sizes, num_options), room),
+        ),
+        Ranges(starts=choices.starts + choices.sizes - size_b, sizes=size_b),
+        special=tokenizer.special_ids,
+    )
+
+
+def complete(question: tf.Tensor, options: tf.Tensor) -> tf.Tensor:
+    """Completes questions `[B]` with options `[B, C]`.
+
+    Each option replaces every blank of its question; where there is no blank,
+    it follows the question. Returns strings `[B x C]`, the choices of each
+    question one after the other.
+    """
+    num_questions, num_options = tf.unstack(tf.shape(options))
+    question = _with_blank(question)
+    codes, splits = ragged.decode(tf.repeat(question, num_options))
+    rows = ragged.row_ids(splits)
+    option_codes, option_splits = ragged.decode(
+        tf.reshape(options, [num_questions * num_options])
+    )
+    option_sizes = option_splits[1:] - option_splits[:-1]
+    is_blank = _is_blank(codes)
+    lengths = tf.where(is_blank, tf.gather(option_sizes, rows), 1)
+    num_characters = ragged.size(codes) + ragged.size(option_codes)
+    sources, within = ragged.expand(
+        ragged.limit_growth(lengths, num_characters)
+    )
+    new_rows = tf.gather(rows, sources)
+    index = tf.gather(option_splits, new_rows) + within
+    in_option = tf.gather(is_blank, sources)
+    index = tf.where(in_option, index, ragged.size(option_codes))
+    completed = tf.where(
+        in_option,
+        ragged.gather_or(option_codes, index, 0),
+        tf.gather(codes, sources),
+    )
+    return ragged.encode(
+        completed, ragged.row_splits(new_rows, ragged.size(option_sizes))
+    )
+
+
+def _with_blank(question: tf.Tensor) -> tf.Tensor:
+    codes, splits = ragged.decode(question)
+    num_blanks = tf.math.unsorted_segment_sum(
+        tf.cast(_is_blank(codes), tf.int32),
+        ragged.row_ids(splits),
+        ragged.size(question),
+    )
+    ending = tf.where(num_blanks > 0, "", _BLANK_AT_END)
+    return tf.strings.join([question, ending])
+
+
+def _is_blank(code_points: tf.Tensor) -> tf.Tensor:
+    return tf.reduce_any(code_points[:, None] == tf.constant(BLANKS), axis=1)

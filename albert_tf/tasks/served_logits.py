@@ -1,0 +1,87 @@
+"""The logits of an exported head over the pooled output, made of ids.
+
+Classification and multiple choice share it. With early exit, examples leave
+the model once they are decided.
+
+Data flow: ids -> `ExportedEncoder` -> pooled output -> [this file] -> logits.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import tensorflow as tf
+
+from albert_tf.modeling.sequence_models import ClassifierModel
+from albert_tf.serving import signature
+from albert_tf.serving.exported_encoder import (
+    ExportedEncoder,
+    ExportedWeights,
+    row_lengths,
+    run_in_groups,
+)
+from albert_tf.serving.signature import Tensors
+from albert_tf.tasks import early_exit
+
+
+def logits_of_ids(
+    model: ClassifierModel,
+    weights: ExportedWeights,
+    *,
+    exit_patience: int,
+    num_choices: int = 1,
+) -> Callable[..., Tensors]:
+    """Returns a function from ids `[B x C, S]` to `logits`, `[B, C x K]`.
+
+    C is `num_choices`. With `exit_patience` it also returns `num_layers`, int32
+    `[B]`, as `tasks.early_exit.run` does.
+    """
+    encoder = ExportedEncoder(model.albert, weights)
+    head: Any = model.task_head
+    num_logits = num_choices * head.output_bias.shape[0]
+
+    def logits_of(pooled: tf.Tensor) -> tf.Tensor:
+        with weights.scope():
+            return tf.reshape(head(pooled), [-1, num_logits])
+
+    def classify(**ids: tf.Tensor) -> Tensors:
+        return {"logits": logits_of(encoder.pooled(**ids))}
+
+    if not exit_patience:
+        return classify
+
+    def run_group(_: tf.Tensor, *ids: tf.Tensor) -> list[tf.Tensor]:
+        length = tf.shape(ids[0])[2]
+        hidden, mask = encoder.embed(
+            *(tf.reshape(values, [-1, length]) for values in ids)
+        )
+        outputs = early_exit.run(
+            encoder.layers_to_first(),
+            lambda hidden: logits_of(encoder.pool(hidden)),
+            hidden,
+            mask,
+            patience=exit_patience,
+            num_choices=num_choices,
+        )
+        return [outputs["logits"], outputs["num_layers"]]
+
+    def run(*ids: tf.Tensor) -> list[tf.Tensor]:
+        with tf.control_dependencies(encoder.checks(*ids)):
+            shape = [-1, num_choices, tf.shape(ids[0])[1]]
+            ids = tuple(tf.reshape(values, shape) for values in ids)
+        _, input_mask, _ = ids
+        return run_in_groups(
+            run_group,
+            ids,
+            tf.reduce_max(row_lengths(input_mask), axis=1),
+            [tf.zeros([0, num_logits]), tf.zeros([0], tf.int32)],
+        )
+
+    traced = encoder.trace(run)
+
+    def classify_early(**ids: tf.Tensor) -> Tensors:
+        logits, num_layers = traced(
+            *(ids[name] for name in signature.ID_INPUTS)
+        )
+        return {"logits": logits, "num_layers": num_layers}
+
+    return classify_early

@@ -1,0 +1,101 @@
+"""Raw text gives the predictions of the Python path: labels and numbers."""
+
+import itertools
+
+import numpy as np
+import pytest
+
+from albert_tf.checkpoints.metadata import Metadata
+from albert_tf.metrics.classification import sigmoid, softmax
+from albert_tf.tasks.classification.data import ClassificationData
+from albert_tf.tasks.classification.examples import ClassificationExample
+
+TEXTS = [
+    "The house stood on a hill.",
+    "",
+    "a " * 100,
+    "Café ½ 1,234,",
+    "漢字 👩‍👩‍👧",
+]
+PAIRS = [*itertools.product(TEXTS, repeat=2)]
+INPUTS = {"input_ids": 0, "input_mask": 0, "segment_ids": 0}
+
+
+def label_logits(exported, pairs):
+    """Features and model, as a fine-tuning run makes them."""
+    data = ClassificationData(
+        name="custom",
+        labels=exported.settings.labels or exported.known.labels or (),
+        score_names=("accuracy",),
+        tokenizer=exported.tokenizer,
+        max_seq_length=exported.settings.max_seq_length,
+    )
+    examples = [
+        ClassificationExample(guid=str(number), text_a=a, text_b=b)
+        for number, (a, b) in enumerate(pairs)
+    ]
+    records = list(data.records(examples, is_training=False))
+    return exported.outputs_of(records, INPUTS)["logits"]
+
+
+def test_labels_and_probabilities(exported):
+    exported = exported("classifier")
+    texts_a, texts_b = zip(*PAIRS, strict=True)
+    found = exported.ask(text_a=texts_a, text_b=texts_b)
+
+    logits = label_logits(exported, PAIRS)
+    places = logits.argmax(-1)
+    assert [label.decode() for label in found["prediction"]] == [
+        exported.settings.labels[place] for place in places
+    ]
+    assert len(set(places)) > 1
+    assert [label.decode() for label in found["labels"][0]] == [
+        *exported.settings.labels
+    ]
+    np.testing.assert_allclose(
+        found["probabilities"], softmax(logits), atol=1e-5
+    )
+
+
+def test_several_labels_of_a_text(exported):
+    exported = exported("several_labels")
+    texts_a, texts_b = zip(*PAIRS, strict=True)
+    found = exported.ask(text_a=texts_a, text_b=texts_b)
+
+    wanted = sigmoid(label_logits(exported, PAIRS))
+    np.testing.assert_allclose(found["probabilities"], wanted, atol=1e-5)
+    is_far = np.abs(wanted - exported.known.thresholds) > 1e-4
+    is_predicted = found["prediction"] != b""
+    np.testing.assert_array_equal(
+        is_predicted[is_far], (wanted >= exported.known.thresholds)[is_far]
+    )
+    assert 0 < is_predicted.mean() < 1
+    labels = np.array([label.encode() for label in exported.known.labels])
+    np.testing.assert_array_equal(
+        found["prediction"], np.where(is_predicted, labels, b"")
+    )
+
+
+def test_scaled_numbers_are_answered_in_their_own_units(exported):
+    texts_a, texts_b = zip(*PAIRS, strict=True)
+    found = exported("regression").ask(text_a=texts_a, text_b=texts_b)["score"]
+
+    logits = label_logits(exported("regression"), PAIRS)[:, 0]
+    np.testing.assert_allclose(found, 1e3 + 5 * logits, rtol=1e-6)
+    assert np.ptp(found) > 0.1
+
+
+@pytest.mark.parametrize(
+    ("name", "values", "words"),
+    [
+        ("regression", {"exit_patience": 1}, "cannot be used for regression"),
+        (
+            "classifier",
+            {"exit_patience": 1, "known": Metadata(multi_label=True)},
+            "and multi-label classification",
+        ),
+    ],
+)
+def test_models_that_cannot_be_left_early(name, values, words, export_task):
+    with pytest.raises(ValueError, match=words):
+        export_task(name, **values)
