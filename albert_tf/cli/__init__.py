@@ -1,6 +1,6 @@
 """The commands: flags -> config -> one call of the library.
 
-Floor 7, the only folder that knows command-line flags. One file a command; the
+Floor 8, the only folder that knows command-line flags. One file a command; the
 scripts in the root folder and the installed commands (`albert-run-pretraining`
 and so on) call its `main`.
 

@@ -28,6 +28,7 @@ from albert_tf.cli import flags as cli_flags
 from albert_tf.cli import program
 from albert_tf.cli.flags import FlagValues
 from albert_tf.export.export_config import ExportConfig
+from albert_tf.metrics.scores import Scores
 from albert_tf.settings import setting
 from albert_tf.tasks import (
     head_flags,
@@ -150,12 +151,12 @@ def run(
 
     # 4. Training, evaluation, prediction.
     with program.quiet_import():
-        from albert_tf.training import chance, finetune
+        from albert_tf.training import baselines, finetune
     export = None
     if shared.export_dir:
         from albert_tf.export import saved_model
 
-        task_fields = task.export_settings(task_config, sets, {})
+        task_fields = task.export_settings(task_config, sets, Scores())
         export = _export_config(shared, config, export_task, task_fields)
         # An export that cannot succeed is refused before hours of training.
         saved_model.check(export, albert_config=config.albert_config)
@@ -163,7 +164,7 @@ def run(
     result = finetune.run(config, sets, make_task, weights.path)
     if result is None:
         return int(values.preemption_exit_code)
-    program.print_scores(result.scores)
+    program.print_scores(result.scores.flat())
 
     # 5. Export of the weights that have these scores.
     if export:
@@ -174,7 +175,7 @@ def run(
         print(saved_model.export(export, albert_config=config.albert_config))
     _say_what_is_next(config, result.weights, _INPUTS[export_task])
     for main in sets.evaluation[:1]:
-        chance.warn_of(result.scores, main)
+        baselines.warn_of(result.scores, main)
     return 0
 
 
@@ -354,11 +355,11 @@ def _find_weights(values: FlagValues) -> TrainedWeights:
         )
     if path is None:
         return NO_WEIGHTS
-    run = run_folder.fingerprint_of_weights(path)
+    run = run_checkpoints.fingerprint_of_weights(path)
     return TrainedWeights(
         path=path,
         metadata=metadata.read(path),
-        settings=run.get(run_folder.SETTINGS, {}),
+        settings=run.get(run_checkpoints.SETTINGS, {}),
     )
 
 

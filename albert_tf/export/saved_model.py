@@ -15,7 +15,14 @@ import tensorflow as tf
 
 from albert_tf import config as config_lib
 from albert_tf import files
-from albert_tf.checkpoints import beside, checkpoint, load, meaning, metadata
+from albert_tf.checkpoints import (
+    beside,
+    checkpoint,
+    load,
+    meaning,
+    metadata,
+    run_checkpoints,
+)
 from albert_tf.checkpoints.checkpoint import Checkpoint, Note
 from albert_tf.config import CONFIG_FILE, AlbertConfig
 from albert_tf.export import (
@@ -38,7 +45,6 @@ from albert_tf.export.exported_encoder import ExportedWeights
 from albert_tf.export.graph_tokenizer import GraphTokenizer
 from albert_tf.export.signature import Signature
 from albert_tf.text import tokenizer as tokenizers
-from albert_tf.training import run_folder
 
 _KERAS_DTYPES = {"float32": "float32", "bfloat16": "mixed_bfloat16"}
 # The heads of `checkpoints.load` that serve a task, the preferred one first.
@@ -126,8 +132,8 @@ def export(
     )
     head = _find_head(config, source)
     task = next(task for task, heads in _HEADS.items() if head in heads)
-    run = run_folder.fingerprint_of_weights(config.init_checkpoint)
-    settings = run.get(run_folder.SETTINGS, {})
+    run = run_checkpoints.fingerprint_of_weights(config.init_checkpoint)
+    settings = run.get(run_checkpoints.SETTINGS, {})
     known = task == "squad" and bool(source.metadata.null_from_cls)
     config = dataclasses.replace(
         config, task=task, null_from_cls=config.null_from_cls or known
@@ -305,6 +311,6 @@ def _write_beside(
     metadata.write(folder, dataclasses.replace(known, **given))
     own = {name: getattr(config, name) for name in (*LENGTHS, *SPAN_LIMITS)}
     files.write_json(
-        os.path.join(folder, run_folder.FINGERPRINT_FILE),
-        {run_folder.SETTINGS: {**settings, **own}},
+        os.path.join(folder, run_checkpoints.FINGERPRINT_FILE),
+        {run_checkpoints.SETTINGS: {**settings, **own}},
     )

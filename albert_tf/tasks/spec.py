@@ -13,6 +13,12 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from albert_tf.checkpoints.checkpoint import Checkpoint
 from albert_tf.checkpoints.heads import Head
+from albert_tf.tasks.task import (
+    AnswerData,
+    AnswerTask,
+    ExampleSet,
+    ModelOutputs,
+)
 
 if TYPE_CHECKING:
     import keras
@@ -20,7 +26,6 @@ if TYPE_CHECKING:
     from albert_tf.serving.exported_encoder import ExportedWeights
     from albert_tf.serving.graph_tokenizer import GraphTokenizer
     from albert_tf.serving.signature import Signature
-    from albert_tf.tasks.task import AnswerData, AnswerTask
 
 
 class TaskSpec(abc.ABC):
@@ -30,29 +35,42 @@ class TaskSpec(abc.ABC):
     # The longest sequence of raw text, unless a fine-tuning determined it.
     max_seq_length: ClassVar[int] = 512
 
+    # Whether it is the settings of a fine-tuning that a checkpoint with this
+    # head has.
+    is_finetuned: ClassVar[bool] = True
+
     # Answers, as `load_predictor` gives them.
+
+    # Names of the outputs of the model whose second axis is the sequence.
+    sequence_outputs: ClassVar[frozenset[str]] = frozenset()
 
     @abc.abstractmethod
     def example(self, position: int, item: Any) -> Any:
-        """Returns an input of `Predictor.predict` as an example."""
+        """Returns an input of `Predictor.predict` as an example.
+
+        `position` is which of the inputs it is.
+        """
 
     @abc.abstractmethod
     def answer_data(
-        self, source: Checkpoint, settings: Mapping[str, Any]
-    ) -> "AnswerData":
+        self, source: Checkpoint, model: Any, settings: Mapping[str, Any]
+    ) -> AnswerData:
         """Returns the data half that answers texts.
 
         Args:
             source: The checkpoint or export, with its vocabulary.
+            model: The model of this head, or the export in its place.
             settings: Those of its fine-tuning, with `max_seq_length`, and
                 options of `load_predictor`.
         """
 
-    @abc.abstractmethod
-    def answer_task(
-        self, data: "AnswerData", model: "keras.Model"
-    ) -> "AnswerTask":
+    def answer_task(self, data: Any, model: Any) -> AnswerTask:
         """Returns the model half, with a model that has its weights."""
+        return ModelOutputs(model, self.sequence_outputs)
+
+    def example_set(self, data: Any, examples: Sequence[Any]) -> ExampleSet:
+        """Returns examples with the data half that makes their records."""
+        return ExampleSet(examples=examples, data=data)
 
     # Served.
 
@@ -63,7 +81,6 @@ class TaskSpec(abc.ABC):
     # Whether a server may join the outputs of several requests.
     joins_outputs: ClassVar[bool] = True
 
-    @abc.abstractmethod
     def make_signatures(
         self,
         settings: Any,
@@ -81,3 +98,4 @@ class TaskSpec(abc.ABC):
             weights: The exported copies.
             tokenizer: Of raw text.
         """
+        raise NotImplementedError(f"{self.head.name} has no signatures.")

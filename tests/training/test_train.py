@@ -7,10 +7,10 @@ import os
 import pytest
 import tensorflow as tf
 
+from albert_tf.devices.workers import Workers
 from albert_tf.training import loop, train
 from albert_tf.training.run_folder import RunFolder
 from albert_tf.training.train import DivergenceDetector, RunState
-from albert_tf.training.workers import Workers
 from tests.training import runs
 
 

@@ -10,9 +10,10 @@ Source: google-research/albert, `run_race.py`.
 import dataclasses
 import functools
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
+from albert_tf.metrics.scores import Scores
 from albert_tf.settings import setting
 from albert_tf.tasks import example_files, task
 from albert_tf.tasks.head_flags import HeadFlags
@@ -132,14 +133,14 @@ def _read(config: RaceConfig, use: str) -> list[MultipleChoiceExample]:
 
 def task_maker(config: RaceConfig, sets: Sets) -> MakeTask:
     """Returns the class of the model half, with its arguments."""
-    from albert_tf.tasks.finetuning import MultipleChoiceTask
+    from albert_tf.tasks.race.model import MultipleChoiceTask
 
     del sets
     return functools.partial(MultipleChoiceTask, head=config)
 
 
 def export_settings(
-    config: RaceConfig, sets: Sets, scores: Mapping[str, float]
+    config: RaceConfig, sets: Sets, scores: Scores
 ) -> dict[str, Any]:
     """Returns the fields of the export's config that the task decides."""
     del scores

@@ -8,10 +8,11 @@ Source: google-research/albert, `run_squad_v1.py`, `run_squad_v2.py`.
 
 import dataclasses
 import functools
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, cast
 
 from albert_tf import checks
+from albert_tf.metrics.scores import Scores
 from albert_tf.settings import setting
 from albert_tf.tasks import task
 from albert_tf.tasks.squad import examples as examples_lib
@@ -166,13 +167,13 @@ def _read(config: SquadConfig, name: str, data: SquadData) -> ExampleSet:
 
 def task_maker(config: SquadConfig, sets: Sets) -> MakeTask:
     """Returns the class of the model half, with its arguments."""
-    from albert_tf.tasks import finetuning
+    from albert_tf.tasks.squad import model
 
     del sets
     if not config.version_2_with_negative:
-        return finetuning.SpanTask
+        return model.SpanTask
     return functools.partial(
-        finetuning.BeamSpanTask,
+        model.BeamSpanTask,
         start_n_top=config.start_n_top,
         end_n_top=config.end_n_top,
         dropout_prob=config.dropout_prob,
@@ -180,7 +181,7 @@ def task_maker(config: SquadConfig, sets: Sets) -> MakeTask:
 
 
 def export_settings(
-    config: SquadConfig, sets: Sets, scores: Mapping[str, float]
+    config: SquadConfig, sets: Sets, scores: Scores
 ) -> dict[str, Any]:
     """Returns the fields of the export's config that the task decides.
 
