@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from albert_tf.checkpoints.beside import load_tokenizer
     from albert_tf.checkpoints.load import load_checkpoint, load_model
     from albert_tf.config import AlbertConfig
+    from albert_tf.inference.predictor import Predictor, load_predictor
     from albert_tf.modeling.albert_model import AlbertModel
     from albert_tf.modeling.pretraining_model import PretrainingModel
     from albert_tf.modeling.sequence_models import (
@@ -18,7 +19,6 @@ if TYPE_CHECKING:
         MultipleChoiceModel,
     )
     from albert_tf.modeling.span_models import BeamSpanModel, SpanModel
-    from albert_tf.predict.predictor import Predictor, load_predictor
     from albert_tf.serving.tokenizer_layer import TokenizerLayer
     from albert_tf.training.interface import finetune, pretrain
 
@@ -46,14 +46,14 @@ _MODULES = {
     "BeamSpanModel": "albert_tf.modeling.span_models",
     "ClassifierModel": "albert_tf.modeling.sequence_models",
     "MultipleChoiceModel": "albert_tf.modeling.sequence_models",
-    "Predictor": "albert_tf.predict.predictor",
+    "Predictor": "albert_tf.inference.predictor",
     "PretrainingModel": "albert_tf.modeling.pretraining_model",
     "SpanModel": "albert_tf.modeling.span_models",
     "TokenizerLayer": "albert_tf.serving.tokenizer_layer",
     "finetune": "albert_tf.training.interface",
     "load_checkpoint": "albert_tf.checkpoints.load",
     "load_model": "albert_tf.checkpoints.load",
-    "load_predictor": "albert_tf.predict.predictor",
+    "load_predictor": "albert_tf.inference.predictor",
     "load_tokenizer": "albert_tf.checkpoints.beside",
     "pretrain": "albert_tf.training.interface",
 }

@@ -12,23 +12,6 @@ from typing import Any
 
 from albert_tf import checks
 
-# What the batches of all tasks have beside the inputs of an encoder. A model
-# takes a part of it.
-BATCH_NAMES = {
-    "end_positions",
-    "example_weights",
-    "is_impossible",
-    "label_ids",
-    "masked_lm_ids",
-    "masked_lm_positions",
-    "masked_lm_weights",
-    "p_mask",
-    "packed_at",
-    "sentence_order_labels",
-    "start_positions",
-    "token_boundary",
-}
-
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class ArraySpec:

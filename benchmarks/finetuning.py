@@ -80,8 +80,8 @@ def measure(arguments: argparse.Namespace) -> dict[str, Any]:
     import tensorflow as tf
 
     from albert_tf import config as configs
-    from albert_tf.tasks.finetuning import ClassificationTask
-    from albert_tf.training import records
+    from albert_tf.tasks.classification.model import ClassificationTask
+    from albert_tf.training import finetuning_data
     from albert_tf.training.run_config import FinetuningConfig
 
     columns, num_labels = read_records(arguments)
@@ -99,7 +99,7 @@ def measure(arguments: argparse.Namespace) -> dict[str, Any]:
         dtype=settings.dtype_policy,
     )
     strategy = tf.distribute.get_strategy()
-    padding = records.padding_for(settings, strategy)
+    padding = finetuning_data.padding_for(settings, strategy)
     time_pass = TIMERS[arguments.mode]
     number, seconds = time_pass(settings, task, columns, padding, arguments)
     return {
@@ -156,11 +156,13 @@ def time_prediction(
     """Returns the number of examples, and the seconds of predicting them."""
     import tensorflow as tf
 
-    from albert_tf.training import prediction
-    from albert_tf.training.workers import Workers
+    from albert_tf.devices.workers import Workers
+    from albert_tf.inference import record_outputs
 
     workers = Workers(tf.distribute.get_strategy())
-    predictor = prediction.Predictor(task, workers, padding)
+    predictor = record_outputs.OutputComputer(
+        task, workers, padding, compute=task.outputs
+    )
     for _ in range(2):  # the first is the warm-up
         start = time.perf_counter()
         predictor.run(columns, batch_size=arguments.batch)

@@ -16,8 +16,9 @@ from keras import ops
 
 import albert_tf
 from albert_tf import files
+from albert_tf.metrics.scores import Score, Scores
 from albert_tf.text.tokenizer import Tokenizer
-from albert_tf.training import chance, report
+from albert_tf.training import report
 
 # Pretraining runs in the order of training; the last trains both objectives.
 RUNS = ("short", "long")
@@ -77,18 +78,18 @@ def write(
     sentences = files.read_text(folder / "held_out.txt").splitlines()
     blanks = choose_blanks(sentences, tokenizer)
     guesses = [guess(model, blanks, tokenizer) for model in models.values()]
-    scores: dict[str, float] = {}
+    scores: list[Score] = []
     for name, (score, baseline) in results.items():
-        scores |= {name: score, chance.baseline_key(name): baseline}
+        scores += [Score(name, score), Score.baseline(name, baseline)]
     report.write(
         folder / "report.html",
         title="A small ALBERT, pretrained on docstrings",
         facts={**facts, **_facts(models["After"], logs)},
-        results=scores,
+        results=report.SeedResults(scores=Scores(entries=tuple(scores))),
         metric=_ACCURACIES["eval_masked_lm_accuracy"],
         evaluated="held-out text",
         sections=[
-            report.Table(
+            report.ReportTable(
                 title="Raw text sent to the exported models",
                 header=["Text", "Answer"],
                 rows=answers,
@@ -103,7 +104,7 @@ def write(
                 unit="nats",
                 curves=_curves(logs, _LOSSES),
             ),
-            report.Table(
+            report.ReportTable(
                 title="Hidden words of the held-out text, and what the model "
                 "guesses",
                 header=["Sentence", "Hidden", *models],

@@ -119,7 +119,7 @@ def sections(
     """Returns the tables and the curves of an experiment."""
     groups = by_label(results)
     return [
-        report.Table(
+        report.ReportTable(
             title=f"{experiment.title}: here, on held-out text",
             header=_HEADER,
             rows=[
@@ -127,7 +127,7 @@ def sections(
             ],
         ),
         *task_tables(experiment, groups),
-        report.Table(
+        report.ReportTable(
             title=f"{experiment.title}: claims",
             header=("claim", "here"),
             rows=[(one.text, verdict(one, results)) for one in claims],
@@ -138,7 +138,7 @@ def sections(
             unit="held-out masked-LM loss",
             curves={label: runs[0]["curve"] for label, runs in groups.items()},
         ),
-        report.Table(
+        report.ReportTable(
             title=f"{experiment.title}: commands",
             header=("model", "seed", "commit", "command"),
             rows=[
@@ -158,7 +158,7 @@ def paper_tables(experiment: Experiment) -> list[report.Section]:
     if not experiment.paper_rows:
         return []
     return [
-        report.Table(
+        report.ReportTable(
             title=f"{experiment.title}: the paper ({experiment.source})",
             header=experiment.paper_header,
             rows=[*experiment.paper_rows],
@@ -174,7 +174,7 @@ def task_tables(
     if not names:
         return []
     return [
-        report.Table(
+        report.ReportTable(
             title=f"{experiment.title}: after fine-tuning, medians of "
             f"{downstream.NUM_SEEDS} seeds each",
             header=(
@@ -218,7 +218,7 @@ def sizes_sections(found: dict[str, Any]) -> list[report.Section]:
     """Returns the table of sizes beside the paper's."""
     reference = found[sizes.REFERENCE]
     return [
-        report.Table(
+        report.ReportTable(
             title=f"Sizes: speeds relative to BERT-large, steps of "
             f"{sizes.BATCH} x {sizes.LENGTH} tokens",
             header=(
@@ -265,7 +265,7 @@ def figure_sections(found: Sequence[dict[str, Any]]) -> list[report.Section]:
         for name, shown in layer_similarity.MEASURES.items()
         for label in layer_similarity.LABELS
     ]
-    table = report.Table(
+    table = report.ReportTable(
         title=f"{title}: change from layer to layer, relative to the mean",
         header=("shared", "measure", "seeds", "change"),
         rows=rows,

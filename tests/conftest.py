@@ -9,6 +9,8 @@ import pytest
 import tensorflow as tf
 from absl import flags
 
+from albert_tf.devices import strategies
+from albert_tf.devices.device_settings import DeviceSettings
 from albert_tf.text import vocabulary_training
 
 # Two CPUs for the tests with two replicas, before anything asks for devices.
@@ -25,6 +27,12 @@ def pytest_collection_finish():
     """Spares the garbage collector what was imported: a tenth of the time."""
     gc.collect()
     gc.freeze()
+
+
+@pytest.fixture(scope="session")
+def two_replicas():
+    """A strategy over two virtual devices."""
+    return strategies.create_strategy(DeviceSettings(strategy="mirrored"))
 
 
 @pytest.fixture(scope="session")

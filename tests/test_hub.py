@@ -17,7 +17,7 @@ from albert_tf import hub
 from albert_tf.checkpoints import huggingface, variable_names
 from albert_tf.checkpoints.checkpoint import Checkpoint
 from albert_tf.checkpoints.metadata import Metadata
-from tests.predict.test_predictor import CONFIG
+from tests.inference.test_predictor import CONFIG
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 COMMIT = "0123456789abcdef0123456789abcdef01234567"

@@ -50,8 +50,44 @@ TESTED_TOGETHER = {
     "tasks/serving_settings.py": "export/test_refusals.py",
     "tasks/table.py": "export/test_refusals.py",
     "checkpoints/conversion_config.py": "checkpoints/test_conversion.py",
+    "devices/device_settings.py": "training/test_refusals.py",
+    "inference/litert_model.py": "export/test_litert.py",
+    **dict.fromkeys(
+        (
+            "tasks/encoder/data.py",
+            "tasks/encoder/outputs.py",
+            "tasks/inputs.py",
+            "tasks/pretraining/data.py",
+            "tasks/pretraining/outputs.py",
+            "tasks/spec.py",
+            "tasks/table.py",
+            *(
+                f"tasks/{room}/spec.py"
+                for room in (
+                    "classification",
+                    "encoder",
+                    "pretraining",
+                    "race",
+                    "squad",
+                )
+            ),
+        ),
+        "inference/test_predictor.py",
+    ),
+    **dict.fromkeys(
+        (
+            "tasks/classification/model.py",
+            "tasks/race/model.py",
+            "tasks/squad/model.py",
+            "tasks/squad/outputs.py",
+        ),
+        "tasks/test_finetuning.py",
+    ),
     "tasks/task.py": "tasks/test_all_tasks.py",
     "tasks/classification/config.py": "tasks/classification/test_refusals.py",
+    "tasks/classification/prediction_files.py": (
+        "tasks/classification/test_data.py"
+    ),
 }
 
 MODULES = sorted(LIBRARY.rglob("*.py"))

@@ -15,6 +15,7 @@ from typing import Any
 
 from albert_tf import files
 from albert_tf.checkpoints import run_checkpoints
+from albert_tf.metrics.scores import Score
 
 METADATA_FILE = "metadata.json"
 PRESET_METADATA_FILE = "albert_metadata.json"
@@ -29,9 +30,6 @@ MULTIPLE_CHOICE_TASKS = ("race",)
 MULTIPLE_CHOICE = "AlbertForMultipleChoice"
 # The names that transformers gives to labels begin with this.
 UNNAMED_LABEL = "LABEL_"
-# Keys of the thresholds of labels, among the scores of an evaluation, begin
-# with this.
-THRESHOLD_OF = "threshold_of_"
 NULL_THRESHOLD = "null_threshold"
 
 
@@ -102,7 +100,7 @@ class Metadata:
         `scores` are those of the evaluation, which may hold a null threshold,
         or a threshold for every label.
         """
-        keys = [f"{THRESHOLD_OF}{label}" for label in self.labels or ()]
+        keys = [Score.threshold(name, 0.0).key for name in self.labels or ()]
         thresholds = None
         if keys and self.multi_label and scores.keys() >= {*keys}:
             thresholds = tuple(scores[key] for key in keys)
@@ -145,11 +143,6 @@ def read(path: files.Path) -> Metadata:
     # Weights that were saved before their evaluation have its thresholds.
     evaluated = Metadata(**facts).with_thresholds(results)
     return Metadata(**evaluated.known() | facts)
-
-
-def is_threshold(key: str) -> bool:
-    """Returns whether a score is what predictions are compared with."""
-    return key == NULL_THRESHOLD or key.startswith(THRESHOLD_OF)
 
 
 def _read_json(folder: str, name: str) -> dict[str, Any]:

@@ -1,5 +1,7 @@
 """Where a run keeps its checkpoints: the newest ones, and the best one.
 
+`run.json` identifies the run.
+
     run/checkpoints/step-00000100/
     run/best/
 
@@ -8,6 +10,7 @@ Plain Python: a script looks here before any slow import.
 
 import os
 import re
+from typing import Any
 
 from albert_tf import files
 
@@ -15,12 +18,21 @@ BEST_FOLDER = "best"
 CHECKPOINTS_FOLDER = "checkpoints"
 # The stem of the weights' files in each of these folders.
 MODEL_PREFIX = "model.ckpt"
+# Its fingerprint: all that determines the numbers of a run.
+FINGERPRINT_FILE = "run.json"
+# Key of a fingerprint: the settings of the task.
+SETTINGS = "settings"
 FLAGS_FILE = "flags.txt"
 RESULTS_FILE = "eval_results.json"
 # What the run remembered besides the weights.
 STATE_FILE = "state.json"
 # Key of a state: the score of the weights in `best/`; None if there are none.
 BEST_SCORE = "best_score"
+# Parts of `<run>/checkpoints/step-00000100/model.ckpt` and `<run>/best/`, which
+# a kill may have left as `<run>/best.0123abcd.replaced`.
+_IN_RUN = re.compile(
+    r"checkpoints$|step-\d+$|best(\.[0-9a-f]{8}\.replaced)?$|model\.ckpt"
+)
 _STEP_FOLDER = re.compile(r"step-(\d{8,})$")
 
 
@@ -99,3 +111,23 @@ def folders_of(path: files.Path) -> list[str]:
     if os.path.basename(parent) == CHECKPOINTS_FOLDER:
         return [folder, os.path.dirname(parent)]
     return [folder]
+
+
+def read_fingerprint(output_dir: str) -> dict[str, Any]:
+    """Returns the fingerprint of the run in a directory; empty without one."""
+    return files.read_json_object(
+        os.path.join(output_dir, FINGERPRINT_FILE), missing_ok=True
+    )
+
+
+def fingerprint_of_weights(path: str) -> dict[str, Any]:
+    """Returns the fingerprint of the run that made weights; empty if unknown.
+
+    The path is a run's output directory, a checkpoint in it, or its prefix.
+    """
+    folder = os.path.abspath(files.check_local(path))
+    while not (values := read_fingerprint(folder)):
+        folder, name = os.path.split(folder)
+        if not _IN_RUN.match(name):
+            break
+    return values

@@ -45,7 +45,7 @@ def run(values: FlagValues, spec: FinetuningSpec) -> int:
     result = interface.run_finetuning(plan)
     if result is None:
         return int(values.preemption_exit_code)
-    program.print_scores(result.scores)
+    program.print_scores(result.scores.flat())
     if result.export:
         print(result.export)
     if plan.config.do_eval:

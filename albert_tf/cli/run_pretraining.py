@@ -43,5 +43,5 @@ def run(values: cli_flags.FlagValues) -> int:
     scores = pretrain.run(config)
     if scores is None:
         return int(values.preemption_exit_code)
-    program.print_scores(scores)
+    program.print_scores(scores.flat())
     return 0

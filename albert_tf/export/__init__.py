@@ -1,1 +1,1 @@
-"""Exports a trained model as a SavedModel that takes raw text. Floor 7."""
+"""Exports a trained model as a SavedModel that takes raw text. Floor 6."""

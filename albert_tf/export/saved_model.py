@@ -13,7 +13,12 @@ import keras
 import tensorflow as tf
 
 from albert_tf import config as config_lib
-from albert_tf.checkpoints import checkpoint, load, meaning
+from albert_tf.checkpoints import (
+    checkpoint,
+    load,
+    meaning,
+    run_checkpoints,
+)
 from albert_tf.checkpoints.checkpoint import Checkpoint, Note
 from albert_tf.checkpoints.heads import ENCODER
 from albert_tf.config import CONFIG_FILE, AlbertConfig
@@ -26,7 +31,6 @@ from albert_tf.tasks import table
 from albert_tf.tasks.serving_settings import ServingSettings
 from albert_tf.tasks.spec import Exported, TaskSpec
 from albert_tf.text import tokenizer as tokenizers
-from albert_tf.training import run_folder
 
 _KERAS_DTYPES = {"float32": "float32", "bfloat16": "mixed_bfloat16"}
 
@@ -98,9 +102,8 @@ def export(
     source = meaning.with_vocabulary(
         source, config.spm_model_file or config.vocab_file, config.do_lower_case
     )
-    # With `checkpoints.open`, this is `source.settings`.
-    run = run_folder.fingerprint_of_weights(config.init_checkpoint)
-    trained = run.get(run_folder.SETTINGS, {})
+    run = run_checkpoints.fingerprint_of_weights(config.init_checkpoint)
+    trained = run.get(run_checkpoints.SETTINGS, {})
     spec = _find_spec(config, source)
     settings = _settings(config, spec, trained, checkpoint.known_config(source))
     # 2. Text to tokens; the model and copies of its weights.

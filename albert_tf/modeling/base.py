@@ -14,7 +14,7 @@ from typing import Any, Self
 import keras
 from keras import ops
 
-from albert_tf import checks, features
+from albert_tf import checks
 from albert_tf import config as config_lib
 
 _CONFIG = "config"
@@ -26,6 +26,13 @@ _ROUNDED = ("bfloat16", "float16")
 _QUANTIZATIONS = ("int8", "int4")
 # Names that transformers gives to inputs, and ours.
 _OUR_NAMES = {"attention_mask": "input_mask", "token_type_ids": "segment_ids"}
+# Inputs that some models have: one may be called with those of another.
+_OTHER_INPUTS = {
+    "masked_lm_positions",
+    "p_mask",
+    "packed_at",
+    "start_positions",
+}
 register = keras.saving.register_keras_serializable(package="albert_tf")
 
 
@@ -173,6 +180,11 @@ def encoder_specs(rank: int = 2) -> dict[str, Spec]:
 class BaseModel(AlbertLayer, keras.Model):
     """A model that is called on a dict of tensors, which are checked first."""
 
+    def inputs_of(self, batch: Mapping[str, Any]) -> dict[str, Any]:
+        """Returns the inputs in a batch, which may have labels, too."""
+        names = self.input_specs().keys() | _OTHER_INPUTS
+        return {name: batch[name] for name in batch if name in names}
+
     def input_specs(self) -> dict[str, Spec]:
         """Returns what the model can be called with, by name."""
         return encoder_specs()
@@ -222,7 +234,7 @@ class BaseModel(AlbertLayer, keras.Model):
             # Of two masks, none is ours to choose.
             names = {k: v for k, v in _OUR_NAMES.items() if v not in given}
             inputs = {names.get(k, k): v for k, v in inputs.items()}
-            if unknown := inputs.keys() - specs.keys() - features.BATCH_NAMES:
+            if unknown := inputs.keys() - self.inputs_of(inputs).keys():
                 raise ValueError(
                     f"Unknown inputs: {checks.listed(sorted(unknown))}. Those "
                     f"of the model are {checks.listed(specs)}."

@@ -1,1 +1,1 @@
-"""Floor 9: texts in, answers out, in Python and on the command line."""
+"""The command `python -m albert_tf.predict`. Floor 9."""

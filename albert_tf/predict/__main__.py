@@ -22,7 +22,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = _parse_arguments(arguments)
     try:
         with program.quiet_import():
-            from albert_tf.predict.predictor import load_predictor
+            from albert_tf.inference.predictor import load_predictor
 
             predictor = load_predictor(
                 options.path,

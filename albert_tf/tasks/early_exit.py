@@ -88,13 +88,11 @@ class _Exits:
             self.num_layers = tf.ones_like(self._examples)
             self._num_same = tf.zeros_like(self._examples)
         else:
-            places = self._examples[:, None]
-            self.logits = tf.tensor_scatter_nd_update(
-                self.logits, places, logits
-            )
+            rows = self._examples[:, None]
+            self.logits = tf.tensor_scatter_nd_update(self.logits, rows, logits)
             self.num_layers = tf.tensor_scatter_nd_update(
                 self.num_layers,
-                places,
+                rows,
                 tf.fill(tf.shape(self._examples), self._layer),
             )
             is_same = prediction == self._prediction

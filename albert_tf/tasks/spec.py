@@ -15,15 +15,21 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from albert_tf.checkpoints.checkpoint import Checkpoint
 from albert_tf.checkpoints.heads import Head
 from albert_tf.checkpoints.metadata import Metadata
+from albert_tf.metrics.scores import Scores
 from albert_tf.tasks.serving_settings import ServingSettings
+from albert_tf.tasks.task import (
+    AnswerData,
+    AnswerTask,
+    ExampleSet,
+    MakeTask,
+    ModelOutputs,
+    Sets,
+)
 
 if TYPE_CHECKING:
-    import keras
-
     from albert_tf.serving.exported_encoder import ExportedWeights
     from albert_tf.serving.graph_tokenizer import GraphTokenizer
     from albert_tf.serving.signature import Signature
-    from albert_tf.tasks.task import AnswerData, AnswerTask, MakeTask, Sets
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -58,27 +64,36 @@ class TaskSpec(abc.ABC):
 
     # Answers, as `load_predictor` gives them.
 
-    def example(self, position: int, item: Any) -> Any:
-        """Returns an input of `Predictor.predict` as an example."""
-        raise NotImplementedError
+    # Names of the outputs of the model whose second axis is the sequence.
+    sequence_outputs: ClassVar[frozenset[str]] = frozenset()
 
+    @abc.abstractmethod
+    def example(self, position: int, item: Any) -> Any:
+        """Returns an input of `Predictor.predict` as an example.
+
+        `position` is which of the inputs it is.
+        """
+
+    @abc.abstractmethod
     def answer_data(
-        self, source: Checkpoint, settings: Mapping[str, Any]
-    ) -> "AnswerData":
+        self, source: Checkpoint, model: Any, settings: Mapping[str, Any]
+    ) -> AnswerData:
         """Returns the data half that answers texts.
 
         Args:
             source: The checkpoint or export, with its vocabulary.
+            model: The model of this head, or the export in its place.
             settings: Those of its fine-tuning, with `max_seq_length`, and
                 options of `load_predictor`.
         """
-        raise NotImplementedError
 
-    def answer_task(
-        self, data: "AnswerData", model: "keras.Model"
-    ) -> "AnswerTask":
+    def answer_task(self, data: Any, model: Any) -> AnswerTask:
         """Returns the model half, with a model that has its weights."""
-        raise NotImplementedError
+        return ModelOutputs(model, self.sequence_outputs)
+
+    def example_set(self, data: Any, examples: Sequence[Any]) -> ExampleSet:
+        """Returns examples with the data half that makes their records."""
+        return ExampleSet(examples=examples, data=data)
 
     # Served.
 
@@ -132,10 +147,8 @@ class FinetuningSpec:
     task_names: tuple[str, ...]
     config_class: type
     defaults: Mapping[str, Any]
-    read_sets: "Callable[..., Sets]"
-    make_task: "Callable[[Any, Sets], MakeTask]"
-    export_settings: (
-        "Callable[[Any, Sets, Mapping[str, float]], dict[str, Any]]"
-    )
+    read_sets: Callable[..., Sets]
+    make_task: Callable[[Any, Sets], MakeTask]
+    export_settings: Callable[[Any, Sets, Scores], dict[str, Any]]
     spec_of: Callable[[Any], type[TaskSpec]]
     predict_arguments: str

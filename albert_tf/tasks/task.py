@@ -18,13 +18,16 @@ import numpy as np
 
 from albert_tf.checkpoints.metadata import Metadata
 from albert_tf.features import ArraySpec
+from albert_tf.metrics.scores import Scores
 from albert_tf.text.base import Tokenizer
 
 if TYPE_CHECKING:
     import keras
     import tensorflow as tf
 
+    from albert_tf.data.bucketed_batches import RecordColumns
     from albert_tf.modeling import fused
+    from albert_tf.tasks.label_frequencies import Comparison
 
 Batch: TypeAlias = "Mapping[str, tf.Tensor]"
 Totals: TypeAlias = "dict[str, tf.Tensor]"
@@ -56,7 +59,37 @@ class TrainedWeights:
 NO_WEIGHTS = TrainedWeights()
 
 
-class TaskData(Protocol):
+class RecordMaker(Protocol):
+    """Makes the records of examples."""
+
+    @property
+    def tokenizer(self) -> Tokenizer:
+        """The tokenizer that the records are made with."""
+
+    @property
+    def array_specs(self) -> tuple[ArraySpec, ...]:
+        """The arrays of a record."""
+
+    def records(
+        self, examples: Examples, *, is_training: bool
+    ) -> Iterator[Record]:
+        """Yields the records of the examples; an example may have several."""
+
+
+class AnswerData(RecordMaker, Protocol):
+    """The data half of what answers texts."""
+
+    @property
+    def max_seq_length(self) -> int:
+        """S: length in tokens of the longest record."""
+
+    def answers(
+        self, examples: Examples, outputs: Outputs
+    ) -> Iterator[dict[str, Any]]:
+        """Yields the answer to each example, as `load_predictor` gives it."""
+
+
+class TaskData(RecordMaker, Protocol):
     """The data half: turns examples into records, and outputs into scores."""
 
     @property
@@ -68,23 +101,10 @@ class TaskData(Protocol):
         """Key of the score that selects the best weights; higher is better."""
 
     @property
-    def tokenizer(self) -> Tokenizer:
-        """The tokenizer that the records are made with."""
-
-    @property
-    def array_specs(self) -> tuple[ArraySpec, ...]:
-        """The arrays of a record."""
-
-    @property
     def settings(self) -> Mapping[str, Any]:
         """Everything but the examples that determines the records, as JSON."""
 
-    def records(
-        self, examples: Examples, *, is_training: bool
-    ) -> Iterator[Record]:
-        """Yields the records of the examples; an example may have several."""
-
-    def scores(self, examples: Examples, outputs: Outputs) -> dict[str, float]:
+    def scores(self, examples: Examples, outputs: Outputs) -> Scores:
         """Returns the official scores of labelled examples.
 
         They may hold values that were chosen on these examples for
@@ -98,8 +118,16 @@ class TaskData(Protocol):
         class, the mean, no answer, the whole text, or a choice by chance.
         """
 
+    def compare_with_chance(
+        self, columns: "RecordColumns", outputs: Outputs
+    ) -> "Comparison | None":
+        """Compares outputs of labelled records with the label frequencies.
+
+        None if that is impossible, or if the task does not know how.
+        """
+
     def open_predictions(
-        self, output_dir: str, scores: Mapping[str, float]
+        self, output_dir: str, scores: Scores
     ) -> contextlib.AbstractContextManager[Callable[[Examples, Outputs], None]]:
         """Opens the prediction files of the task, for writing chunk by chunk.
 
@@ -112,7 +140,7 @@ class TaskData(Protocol):
         self,
         examples: Examples,
         outputs: Outputs,
-        scores: Mapping[str, float],
+        scores: Scores,
     ) -> list[dict[str, Any]]:
         """Returns the task's own sections of `report.html`; may be empty.
 
@@ -243,30 +271,49 @@ class Task(Protocol):
     def training_scores(self, totals: Mapping[str, float]) -> dict[str, float]:
         """Returns the values to log for a step, from its metric totals."""
 
-    def evaluation_scores(
-        self, totals: Mapping[str, float]
-    ) -> dict[str, float]:
-        """Returns the scores of an evaluation set, from its metric totals."""
 
+class AnswerTask(Protocol):
+    """The model half of what answers examples."""
 
-class FinetuningTask(Task, Protocol):
-    """The model half of a task that makes predictions."""
+    @property
+    def model(self) -> Any:
+        """The model: a Keras model, or an export in its place."""
 
     @property
     def sequence_outputs(self) -> frozenset[str]:
         """Names of the outputs whose second axis is the sequence."""
 
+    def final_outputs(self, batch: Batch) -> Totals:
+        """Returns the outputs that final scores and predictions are made of.
+
+        They are float32 or int32; their first axis is the batch. They are
+        those of `FinetuningTask.outputs`, or, with early exit, those of the
+        layer at which each example leaves, and its number, `num_layers` int32
+        `[B]`.
+        """
+
+
+class ModelOutputs:
+    """An `AnswerTask` whose outputs are those of a model, as they are."""
+
+    def __init__(
+        self, model: Any, sequence_outputs: frozenset[str] = frozenset()
+    ) -> None:
+        self.model = model
+        self.sequence_outputs = sequence_outputs
+
+    def final_outputs(self, batch: Batch) -> Totals:
+        """Returns the outputs of the model for a batch, without dropout."""
+        return dict(self.model(self.model.inputs_of(batch), training=False))
+
+
+class FinetuningTask(Task, AnswerTask, Protocol):
+    """The model half of a task that makes predictions."""
+
     def outputs(self, batch: Batch) -> Totals:
         """Returns the outputs of the model for a batch, without dropout.
 
         They are float32 or int32; their first axis is the batch.
-        """
-
-    def final_outputs(self, batch: Batch) -> Totals:
-        """Returns the outputs that final scores and predictions are made of.
-
-        They are those of `outputs`, or, with early exit, those of the layer at
-        which each example leaves, and its number, `num_layers` int32 `[B]`.
         """
 
 

@@ -12,36 +12,31 @@ import dataclasses
 import functools
 import gc
 import logging
-import math
 import os
 import shutil
-import statistics
 from collections.abc import Callable, Mapping
 
 from albert_tf import files
-from albert_tf.checkpoints import load, meaning, metadata, run_checkpoints
+from albert_tf.checkpoints import load, meaning, run_checkpoints
 from albert_tf.checkpoints.metadata import Metadata
+from albert_tf.devices import workers as workers_lib
+from albert_tf.devices.workers import Workers
+from albert_tf.metrics import scores as scores_lib
+from albert_tf.metrics.scores import Scores
 from albert_tf.tasks.task import ExampleSet, MakeTask, Sets, TaskData
 from albert_tf.training import (
-    chance,
-    devices,
+    finetuning_data,
     loop,
-    ranking,
-    records,
-    report,
     resume,
     run_folder,
 )
-from albert_tf.training import workers as workers_lib
+from albert_tf.training.finetuning_data import RecordSet
 from albert_tf.training.finetuning_run import FinetuningRun, Result
-from albert_tf.training.records import RecordSet
+from albert_tf.training.report import SeedResults
 from albert_tf.training.run_config import FinetuningConfig
-from albert_tf.training.workers import Workers
 
 _LOGGER = logging.getLogger(__name__)
 
-_STEP = "global_step"
-_NOT_SCORES = (_STEP, chance.DEGENERATE)
 MakeRun = Callable[[FinetuningConfig, Sets[RecordSet]], FinetuningRun]
 
 
@@ -67,8 +62,7 @@ def run(
     _check_settings(config, sets)
     resume.make_deterministic(config)
     with workers_lib.start(config) as workers:
-        devices.check_batch_sizes(
-            config,
+        config.check_batch_sizes(
             workers.strategy.num_replicas_in_sync,
             train_batch_size=sets.train,
             eval_batch_size=sets.evaluation,
@@ -78,9 +72,9 @@ def run(
             _check_weights(config, sets.data, weights or "")
 
         # 2. Records, which all seeds share.
-        record_sets = records.make_sets(config, sets)
+        record_sets = finetuning_data.make_sets(config, sets)
         workers.check_same(
-            records.fingerprints(record_sets),
+            finetuning_data.fingerprints(record_sets),
             "All workers need the same files.",
         )
 
@@ -145,7 +139,7 @@ def _run_seeds(
         workers.run_in_chief(functools.partial(_claim, config, sets, stack))
 
         # 1. Training and evaluation of each seed.
-        scores: dict[int, dict[str, float]] = {}
+        scores: dict[int, Scores] = {}
         failures: dict[int, str] = {}
         seed_sets = dataclasses.replace(sets, prediction=())
         for seed_config in config.seed_configs():
@@ -168,13 +162,9 @@ def _run_seeds(
 
         # 2. The best seed, and the results of all.
         best, medians = _summarize(config, sets, scores, failures)
-        details = {
-            report.SEEDS_KEY: {
-                str(seed): {chance.DEGENERATE: 0.0, **seed_scores}
-                for seed, seed_scores in scores.items()
-            },
-            report.FAILED_SEEDS_KEY: {str(k): v for k, v in failures.items()},
-        }
+        all_seeds = SeedResults(
+            scores=medians, by_seed=scores, failures=failures
+        )
 
         # 3. Evaluation, predictions, report.
         weights = os.path.join(config.output_dir, run_checkpoints.BEST_FOLDER)
@@ -184,9 +174,7 @@ def _run_seeds(
             )
         )
         final_run = make_run(config, dataclasses.replace(sets, train=None))
-        result = final_run.evaluate_and_predict(
-            weights, all_results=medians | details
-        )
+        result = final_run.evaluate_and_predict(weights, all_seeds=all_seeds)
         return result._replace(scores=medians)
 
 
@@ -199,8 +187,10 @@ def _claim(
     folder = run_folder.finetuning_folder(config, sets.data)
     stack.enter_context(folder.locked())
     for seed_config in config.seed_configs():
-        records.folder_of(seed_config, sets).check()
-    if config.init_checkpoint and not run_folder.read_fingerprint(folder.path):
+        finetuning_data.folder_of(seed_config, sets).check()
+    if config.init_checkpoint and not run_checkpoints.read_fingerprint(
+        folder.path
+    ):
         load.global_step(config.init_checkpoint)
     folder.claim(config)
 
@@ -208,9 +198,9 @@ def _claim(
 def _summarize(
     config: FinetuningConfig,
     sets: Sets[RecordSet],
-    scores: Mapping[int, dict[str, float]],
+    scores: Mapping[int, Scores],
     failures: Mapping[int, str],
-) -> tuple[int, dict[str, float]]:
+) -> tuple[int, Scores]:
     """Returns the best seed, and the results of those that have not failed.
 
     If only degenerate seeds have finished, they give the results, which say so.
@@ -230,56 +220,16 @@ def _summarize(
         )
     used = sound or scores
     best = best_seed(used, config.best_metric or sets.data.primary_metric)
-    results = summary(used, best, num_failed=len(failures))
-    return best, results | ({} if sound else {chance.DEGENERATE: 1.0})
+    results = scores_lib.medians(used, best, num_failed=len(failures))
+    return best, dataclasses.replace(results, is_degenerate=not sound)
 
 
-def best_seed(scores: Mapping[int, Mapping[str, float]], metric: str) -> int:
-    """Returns the seed with the best score, then the lowest loss.
-
-    >>> best_seed({1: {"f1": 0.7, "loss": 2.0}, 2: {"f1": 0.7, "loss": 1.0},
-    ...            3: {"f1": 0.6, "loss": 0.5}}, "f1")
-    2
-    """
-
-    def goodness(seed: int) -> tuple[float, float]:
-        score = scores[seed].get(metric, math.nan)
-        loss = ranking.loss_of(scores[seed])
-        return ranking.rank(metric, score), -loss
-
-    return max(scores, key=goodness)
-
-
-def summary(
-    scores: Mapping[int, Mapping[str, float]], best: int, *, num_failed: int = 0
-) -> dict[str, float]:
-    """Returns the median of each score, and how much the seeds differ.
-
-    A score that one of the seeds lacks is left out.
-
-    Returns:
-        `<key>`, the median; `<key>_std`, the sample standard deviation;
-        `<key>_best`, the score of the best seed. Its `global_step`, and its
-        thresholds, which are part of its weights.
-    """
-    results: dict[str, float] = {}
-    for key in scores[best]:
-        if metadata.is_threshold(key) or chance.is_baseline(key):
-            results[key] = scores[best][key]
-            continue
-        values = [each[key] for each in scores.values() if key in each]
-        if key in _NOT_SCORES or len(values) < len(scores):
-            continue
-        results[key] = statistics.median(values)
-        spread = statistics.stdev(values) if len(values) > 1 else 0.0
-        results[f"{key}_std"] = spread
-        results[f"{key}_best"] = scores[best][key]
-    return results | {
-        "num_seeds": len(scores),
-        "num_failed_seeds": num_failed,
-        "best_seed": best,
-        _STEP: scores[best][_STEP],
-    }
+def best_seed(scores: Mapping[int, Scores], metric: str) -> int:
+    """Returns the seed with the best score, then the lowest loss."""
+    return max(
+        scores,
+        key=lambda seed: (scores[seed].rank(metric), -scores[seed].loss),
+    )
 
 
 def _copy_weights(run_dir: str, target: str) -> None:

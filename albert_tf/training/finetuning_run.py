@@ -8,28 +8,31 @@ import logging
 import math
 import os
 from collections.abc import Mapping
-from typing import Any, NamedTuple, cast
+from typing import NamedTuple, cast
 
 import numpy as np
 
 from albert_tf import files
 from albert_tf.checkpoints import load, run_checkpoints
+from albert_tf.devices.workers import Workers
+from albert_tf.inference import record_outputs
+from albert_tf.inference.record_outputs import OutputComputer
+from albert_tf.metrics.scores import Role, Score, Scores
 from albert_tf.optimization import schedules
+from albert_tf.tasks.label_frequencies import Comparison
 from albert_tf.tasks.task import ExampleSet, MakeTask, Outputs, Sets
 from albert_tf.training import (
-    chance,
+    baselines,
+    finetuning_data,
     loop,
     metric_log,
-    prediction,
-    records,
     report,
     resume,
     run_folder,
 )
-from albert_tf.training.chance import Comparison
-from albert_tf.training.records import RecordSet
+from albert_tf.training.finetuning_data import RecordSet
+from albert_tf.training.report import SeedResults
 from albert_tf.training.run_config import FinetuningConfig
-from albert_tf.training.workers import Workers
 
 _LOGGER = logging.getLogger(__name__)
 
@@ -37,12 +40,11 @@ _LOGGER = logging.getLogger(__name__)
 class Result(NamedTuple):
     """What a run has given.
 
-    `scores` are the task's, `loss` and `global_step`, of those at `weights`.
-    A trained model that is no better than chance has the score
-    `chance.DEGENERATE`; `problem` says so in words.
+    `scores` are those of the task, the loss and the step of those at `weights`.
+    `problem` says in words that a trained model is no better than chance.
     """
 
-    scores: dict[str, float]
+    scores: Scores
     weights: str
     problem: str | None = None
 
@@ -55,7 +57,7 @@ class Evaluation(NamedTuple):
     """
 
     outputs: Mapping[ExampleSet, Outputs]
-    scores: dict[str, float]
+    scores: Scores
     comparison: Comparison | None
 
 
@@ -77,15 +79,18 @@ class FinetuningRun:
         self._config = config
         self._sets = sets
         self._workers = workers
-        self._padding = records.padding_for(config, workers.strategy)
+        self._padding = finetuning_data.padding_for(config, workers.strategy)
         with workers.strategy.scope():
             self._task = make_task(
                 config.albert_config,
                 seed=config.random_seed,
                 dtype=config.dtype_policy,
             )
-        self._predictor = prediction.Predictor(
-            self._task, workers, self._padding
+        self._computer = OutputComputer(
+            self._task,
+            workers,
+            self._padding,
+            compute=self._task.outputs,
         )
 
     def train(self) -> str | None:
@@ -104,7 +109,7 @@ class FinetuningRun:
         )
         with resume.prepare_training(
             config,
-            folder=records.folder_of(config, self._sets),
+            folder=finetuning_data.folder_of(config, self._sets),
             task=self._task,
             workers=self._workers,
             multipliers=multipliers,
@@ -116,7 +121,7 @@ class FinetuningRun:
                 training,
                 self._workers,
                 batches_from=functools.partial(
-                    records.training_batches,
+                    finetuning_data.training_batches,
                     config,
                     cast(RecordSet, self._sets.train),
                     self._workers.strategy,
@@ -129,70 +134,74 @@ class FinetuningRun:
             return None
         return run_checkpoints.trained_weights(config.output_dir)
 
-    def evaluate(self) -> dict[str, float]:
+    def evaluate(self) -> Scores:
         """Returns the scores of the current weights, and the `loss`."""
-        return self._evaluate(self._predictor).scores
+        return self._evaluate(self._computer).scores
 
-    def _evaluate(self, predictor: prediction.Predictor) -> Evaluation:
+    def _evaluate(self, computer: OutputComputer) -> Evaluation:
         """Scores the evaluation sets; `_<name>` follows those of named ones.
 
         A score that is not a number, as a correlation of constant values, is
         0. With early exit, `mean_layers` is the mean number of layers.
         """
         all_outputs: dict[ExampleSet, Outputs] = {}
-        scores, comparison = {}, None
+        entries: list[Score] = []
+        comparison = None
         batch_size = self._config.eval_batch_size
         for eval_set in self._sets.evaluation:
-            outputs = predictor.run(eval_set.columns, batch_size)
-            if problem := prediction.find_not_finite(outputs):
+            outputs = computer.run(eval_set.columns, batch_size)
+            if problem := record_outputs.find_not_finite(outputs):
                 raise loop.TrainingDiverged(problem)
             all_outputs[eval_set] = outputs
-            results = eval_set.data.scores(eval_set.examples, outputs)
+            results = [*eval_set.data.scores(eval_set.examples, outputs)]
             if "num_layers" in outputs:
-                results["mean_layers"] = float(np.mean(outputs["num_layers"]))
-            for key, value in results.items():
-                if not math.isfinite(value):
+                mean = float(np.mean(outputs["num_layers"]))
+                results.append(Score("mean_layers", mean))
+            ending = f"_{eval_set.name}" if eval_set.name else ""
+            for score in results:
+                if not math.isfinite(score.value):
                     _LOGGER.warning(
-                        "%s is %s; it is reported as 0.", key, value
+                        "%s is %s; it is reported as 0.", score.key, score.value
                     )
-                    value = 0.0
-                name = f"{key}_{eval_set.name}" if eval_set.name else key
-                scores[name] = value
+                    score = score._replace(value=0.0)
+                entries.append(score._replace(key=score.key + ending))
         for main in self._sets.evaluation[:1]:
-            comparison = chance.compare_with_chance(
-                main.columns, all_outputs[main], main.class_weights
-            )
+            comparison = baselines.compare_with_chance(main, all_outputs[main])
         if comparison and math.isfinite(comparison.loss):
-            scores["loss"] = comparison.loss
+            entries.append(Score("loss", comparison.loss, Role.LOSS))
+        scores = Scores(entries=tuple(entries))
         return Evaluation(all_outputs, scores, comparison)
 
     def evaluate_and_predict(
-        self, weights: str, *, all_results: Mapping[str, Any] | None = None
+        self, weights: str, *, all_seeds: SeedResults | None = None
     ) -> Result:
         """Evaluates the weights at a path, predicts, and writes the files.
 
-        `all_results`, JSON values, are written in place of the scores.
+        The results of all seeds, if any, are written in place of the scores.
         """
         config, sets, workers = self._config, self._sets, self._workers
         load.load_checkpoint(self._task.model, weights)
         workers.check_same_weights(self._task.model)
         step = load.global_step(weights)
         _LOGGER.info("Using the weights of %s, of step %d.", weights, step)
-        predictor = prediction.Predictor(
-            self._task, workers, self._padding, is_final=True
-        )
+        computer = OutputComputer(self._task, workers, self._padding)
 
         # 1. Evaluation.
-        evaluation = self._evaluate(predictor)
-        scores = dict(evaluation.scores)
+        evaluation = self._evaluate(computer)
+        found: dict[str, float] = {}
         for main in sets.evaluation[:1]:
-            for key, baseline in main.data.baselines(main.examples).items():
-                scores[chance.baseline_key(key)] = baseline
-        problem = self._problem(predictor, evaluation)
+            found = main.data.baselines(main.examples)
+        problem = self._problem(computer, evaluation)
         if problem:
             _LOGGER.warning("%s: %s", weights, problem)
-            scores[chance.DEGENERATE] = 1.0
-        scores["global_step"] = step
+        scores = Scores(
+            entries=(
+                *evaluation.scores,
+                *(Score.baseline(*row) for row in found.items()),
+            ),
+            is_degenerate=problem is not None,
+            step=step,
+        )
 
         # 2. Predictions. A set that is evaluated and predicted has one file.
         folders: dict[ExampleSet, str] = {
@@ -203,21 +212,25 @@ class FinetuningRun:
             if each in evaluation.outputs:
                 chunks = iter([(each.examples, evaluation.outputs[each])])
             else:
-                chunks = predictor.predict(each, config.predict_batch_size)
+                chunks = computer.run_chunks(each, config.predict_batch_size)
             folder = os.path.join(config.output_dir, name)
-            prediction.write(each, chunks, folder, evaluation.scores, workers)
+            record_outputs.write_predictions(
+                each, chunks, folder, evaluation.scores, workers
+            )
 
         # 3. Results and report.
         if sets.evaluation:
             workers.run_in_chief(
                 functools.partial(
-                    self._write_results, evaluation, all_results or scores
+                    self._write_results,
+                    evaluation,
+                    all_seeds or SeedResults(scores=scores),
                 )
             )
         return Result(scores, weights, problem)
 
     def _problem(
-        self, predictor: prediction.Predictor, evaluation: Evaluation
+        self, computer: OutputComputer, evaluation: Evaluation
     ) -> str | None:
         """Says how the trained model is degenerate; None if it is not.
 
@@ -225,15 +238,15 @@ class FinetuningRun:
         compared, and on records that it was trained on.
         """
         config, train_set = self._config, self._sets.train
-        if train_set is None or config.num_train_steps < chance.LEAST_STEPS:
+        if train_set is None or config.num_train_steps < baselines.LEAST_STEPS:
             return None
         if evaluation.comparison and not evaluation.comparison.is_at_chance:
             return None
-        columns = records.sample(train_set.columns)
+        sample = finetuning_data.sample(train_set)
         # A number of rows that the replicas divide.
         num_rows = config.train_batch_size // config.gradient_accumulation_steps
-        trained = chance.compare_with_chance(
-            columns, predictor.run(columns, num_rows), train_set.class_weights
+        trained = baselines.compare_with_chance(
+            sample, computer.run(sample.columns, num_rows)
         )
         if trained is None or not trained.is_at_chance:
             return None
@@ -246,18 +259,18 @@ class FinetuningRun:
         )
 
     def _write_results(
-        self, evaluation: Evaluation, results: Mapping[str, Any]
+        self, evaluation: Evaluation, results: SeedResults
     ) -> None:
-        """Writes results, JSON values, to their file and to the report."""
+        """Writes results to their file and to the report."""
         config = self._config
         path = os.path.join(config.output_dir, run_checkpoints.RESULTS_FILE)
-        kept = files.read_json_object(path, missing_ok=True)
-        if report.SEEDS_KEY in kept and report.SEEDS_KEY not in results:
+        written = files.read_json_object(path, missing_ok=True)
+        if report.SEEDS_KEY in written and not results.by_seed:
             _LOGGER.warning(
                 "%s has the results of all seeds and is kept.", path
             )
             return
-        run_folder.write_results(config, results, self._task.model)
+        run_folder.write_results(config, results.as_json(), self._task.model)
         runs = {str(x.random_seed): x for x in config.seed_configs()}
         runs = runs or {"": config}
         main = self._sets.evaluation[0]
@@ -271,25 +284,10 @@ class FinetuningRun:
                 for seed, run in runs.items()
             },
             primary_metric=main.data.primary_metric,
-            sections=_sections(main, evaluation),
+            sections=[
+                report.section_of(described)
+                for described in main.data.report_sections(
+                    main.examples, evaluation.outputs[main], evaluation.scores
+                )
+            ],
         )
-
-
-def _sections(main: RecordSet, evaluation: Evaluation) -> list[report.Section]:
-    """Returns the sections of the report that the main set gives."""
-    sections: list[report.Section] = []
-    outputs, labels = evaluation.outputs[main], main.labels
-    logits = outputs.get("logits")
-    if isinstance(logits, np.ndarray) and labels is not None:
-        settings = main.data.settings
-        if np.issubdtype(labels.dtype, np.floating):
-            scale = settings.get("target_scale", 1.0)
-            mean = settings.get("target_mean", 0.0)
-            labels, logits = (x * scale + mean for x in (labels, logits))
-        sections += report.prediction_sections(
-            main.examples, labels, logits, settings.get("labels") or ()
-        )
-    described = main.data.report_sections(
-        main.examples, outputs, evaluation.scores
-    )
-    return [*sections, *map(report.section_of, described)]

@@ -5,16 +5,16 @@ The commands call the same functions with their flags.
 
 import dataclasses
 import functools
-from collections.abc import Mapping
 from typing import Any
 
 from albert_tf import settings
 from albert_tf.export import saved_model
 from albert_tf.export.export_config import ExportConfig
 from albert_tf.export.saved_model import ExportSummary
-from albert_tf.predict.predictor import Predictor, load_predictor
+from albert_tf.inference.predictor import Predictor, load_predictor
+from albert_tf.metrics.scores import Scores
 from albert_tf.tasks import example_files, finetunings
-from albert_tf.training import chance
+from albert_tf.training import baselines
 from albert_tf.training import finetune as finetune_lib
 from albert_tf.training import plan as plans
 from albert_tf.training import pretrain as pretrain_lib
@@ -28,18 +28,22 @@ class RunResult:
     """What a run has given.
 
     Args:
-        scores: Of the evaluation, as in `eval_results.json`; empty without one.
-        baselines: By name of a score, what it is without a model.
+        scores: Of the evaluation, by their names in `eval_results.json`; none
+            without one.
         output_dir: The output directory of the run.
         weights: The folder of the weights that have the scores.
         export: What was exported, if `export_dir` was given.
     """
 
-    scores: Mapping[str, float]
-    baselines: Mapping[str, float]
+    scores: Scores
     output_dir: str
     weights: str
     export: ExportSummary | None = None
+
+    @property
+    def baselines(self) -> dict[str, float]:
+        """What a score is without a model, by its name."""
+        return self.scores.baselines
 
     @functools.cached_property
     def predictor(self) -> Predictor:
@@ -118,7 +122,7 @@ def run_finetuning(plan: FinetuningPlan) -> RunResult | None:
     config, spec = plan.config, plan.spec
     export = None
     if plan.options.export_dir:
-        export = _export_config(plan, {})
+        export = _export_config(plan, Scores())
         # An export that cannot succeed is refused before hours of training.
         saved_model.check(export, albert_config=config.albert_config)
     make_task = spec.make_task(plan.task_config, plan.sets)
@@ -132,11 +136,6 @@ def run_finetuning(plan: FinetuningPlan) -> RunResult | None:
         summary = saved_model.export(export, albert_config=config.albert_config)
     return RunResult(
         scores=result.scores,
-        baselines={
-            key.removesuffix("_baseline"): score
-            for key, score in result.scores.items()
-            if chance.is_baseline(key)
-        },
         output_dir=config.output_dir,
         weights=result.weights,
         export=summary,
@@ -146,12 +145,10 @@ def run_finetuning(plan: FinetuningPlan) -> RunResult | None:
 def warn_of_scores(plan: FinetuningPlan, result: RunResult) -> None:
     """Warns of scores that are not better than their baselines, or hardly."""
     for main in plan.sets.evaluation[:1]:
-        chance.warn_of(result.scores, main)
+        baselines.warn_of(result.scores, main)
 
 
-def _export_config(
-    plan: FinetuningPlan, scores: Mapping[str, float]
-) -> ExportConfig:
+def _export_config(plan: FinetuningPlan, scores: Scores) -> ExportConfig:
     options = plan.options
     return ExportConfig(
         # The weights are known after the run.
@@ -187,7 +184,6 @@ def pretrain(**given: Any) -> RunResult:
         raise KeyboardInterrupt(_STOPPED)
     return RunResult(
         scores=scores,
-        baselines={},
         output_dir=config.output_dir,
         weights=config.output_dir,
     )

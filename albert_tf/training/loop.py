@@ -22,13 +22,18 @@ from typing import Any, Protocol
 import numpy as np
 import tensorflow as tf
 
+from albert_tf import progress
+from albert_tf.devices import strategies
+from albert_tf.devices.workers import Workers
+from albert_tf.metrics.scores import Scores
 from albert_tf.tasks.task import Batch
-from albert_tf.training import devices, metric_log, ranking
+from albert_tf.training import (
+    metric_log,
+)
 from albert_tf.training import step as step_lib
 from albert_tf.training.resume import Training
 from albert_tf.training.run_config import Phase, RunConfig
 from albert_tf.training.run_state import DivergenceDetector
-from albert_tf.training.workers import Workers
 
 _LOGGER = logging.getLogger(__name__)
 
@@ -55,12 +60,12 @@ class Evaluator(Protocol):
 
     Attributes:
         primary_metric: Key of the score that selects the best checkpoint,
-            unless `best_metric` names another; see `ranking.rank`.
+            unless `best_metric` names another; see `Scores.rank`.
     """
 
     primary_metric: str
 
-    def evaluate(self) -> dict[str, float]:
+    def evaluate(self) -> Scores:
         """Returns the scores of the current weights."""
         ...
 
@@ -103,7 +108,7 @@ class TrainingLoop:
         self._phases = config.phases
         self._steps_per_call = (
             config.iterations_per_loop
-            or _STEPS_PER_CALL[devices.device_type(workers.strategy)]
+            or _STEPS_PER_CALL[strategies.device_type(workers.strategy)]
         )
         scaled = ["loss_scale"] * (config.precision == "float16")
         self._logged_names = ["learning_rate", "gradient_norm", *scaled]
@@ -113,7 +118,7 @@ class TrainingLoop:
         if evaluator is None:
             # Earlier evaluations were of weights that are trained further.
             self.state.best_score = self.state.best_loss = None
-        self._bar = metric_log.progress_bar(
+        self._bar = progress.bar(
             total=config.num_train_steps, done=self.state.step
         )
 
@@ -211,9 +216,7 @@ class TrainingLoop:
             self._evaluate()
         elif self._config.best_metric and self._evaluator:
             # An unknown metric is refused before the first update.
-            ranking.check_known(
-                self._config.best_metric, self._evaluator.evaluate()
-            )
+            self._evaluator.evaluate().check_known(self._config.best_metric)
         self._save()
 
     def _report_end(self, is_stopped: bool) -> None:
@@ -380,21 +383,23 @@ class TrainingLoop:
             return
         state = self.state
         scores = self._evaluator.evaluate()
-        self._log.write_scores(state.step, scores, self._phase_fields())
-        for name, value in scores.items():
+        metric = self._config.best_metric or self._evaluator.primary_metric
+        self._log.write_scores(
+            state.step, scores, self._phase_fields(), metric=metric
+        )
+        for name, value in scores.flat().items():
             if math.isnan(value):
                 raise TrainingDiverged(
                     f"Training diverged before step {state.step}: the "
                     f"evaluation gives {name}=nan. {_ADVICE}"
                 )
-        metric = self._config.best_metric or self._evaluator.primary_metric
-        ranking.check_known(metric, scores)
+        scores.check_known(metric)
         if state.phase < len(self._phases) - 1:
             return
-        score, loss = scores[metric], ranking.loss_of(scores)
+        score, loss = scores[metric], scores.loss
         progress = math.inf
         if state.best_score is not None:
-            progress = ranking.rank(metric, score) - ranking.rank(
+            progress = scores.rank(metric) - scores.rank(
                 metric, state.best_score
             )
         state.evaluations_since_best += 1
@@ -406,7 +411,7 @@ class TrainingLoop:
             return
         state.best_score = score
         state.best_loss = loss if math.isfinite(loss) else None
-        self._write(self._checkpointer.save_best, scores)
+        self._write(self._checkpointer.save_best, scores.flat())
 
     def _save(self) -> None:
         self._write(self._checkpointer.save, dataclasses.asdict(self.state))

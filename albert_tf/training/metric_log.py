@@ -1,17 +1,16 @@
-"""What a run reports: JSON lines, TensorBoard scalars, a progress bar."""
+"""What a run reports: JSON lines, TensorBoard scalars."""
 
 import itertools
 import json
 import logging
 import os
-import sys
 from collections.abc import Mapping
 from typing import Any
 
 import tensorflow as tf
-import tqdm
 
 from albert_tf import files
+from albert_tf.metrics.scores import Scores
 
 _LOGGER = logging.getLogger(__name__)
 
@@ -47,11 +46,11 @@ class MetricLog:
         if not is_writer or not os.path.exists(self._path):
             return
         end = (-1 if last_step is None else last_step, is_evaluated)
-        kept = itertools.takewhile(
+        lines = itertools.takewhile(
             lambda line: (line["step"], _is_of_evaluation(line)) <= end,
             files.read_json_lines(self._path),
         )
-        text = "".join(f"{json.dumps(line)}\n" for line in kept)
+        text = "".join(f"{json.dumps(line)}\n" for line in lines)
         if text != files.read_text(self._path):
             files.write_text(self._path, text)
 
@@ -70,16 +69,25 @@ class MetricLog:
                     tf.summary.scalar(name, value, step)
 
     def write_scores(
-        self, step: int, scores: Mapping[str, float], facts: Mapping[str, Any]
+        self,
+        step: int,
+        scores: Scores,
+        facts: Mapping[str, Any],
+        *,
+        metric: str = "",
     ) -> None:
-        """Adds the line of an evaluation, with facts, and logs its scores."""
-        line = {f"{_EVALUATED}{key}": value for key, value in scores.items()}
+        """Adds the line of an evaluation, with facts, and logs its scores.
+
+        Of those of single classes, only that which is the `metric` is logged.
+        """
+        values = scores.flat().items()
+        line = {f"{_EVALUATED}{key}": value for key, value in values}
         self.write(step, {**line, **facts})
         if self._is_writer:
             shown = ", ".join(
-                f"{key} {value:.4g}"
-                for key, value in scores.items()
-                if "_of_" not in key  # those of single classes
+                f"{score.key} {score.value:.4g}"
+                for score in scores
+                if not score.of or score.key == metric
             )
             _LOGGER.info("Evaluation after step %d: %s", step, shown)
 
@@ -109,16 +117,3 @@ def read_lines(output_dir: str) -> list[dict[str, Any]]:
     """Returns the complete lines of a run's log; none if it has no log."""
     path = os.path.join(output_dir, FILE_NAME)
     return files.read_json_lines(path) if os.path.exists(path) else []
-
-
-def progress_bar(
-    *, total: int | None, done: int = 0, unit: str = "step"
-) -> "tqdm.tqdm[Any]":
-    """Returns a bar on stderr that is silent if stderr is not a terminal."""
-    return tqdm.tqdm(
-        total=total,
-        initial=done,
-        unit=unit,
-        disable=not sys.stderr.isatty(),
-        dynamic_ncols=True,
-    )

@@ -325,11 +325,11 @@ def _find_weights(values: _Values) -> TrainedWeights:
         )
     if path is None:
         return NO_WEIGHTS
-    run = run_folder.fingerprint_of_weights(path)
+    run = run_checkpoints.fingerprint_of_weights(path)
     return TrainedWeights(
         path=path,
         metadata=metadata.read(path),
-        settings=run.get(run_folder.SETTINGS, {}),
+        settings=run.get(run_checkpoints.SETTINGS, {}),
     )
 
 

@@ -22,10 +22,13 @@ from albert_tf.data import (
     shards,
 )
 from albert_tf.data.record_source import RecordSource
+from albert_tf.devices import strategies
+from albert_tf.devices import workers as workers_lib
+from albert_tf.devices.workers import Workers
+from albert_tf.metrics.scores import Scores
 from albert_tf.tasks.pretraining.objectives import PretrainingTask
-from albert_tf.tasks.task import Batch, Task
+from albert_tf.tasks.task import Batch
 from albert_tf.training import (
-    devices,
     loop,
     metric_log,
     pretrain_config,
@@ -33,11 +36,9 @@ from albert_tf.training import (
     resume,
     run_folder,
 )
-from albert_tf.training import workers as workers_lib
 from albert_tf.training.pretrain_config import PretrainingConfig
 from albert_tf.training.run_config import Phase
 from albert_tf.training.run_folder import RunFolder
-from albert_tf.training.workers import Workers
 
 _LOGGER = logging.getLogger(__name__)
 
@@ -45,7 +46,7 @@ _LOGGER = logging.getLogger(__name__)
 TrainRecords = Mapping[int, RecordSource]
 
 
-def run(config: PretrainingConfig) -> dict[str, float] | None:
+def run(config: PretrainingConfig) -> Scores | None:
     """Trains, or resumes training, and evaluates the best weights.
 
     Returns:
@@ -102,30 +103,30 @@ def run(config: PretrainingConfig) -> dict[str, float] | None:
 
         # 6. Evaluation of the best weights, which the chief has written.
         if not evaluator:
-            return {}
+            return Scores()
         path = _weights_to_evaluate(config, folder)
         load.load_checkpoint(task.model, path)
         workers.check_same_weights(task.model)
         step = load.global_step(path)
         _LOGGER.info("Using the weights of %s, of step %d.", path, step)
-        scores = evaluator.evaluate() | {"global_step": step}
+        scores = dataclasses.replace(evaluator.evaluate(), step=step)
         if workers.is_chief:
             _write_results(config, scores, task)
         return scores
 
 
 def _write_results(
-    config: PretrainingConfig, scores: dict[str, float], task: Task
+    config: PretrainingConfig, scores: Scores, task: PretrainingTask
 ) -> None:
     """Writes the scores, the model card, and a report, and says where."""
-    run_folder.write_results(config, scores, task.model)
+    run_folder.write_results(config, scores.flat(), task.model)
     lines = metric_log.read_lines(config.output_dir)
     metric = config.primary_metric.replace("loss", "accuracy")
     report.write_run(
         config,
         title="Pretraining",
         evaluated="held-out text",
-        results=scores,
+        results=report.SeedResults(scores=scores),
         logs={"": lines},
         primary_metric=metric,
     )
@@ -137,8 +138,7 @@ def _check_start(
     config: PretrainingConfig, folder: RunFolder, workers: Workers
 ) -> None:
     """Checks batch sizes, the output directory and the weights to use."""
-    devices.check_batch_sizes(
-        config,
+    config.check_batch_sizes(
         workers.strategy.num_replicas_in_sync,
         train_batch_size=config.do_train,
         eval_batch_size=config.do_eval,
@@ -193,7 +193,7 @@ def _output_folder(
             },
             read_order=config.read_order,
             # Among which the files are divided.
-            num_readers=devices.num_input_pipelines(strategy)
+            num_readers=strategies.num_input_pipelines(strategy)
             if by_files
             else None,
             init_from_group0=config.init_from_group0,
@@ -262,7 +262,7 @@ def _training_batches(
     position: int,
 ) -> tf.data.Dataset:
     """Returns the batches of a phase after `position` examples."""
-    return devices.distribute(
+    return strategies.distribute(
         strategy,
         functools.partial(
             input_pipeline.training_dataset,
@@ -285,7 +285,7 @@ class TotalsEvaluator:
 
     def __init__(
         self,
-        task: Task,
+        task: PretrainingTask,
         strategy: tf.distribute.Strategy,
         *,
         batches: Iterable[Batch],
@@ -299,7 +299,7 @@ class TotalsEvaluator:
             self._totals_over_replicas, autograph=False
         )
 
-    def evaluate(self) -> dict[str, float]:
+    def evaluate(self) -> Scores:
         """Returns the scores over all batches."""
         names = self._task.total_names
         totals = np.zeros(len(names))
@@ -337,7 +337,7 @@ def _evaluator(
             num_evaluated,
             records.num_records,
         )
-    batches = devices.distribute(
+    batches = strategies.distribute(
         strategy,
         functools.partial(
             input_pipeline.evaluation_dataset,

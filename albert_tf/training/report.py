@@ -7,17 +7,15 @@ NumPy; matplotlib and Jinja2 are imported when a page is written.
 import dataclasses
 import io
 import os
-import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from scipy import special
-from sklearn import metrics
 
 from albert_tf import files
 from albert_tf.checkpoints import run_checkpoints
-from albert_tf.training import chance, run_folder
+from albert_tf.metrics.scores import Role, Scores
+from albert_tf.training import baselines
 from albert_tf.training.run_config import RunConfig
 
 FILE_NAME = "report.html"
@@ -25,16 +23,10 @@ FILE_NAME = "report.html"
 # without a result the reason.
 SEEDS_KEY = "seeds"
 FAILED_SEEDS_KEY = "failed_seeds"
-MAX_ERRORS = 20
 
 _TEMPLATE_FILE = "report.html.jinja2"
-_MAX_TEXT_CHARACTERS = 300
 _EVAL = "eval_"
 _LOSS = "loss"
-# Counts, thresholds, and scores of single classes, of which there are many.
-_DETAILS = re.compile(r"_of_|threshold|^num_|_step$|_seed$|seeds$|_baseline$")
-# Logged by evaluations, but not on the scale of the scores.
-_NOT_SCORES = re.compile(rf"{_LOSS}$|error$|{_DETAILS.pattern}")
 # Small, so that its text is large enough on a phone.
 _SIZE_INCHES = (6.0, 3.0)
 _LEGEND_COLUMNS = 2
@@ -58,7 +50,7 @@ class Chart:
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Table:
+class ReportTable:
     """Rows of plain text under a title."""
 
     title: str
@@ -66,7 +58,38 @@ class Table:
     rows: Sequence[Sequence[str]]
 
 
-Section = Chart | Table
+Section = Chart | ReportTable
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class SeedResults:
+    """The results of a run.
+
+    Args:
+        scores: Those of the run; with several seeds, the medians.
+        by_seed: Those of each seed that has finished.
+        failures: Why a seed is not in the medians.
+    """
+
+    scores: Scores = Scores()
+    by_seed: Mapping[int, Scores] = dataclasses.field(default_factory=dict)
+    failures: Mapping[int, str] = dataclasses.field(default_factory=dict)
+
+    def as_json(self) -> dict[str, Any]:
+        """Returns the content of `eval_results.json`."""
+        values: dict[str, Any] = self.scores.flat()
+        if self.by_seed:
+            values[SEEDS_KEY] = {
+                str(seed): {"degenerate": 0.0, **scores.flat()}
+                for seed, scores in self.by_seed.items()
+            }
+            values[FAILED_SEEDS_KEY] = {
+                str(seed): reason for seed, reason in self.failures.items()
+            }
+        return values
+
+
+_NO_RESULTS = SeedResults()
 
 
 def write(
@@ -75,7 +98,7 @@ def write(
     title: str,
     facts: Mapping[str, object],
     sections: Sequence[Section],
-    results: Mapping[str, Any] | None = None,
+    results: SeedResults = _NO_RESULTS,
     metric: str = "",
     evaluated: str = "",
 ) -> None:
@@ -97,11 +120,10 @@ def write(
         title=title,
         facts=facts,
         sections=sections,
-        results=results or {},
+        results=results,
         metric=metric,
         evaluated=evaluated,
-        advice=chance.verdict(results or {}),
-        is_detail=_DETAILS.search,
+        advice=baselines.verdict(results.scores),
         draw=_draw,
         text=_text,
     )
@@ -113,38 +135,41 @@ def write_run(
     *,
     title: str,
     evaluated: str,
-    results: Mapping[str, Any],
+    results: SeedResults,
     logs: Mapping[str, LogLines],
     primary_metric: str,
     sections: Sequence[Section] = (),
 ) -> None:
     """Writes the report of a run, with scores on what was `evaluated`.
 
-    The results of several seeds are medians, beside `SEEDS_KEY` (scores by
-    seed) and `FAILED_SEEDS_KEY` (reasons by seed). `logs` are the lines of
-    `metrics.jsonl` by seed; `{"": lines}` for a run without seeds.
+    `logs` are the lines of `metrics.jsonl` by seed; `{"": lines}` for a run
+    without seeds.
     """
+    metric = config.best_metric or primary_metric
     if list(logs) == [""]:
         [lines] = logs.values()
         keys = sorted({key for line in lines for key in line})
+        # Errors and losses are not on the scale of the scores.
+        names = {s.key for s in results.scores if s.role is Role.SCORE}
         evaluations = {
             key.removeprefix(_EVAL): points(lines, key)
             for key in keys
-            if key.startswith(_EVAL) and not _NOT_SCORES.search(key)
+            if key.startswith(_EVAL)
+            and key.removeprefix(_EVAL) in {*names, metric}
         }
         losses = {k: points(lines, k) for k in keys if k.endswith(_LOSS)}
         unit = "score"
     else:
         losses, evaluations = (
             {f"seed {seed}": points(lines, key) for seed, lines in logs.items()}
-            for key in (_LOSS, f"{_EVAL}{primary_metric}")
+            for key in (_LOSS, f"{_EVAL}{metric}")
         )
-        unit = primary_metric
+        unit = metric
     facts = {"flags": config.flags_text}
-    kept = run_checkpoints.flags_of(config.output_dir)
-    if kept and kept != config.flags_text:
-        facts["flags of the training"] = kept
-    run = run_folder.read_fingerprint(config.output_dir)
+    written = run_checkpoints.flags_of(config.output_dir)
+    if written and written != config.flags_text:
+        facts["flags of the training"] = written
+    run = run_checkpoints.read_fingerprint(config.output_dir)
     write(
         os.path.join(config.output_dir, FILE_NAME),
         title=title,
@@ -162,57 +187,7 @@ def write_run(
 
 def section_of(values: Mapping[str, Any]) -> Section:
     """Returns the section that a task describes; see `TaskData`."""
-    return Chart(**values) if "curves" in values else Table(**values)
-
-
-def prediction_sections(
-    examples: Sequence[Any],
-    labels: np.ndarray,
-    logits: np.ndarray,
-    label_names: Sequence[str] = (),
-) -> list[Section]:
-    """Returns a confusion matrix and the worst errors, or only the latter.
-
-    The examples are dataclasses with a `guid`, whose strings are shown; labels
-    are `[N]`, logits `[N, K]`, or `[N]` or `[N, 1]` of a regression, which has
-    no confusion matrix. Classes are numbered unless there are K names. Labels
-    `[N, K]`, of rows with several, have neither.
-    """
-    if labels.ndim > 1:
-        return []
-    if logits.ndim == 1 or logits.shape[-1] == 1:
-        predictions = logits.reshape(-1)
-        order = np.argsort(-np.abs(predictions - labels), kind="stable")
-        columns = {
-            name: [f"{value:.3f}" for value in values]
-            for name, values in (("label", labels), ("prediction", predictions))
-        }
-        return [_error_table("The largest errors", examples, order, columns)]
-    classes = range(logits.shape[-1])
-    names = label_names
-    if len(names) != len(classes):
-        names = list(map(str, classes))
-    predictions = np.argmax(logits, axis=-1)
-    counts = metrics.confusion_matrix(labels, predictions, labels=classes)
-    confusions = Table(
-        title="Labels (rows) and predictions (columns)",
-        header=("", *names),
-        rows=[
-            (name, *map(str, row))
-            for name, row in zip(names, counts.tolist(), strict=True)
-        ],
-    )
-    probabilities = special.softmax(logits.astype(np.float64), axis=-1)
-    of_label = probabilities[np.arange(len(labels)), labels]
-    (wrong,) = np.nonzero(predictions != labels)
-    order = wrong[np.argsort(of_label[wrong], kind="stable")]
-    columns = {
-        "label": [names[label] for label in labels],
-        "prediction": [names[label] for label in predictions],
-        "label's probability": [f"{value:.4f}" for value in of_label],
-    }
-    title = f"The worst of {len(wrong)} errors"
-    return [confusions, _error_table(title, examples, order, columns)]
+    return Chart(**values) if "curves" in values else ReportTable(**values)
 
 
 def points(lines: LogLines, key: str) -> list[tuple[float, float]]:
@@ -222,26 +197,6 @@ def points(lines: LogLines, key: str) -> list[tuple[float, float]]:
     [(1, 2.5)]
     """
     return [(x["step"], x[key]) for x in lines if x.get(key) is not None]
-
-
-def _error_table(
-    title: str,
-    examples: Sequence[Any],
-    order: np.ndarray,
-    columns: Mapping[str, Sequence[str]],
-) -> Table:
-    rows = []
-    for i in order[:MAX_ERRORS]:
-        values = dataclasses.asdict(examples[i])
-        guid = str(values.pop("guid"))
-        values.pop("label", None)
-        text = " | ".join(
-            v for v in values.values() if v and isinstance(v, str)
-        )
-        if len(text) > _MAX_TEXT_CHARACTERS:
-            text = f"{text[: _MAX_TEXT_CHARACTERS - 1]}…"
-        rows.append((guid, text, *(column[i] for column in columns.values())))
-    return Table(title=title, header=("id", "text", *columns), rows=rows)
 
 
 def _text(value: object) -> str:

@@ -17,14 +17,15 @@ import tensorflow as tf
 from albert_tf import checks
 from albert_tf.checkpoints import load, meaning, run_checkpoints
 from albert_tf.checkpoints.train_state import Checkpointer
+from albert_tf.devices import strategies
+from albert_tf.devices.workers import Workers
 from albert_tf.tasks.task import Task
-from albert_tf.training import devices, run_folder
+from albert_tf.training import run_folder
 from albert_tf.training.metric_log import MetricLog
 from albert_tf.training.run_config import RunConfig
 from albert_tf.training.run_folder import RunFolder
 from albert_tf.training.run_state import RunState
 from albert_tf.training.step import TrainStep
-from albert_tf.training.workers import Workers
 
 _LOGGER = logging.getLogger(__name__)
 
@@ -125,7 +126,7 @@ def prepare_training(
             "Training on %s replica(s) of type %s. The first step compiles the "
             "model, which may take a minute.",
             workers.strategy.num_replicas_in_sync,
-            devices.device_type(workers.strategy),
+            strategies.device_type(workers.strategy),
         )
         _warn_of_short_runs(config)
         log = MetricLog(
@@ -157,7 +158,7 @@ def _warn_of_short_runs(config: RunConfig) -> None:
 def _is_claimed(path: str) -> bool:
     """Returns whether the chief's claim is seen here; waits for it a little."""
     deadline = time.monotonic() + _SECONDS_TO_SEE
-    while not run_folder.read_fingerprint(path):
+    while not run_checkpoints.read_fingerprint(path):
         if time.monotonic() > deadline:
             return False
         time.sleep(_SECONDS_BETWEEN)
@@ -188,7 +189,7 @@ def _continue(
     the examples read of records that are still read in the same order, are
     those of the other run. Other records are read from their start.
     """
-    theirs = run_folder.read_fingerprint(source)
+    theirs = run_checkpoints.read_fingerprint(source)
     path = run_checkpoints.latest_checkpoint(source)
     if path is None or not theirs or theirs.get("task"):
         raise ValueError(

@@ -14,15 +14,11 @@ from typing import Any
 
 from albert_tf import checks, settings
 from albert_tf.config import AlbertConfig
+from albert_tf.devices.device_settings import DeviceSettings
 from albert_tf.optimization.optimizer_config import OptimizerConfig
 from albert_tf.settings import setting
 
-STRATEGIES = ("auto", "one", "mirrored", "multi_worker", "tpu")
 PRECISIONS = ("float32", "bfloat16", "float16")
-# Where the addresses of several workers come from.
-CLUSTERS = ("tf_config", "slurm")
-# Name of the TPU of this machine.
-LOCAL_TPU = "local"
 # Seeds of further runs are counted up from the given one; keys have 32 bits.
 LARGEST_SEED = 2**31 - 1
 # Of a command that a signal stopped before the run had ended.
@@ -50,7 +46,7 @@ class Phase:
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class RunConfig(OptimizerConfig):
+class RunConfig(DeviceSettings, OptimizerConfig):
     """Settings that pretraining and fine-tuning share.
 
     A field made by `setting` is the flag of the same name; its help says what
@@ -109,25 +105,6 @@ class RunConfig(OptimizerConfig):
         "Maximum number of updates per call of the compiled graph; 0 selects "
         "it by device.",
     )
-    strategy: str = setting(
-        "auto",
-        "Devices to use: one; mirrored (all GPUs of this machine); "
-        "multi_worker (several machines, see --cluster); tpu; or auto.",
-        choices=STRATEGIES,
-    )
-    cluster: str | None = setting(
-        None,
-        "Where the addresses of the workers come from: tf_config (the variable "
-        "TF_CONFIG), or slurm (the variables of srun). Default: tf_config, if "
-        "there are workers.",
-        choices=CLUSTERS,
-    )
-    tpu_name: str | None = setting(None, "Name or address of the TPU.")
-    tpu_zone: str | None = setting(None, "Zone of the TPU.")
-    gcp_project: str | None = setting(None, "Google Cloud project of the TPU.")
-    num_tpu_cores: int | None = setting(
-        None, "Number of cores that the TPU must have."
-    )
     precision: str = setting(
         "float32",
         "Compute precision of the layers; weights are always float32.",
@@ -151,7 +128,7 @@ class RunConfig(OptimizerConfig):
     vocabulary: str | None = None
 
     def __post_init__(self) -> None:
-        super().__post_init__()
+        OptimizerConfig.__post_init__(self)
         for name in (
             "train_batch_size",
             "eval_batch_size",
@@ -172,28 +149,7 @@ class RunConfig(OptimizerConfig):
             )
             if choices and value is not None:
                 checks.check_choice(field.name, value, choices)
-        is_many = self.strategy in ("auto", "multi_worker")
-        if self.cluster and (self.uses_tpu or not is_many):
-            raise ValueError(
-                "`cluster` names the workers of --strategy=multi_worker. Pass "
-                f"that, or leave --cluster out. Received: "
-                f"strategy={self.strategy!r}, cluster={self.cluster!r}."
-            )
-
-    @property
-    def uses_tpu(self) -> bool:
-        """Whether the run is for a TPU."""
-        is_named = self.strategy == "auto" and bool(self.tpu_name)
-        return self.strategy == "tpu" or is_named
-
-    @property
-    def has_remote_hosts(self) -> bool:
-        """Whether the batches are made by processes other than this one.
-
-        They are on a TPU that has a name: its hosts run the operations of
-        TensorFlow, but no Python.
-        """
-        return self.uses_tpu and self.tpu_name not in (None, "", LOCAL_TPU)
+        DeviceSettings.__post_init__(self)
 
     @property
     def phases(self) -> tuple[Phase, ...]:
@@ -213,6 +169,27 @@ class RunConfig(OptimizerConfig):
         if self.precision == "float32":
             return "float32"
         return f"mixed_{self.precision}"
+
+    def check_batch_sizes(self, num_replicas: int, **is_used: object) -> None:
+        """Checks that replicas and micro-batches divide the batches.
+
+        `is_used` says, by the name of a batch size, whether there are such
+        batches.
+        """
+        for name in [name for name, used in is_used.items() if used]:
+            num_micro_batches = 1
+            batch_sizes = {getattr(self, name)}
+            if name == "train_batch_size":
+                num_micro_batches = self.gradient_accumulation_steps
+                batch_sizes |= {phase.batch_size for phase in self.phases}
+            for batch_size in sorted(batch_sizes):
+                if batch_size % (num_replicas * num_micro_batches):
+                    raise ValueError(
+                        f"`{name}` must be a multiple of the number of "
+                        "replicas times the number of accumulation steps "
+                        f"({num_replicas} x {num_micro_batches}), in every "
+                        f"phase. Received: {name}={batch_size}."
+                    )
 
     def check_sequence_length(self, max_seq_length: int) -> None:
         """Checks that the model has so many positions."""

@@ -27,6 +27,11 @@ from albert_tf.checkpoints import (
 )
 from albert_tf.checkpoints.checkpoint import Checkpoint
 from albert_tf.checkpoints.metadata import Metadata
+from albert_tf.checkpoints.run_checkpoints import (
+    FINGERPRINT_FILE,
+    SETTINGS,
+    read_fingerprint,
+)
 from albert_tf.config import CONFIG_FILE
 from albert_tf.optimization.optimizer_config import OptimizerConfig
 from albert_tf.tasks.task import TaskData
@@ -34,10 +39,7 @@ from albert_tf.training.run_config import FinetuningConfig, RunConfig
 
 _LOGGER = logging.getLogger(__name__)
 
-FINGERPRINT_FILE = "run.json"
 LOCK_FILE = "run.lock"
-# Key of a fingerprint: the settings of the task.
-SETTINGS = "settings"
 TOKENIZER = "tokenizer"
 _NUM_STEPS = "num_train_steps"
 _START, _START_DIGEST = "init_checkpoint", "init_checkpoint_sha256"
@@ -45,11 +47,6 @@ _START, _START_DIGEST = "init_checkpoint", "init_checkpoint_sha256"
 _EVAL_RECORDS = "eval_records"
 # Config values that matter only while training.
 _DROPOUTS = ("hidden_dropout_prob", "attention_probs_dropout_prob")
-# Parts of `<run>/checkpoints/step-00000100/model.ckpt` and `<run>/best/`, which
-# a kill may have left as `<run>/best.0123abcd.replaced`.
-_IN_RUN = re.compile(
-    r"checkpoints$|step-\d+$|best(\.[0-9a-f]{8}\.replaced)?$|model\.ckpt"
-)
 _WEIGHTS_FILE = re.compile(r"\.(index|data-\d{5}-of-\d{5}|safetensors|h5)$")
 
 
@@ -166,7 +163,10 @@ class RunFolder:
 
     def claim(self, config: RunConfig) -> None:
         """Writes what identifies the run, and config and vocabulary."""
-        kept, current = read_fingerprint(self.path), self.fingerprint
+        kept, current = (
+            read_fingerprint(self.path),
+            self.fingerprint,
+        )
         before, now = kept.get(_START_DIGEST), current.get(_START_DIGEST)
         if None not in (before, now) and before != now:
             _LOGGER.warning(
@@ -256,26 +256,6 @@ def model_of(values: Mapping[str, Any]) -> dict[str, Any]:
         "config": {k: v for k, v in config if k not in _DROPOUTS},
         "task": values.get("task"),
     }
-
-
-def read_fingerprint(output_dir: str) -> dict[str, Any]:
-    """Returns the fingerprint of the run in a directory; empty without one."""
-    return files.read_json_object(
-        os.path.join(output_dir, FINGERPRINT_FILE), missing_ok=True
-    )
-
-
-def fingerprint_of_weights(path: str) -> dict[str, Any]:
-    """Returns the fingerprint of the run that made weights; empty if unknown.
-
-    The path is a run's output directory, a checkpoint in it, or its prefix.
-    """
-    folder = os.path.abspath(files.check_local(path))
-    while not (values := read_fingerprint(folder)):
-        folder, name = os.path.split(folder)
-        if not _IN_RUN.match(name):
-            break
-    return values
 
 
 def weights_to_use(

@@ -17,10 +17,10 @@ from collections.abc import Iterator, Mapping
 
 import tensorflow as tf
 
+from albert_tf.devices import strategies
 from albert_tf.modeling import fused
 from albert_tf.optimization import optimizers, schedules
 from albert_tf.tasks.task import Batch, Task, Totals
-from albert_tf.training import devices
 from albert_tf.training.run_config import RunConfig
 
 # By path of the variable; one that the loss does not reach has none.
@@ -70,7 +70,7 @@ class TrainStep:
         self._gradients = self._micro_gradients
         if config.gradient_accumulation_steps > 1:
             self._gradients = self._accumulated_gradients
-        device = devices.device_type(strategy)
+        device = strategies.device_type(strategy)
         self._fusion = None
         # What a TPU computes is always compiled, and as a whole.
         if config.jit_compile and device != "TPU":

@@ -14,7 +14,8 @@ STOPPED_AT = (6, 54)
 # anything; `calls` counts them.
 BREAK = """
 import os, signal
-from albert_tf.training import finetuning_run, metric_log, prediction
+from albert_tf.inference import record_outputs
+from albert_tf.training import finetuning_run, metric_log
 owner, name, calls = {owner}, {name!r}, []
 function = getattr(owner, name)
 def stop(*arguments, **settings):
@@ -41,7 +42,7 @@ def before_file(ending):
     return at("os", "replace", f"arguments[1].endswith({ending!r})")
 
 
-IN_EVALUATION = at("prediction.Predictor", "run", "len(calls) == 2")
+IN_EVALUATION = at("record_outputs.OutputComputer", "run", "len(calls) == 2")
 BETWEEN_SEEDS = at(
     "finetuning_run.FinetuningRun",
     "train",

@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from albert_tf.cli import run_pretraining
-from albert_tf.training import workers
+from albert_tf.devices import workers
 from tests.training import runs
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]

@@ -12,7 +12,7 @@ from albert_tf.checkpoints import tf1, variable_names
 from albert_tf.checkpoints.checkpoint import Checkpoint
 from albert_tf.checkpoints.metadata import Metadata
 from albert_tf.predict import __main__ as predict
-from tests.predict.test_predictor import CONFIG
+from tests.inference.test_predictor import CONFIG
 
 
 @pytest.fixture(scope="module")

@@ -10,22 +10,20 @@ import pytest
 import tensorflow as tf
 
 from albert_tf.checkpoints import load, tf1, variable_names
+from albert_tf.metrics.scores import Scores
 from albert_tf.tasks.classification import sets as classification
 from albert_tf.tasks.classification.data import ClassificationData
 from albert_tf.tasks.classification.examples import ClassificationExample
-from albert_tf.tasks.finetuning import (
-    BeamSpanTask,
-    ClassificationTask,
-    MultipleChoiceTask,
-    SpanTask,
-)
+from albert_tf.tasks.classification.model import ClassificationTask
 from albert_tf.tasks.pretraining.objectives import PretrainingTask
 from albert_tf.tasks.race import sets as race
 from albert_tf.tasks.race.data import MultipleChoiceData
 from albert_tf.tasks.race.examples import ChoiceLengths, MultipleChoiceExample
+from albert_tf.tasks.race.model import MultipleChoiceTask
 from albert_tf.tasks.squad import sets as squad
 from albert_tf.tasks.squad.data import SquadData
 from albert_tf.tasks.squad.examples import Answer, SquadExample
+from albert_tf.tasks.squad.model import BeamSpanTask, SpanTask
 from albert_tf.tasks.squad.predictions import SpanLimits
 from albert_tf.tasks.squad.windows import WindowLengths
 from tests import tiny
@@ -289,7 +287,7 @@ def test_no_examples_at_all_evaluate_to_zero(case):
     task = case[0]()
     nothing = dict.fromkeys(task.total_names, 0.0)
 
-    scores = task.evaluation_scores(nothing)
+    scores = task.training_scores(nothing)
 
     assert scores
     assert set(scores.values()) == {0.0}
@@ -493,8 +491,8 @@ def test_predictions_are_files_and_the_report_has_sections(data_case, tmp_path):
     own = data.scores(examples, outputs)
     assert data.primary_metric in own
     assert data.primary_metric in data.baselines(examples)
-    assert {type(value) for value in own.values()} == {float}
-    for scores in ({}, own):
+    assert {type(score.value) for score in own} == {float}
+    for scores in (Scores(), own):
         assert write_predictions(data, examples, outputs, tmp_path, scores)
         sections = data.report_sections(examples, outputs, scores)
         for section in sections:
@@ -506,7 +504,7 @@ def test_chunks_of_predictions_give_the_files_of_all(data_case, tmp_path):
     whole, parts = tmp_path / "whole", tmp_path / "parts"
     write_predictions(data, examples, outputs, whole)
 
-    with data.open_predictions(str(parts), {}) as write:
+    with data.open_predictions(str(parts), Scores()) as write:
         for own in (slice(0, 1), slice(1, 2)):
             chunk = {name: values[own] for name, values in outputs.items()}
             write(examples[own], chunk)

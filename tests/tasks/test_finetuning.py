@@ -8,13 +8,11 @@ import tensorflow as tf
 
 from albert_tf.checkpoints import load, variable_names
 from albert_tf.config import AlbertConfig
-from albert_tf.tasks.finetuning import (
-    BeamSpanTask,
-    ClassificationTask,
-    MultipleChoiceTask,
-    SpanTask,
-)
+from albert_tf.modeling.sequence_models import ClassifierModel
+from albert_tf.tasks.classification.model import ClassificationTask
 from albert_tf.tasks.head_flags import HeadFlags
+from albert_tf.tasks.race.model import MultipleChoiceTask
+from albert_tf.tasks.squad.model import BeamSpanTask, SpanTask
 from tests import tiny
 
 LABELS = functools.partial(ClassificationTask, num_labels=3)
@@ -32,7 +30,6 @@ def measure(task, batch, seed=None):
     """Returns the loss, and the scores of the training log."""
     loss, totals = task.loss(batch, task.loss_denominators(batch), seed=seed)
     totals = {name: float(value) for name, value in totals.items()}
-    assert task.training_scores(totals) == task.evaluation_scores(totals)
     return float(loss), task.training_scores(totals)
 
 
@@ -214,7 +211,9 @@ def test_evaluation_losses_equal_the_recorded_ones(
         weights = np.ones(200, np.float32)
         weights[200 - 13 :] -= rest == "with_13_padding_rows"
         monkeypatch.setattr(
-            task, "model", lambda *_, x=logits, **__: {"logits": tf.constant(x)}
+            ClassifierModel,
+            "__call__",
+            lambda *_, x=logits, **__: {"logits": tf.constant(x)},
         )
 
         _, scores = measure(

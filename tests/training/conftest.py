@@ -7,7 +7,7 @@ import signal
 import pytest
 from tensorflow.python.framework import config as tf_config
 
-from albert_tf.training import devices, metric_log
+from albert_tf.training import metric_log
 from albert_tf.training.pretrain_config import PretrainingConfig
 from tests.training import runs
 
@@ -33,12 +33,6 @@ def stop_at(monkeypatch):
         monkeypatch.setattr(metric_log.MetricLog, "write", write_and_stop)
 
     return patch
-
-
-@pytest.fixture(scope="session")
-def two_replicas():
-    """A strategy over two virtual devices."""
-    return devices.create_strategy(runs.run_config(strategy="mirrored"))
 
 
 @pytest.fixture

@@ -16,22 +16,24 @@ from albert_tf.checkpoints import run_checkpoints, tf1
 from albert_tf.config import AlbertConfig
 from albert_tf.data import bucketed_batches, builder, pretraining_config
 from albert_tf.data.bucketed_batches import Padding
+from albert_tf.devices import strategies
+from albert_tf.devices.workers import Workers
+from albert_tf.inference import record_outputs
+from albert_tf.metrics.scores import Score, Scores
 from albert_tf.modeling import losses
 from albert_tf.modeling.layers import OutputLayer
 from albert_tf.modeling.pretraining_model import PretrainingModel
 from albert_tf.optimization import schedules
+from albert_tf.tasks import label_frequencies
 from albert_tf.tasks.pretraining.objectives import PretrainingTask
 from albert_tf.tasks.task import ExampleSet, Sets
 from albert_tf.training import (
-    devices,
     finetune,
     metric_log,
-    prediction,
     run_folder,
     step,
 )
 from albert_tf.training.run_config import FinetuningConfig, RunConfig
-from albert_tf.training.workers import Workers
 
 V, S, P = 50, 16, 4
 FIRST_WORD = 5  # after the special tokens
@@ -105,7 +107,7 @@ class Trainer:
             }
             return tf.data.Dataset.from_tensor_slices(parts)
 
-        return devices.distribute(self.strategy, make)
+        return strategies.distribute(self.strategy, make)
 
     def run(self, batches, *, per_call=None, loss_scale=None, depth=None):
         """Returns one dict a step, and the loss scale after the last."""
@@ -155,9 +157,6 @@ class LabelTask:
 
     def training_scores(self, totals):
         return {"loss": totals["loss_sum"] / totals["weight"]}
-
-    def evaluation_scores(self, totals):
-        return self.training_scores(totals)
 
 
 class OrderTask(LabelTask):
@@ -235,10 +234,18 @@ class WordData:
     def scores(self, examples, outputs):
         labels = [example.label for example in examples]
         predictions = np.argmax(outputs["logits"], axis=-1)
-        return {"accuracy": float(np.mean(predictions == labels))}
+        accuracy = float(np.mean(predictions == labels))
+        return Scores(entries=(Score("accuracy", accuracy),))
 
     def baselines(self, examples):
         return {}
+
+    def compare_with_chance(self, columns, outputs):
+        return label_frequencies.compare_labels(
+            columns.field("label_ids"),
+            outputs["logits"],
+            self.settings.get("class_weights", ()),
+        )
 
     @contextlib.contextmanager
     def open_predictions(self, output_dir, scores):
@@ -265,7 +272,9 @@ class WordTask(LabelTask):
         )
 
     def logits(self, batch, seed):
-        outputs = self.model(batch, training=seed is not None, seed=seed)
+        outputs = self.model(
+            self.model.inputs_of(batch), training=seed is not None, seed=seed
+        )
         return outputs["sentence_order_logits"]
 
     def weights(self, batch):
@@ -341,7 +350,7 @@ class Job:
                 self.output_dir, self.config.init_checkpoint, is_training=False
             )
         result = finetune.run(self.config, self.sets, self.make_task, weights)
-        return result and result.scores
+        return result and result.scores.flat()
 
     def replace(self, **changes):
         """Returns a job in which settings, sets or the task differ."""
@@ -430,10 +439,12 @@ def columns(number):
     )
 
 
-def predictor(strategy=None, bucket_width=4, make_task=WordTask):
-    """A task with random weights, the same each time, and its predictor."""
+def computer(strategy=None, bucket_width=4, make_task=WordTask):
+    """A task with random weights, always the same, and an `OutputComputer`."""
     strategy = strategy or tf.distribute.get_strategy()
     with strategy.scope():
         task = make_task(config(), seed=3, dtype="float32")
     padding = Padding(max_seq_length=S, bucket_width=bucket_width)
-    return task, prediction.Predictor(task, Workers(strategy), padding)
+    return task, record_outputs.OutputComputer(
+        task, Workers(strategy), padding, compute=task.outputs
+    )

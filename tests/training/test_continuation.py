@@ -15,6 +15,12 @@ from tests.training import runs
 HALF = runs.NUM_PRETRAINING_STEPS // 2
 
 
+def run(config):
+    """Runs a pretraining; returns its scores by name."""
+    scores = pretrain.run(config)
+    return scores and scores.flat()
+
+
 @pytest.fixture
 def job(make_pretraining_job, tmp_path):
     """A function that makes the settings of a run in a new directory."""
@@ -29,7 +35,7 @@ def half(make_pretraining_job, tmp_path_factory):
     done = make_pretraining_job(
         tmp_path_factory.mktemp("half") / "run", num_train_steps=HALF
     )
-    pretrain.run(done)
+    run(done)
     return done
 
 
@@ -40,12 +46,12 @@ def continued(make_pretraining_job, tmp_path_factory, half):
         tmp_path_factory.mktemp("continued") / "run",
         continue_from=half.output_dir,
     )
-    return second, pretrain.run(second)
+    return second, run(second)
 
 
 def test_with_the_same_settings_it_is_one_run(continued, job):
     whole, (second, _) = job("whole"), continued
-    pretrain.run(whole)
+    run(whole)
 
     one, other = (
         runs.arrays_of(x.output_dir, runs.NUM_PRETRAINING_STEPS)
@@ -64,16 +70,16 @@ def test_a_run_that_went_on_resumes_without_the_first_one(
     _, scores = continued
     stopped = job("stopped", continue_from=half.output_dir)
     stop_at(4)
-    assert pretrain.run(stopped) is None
+    assert run(stopped) is None
     os.rename(half.output_dir, f"{half.output_dir}-moved")
     try:
-        again = pretrain.run(stopped)
+        again = run(stopped)
     finally:
         os.rename(f"{half.output_dir}-moved", half.output_dir)
 
     assert again == pytest.approx(scores, abs=1e-6)
     with pytest.raises(ValueError, match="belongs to another run.*continue"):
-        pretrain.run(dataclasses.replace(stopped, continue_from=None))
+        run(dataclasses.replace(stopped, continue_from=None))
 
 
 def examples_read(config):
@@ -97,7 +103,7 @@ def test_only_records_in_the_same_order_are_read_from_where_the_run_was(
         log_steps=1,
     )
 
-    pretrain.run(other)
+    run(other)
 
     length = str(runs.S)
     assert examples_read(same) == {length: runs.NUM_PRETRAINING_STEPS * 8}
@@ -127,7 +133,7 @@ def test_runs_that_do_not_fit_are_refused(half, job, changes, message):
     second = job("second", continue_from=half.output_dir, **changes)
 
     with pytest.raises(ValueError, match=message):
-        pretrain.run(second)
+        run(second)
     assert not os.path.exists(second.output_dir)
 
 
@@ -141,4 +147,4 @@ def test_only_a_pretraining_can_go_on(content, job, tmp_path):
     with pytest.raises(
         ValueError, match=f"{re.escape(str(source))}' is not the output"
     ):
-        pretrain.run(job("second", continue_from=str(source)))
+        run(job("second", continue_from=str(source)))

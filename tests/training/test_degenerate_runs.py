@@ -14,21 +14,18 @@ from albert_tf.config import AlbertConfig
 from albert_tf.tasks.classification import scores as scores_lib
 from albert_tf.tasks.classification.data import ClassificationData
 from albert_tf.tasks.classification.examples import ClassificationExample
-from albert_tf.tasks.finetuning import (
-    BeamSpanTask,
-    ClassificationTask,
-    MultipleChoiceTask,
-    SpanTask,
-)
+from albert_tf.tasks.classification.model import ClassificationTask
 from albert_tf.tasks.race.data import MultipleChoiceData
 from albert_tf.tasks.race.examples import ChoiceLengths, MultipleChoiceExample
+from albert_tf.tasks.race.model import MultipleChoiceTask
 from albert_tf.tasks.squad.data import SquadData
 from albert_tf.tasks.squad.examples import Answer, SquadExample
+from albert_tf.tasks.squad.model import BeamSpanTask, SpanTask
 from albert_tf.tasks.squad.predictions import SpanLimits
 from albert_tf.tasks.squad.windows import WindowLengths
 from albert_tf.tasks.task import ExampleSet, Sets
 from albert_tf.text import tokenizer as tokenizer_lib
-from albert_tf.training import chance, finetune
+from albert_tf.training import finetune
 from albert_tf.training.run_config import FinetuningConfig
 
 S = 32
@@ -290,7 +287,7 @@ def test_of_40_runs_those_that_learn_nothing_are_degenerate(tmp_path):
     wrong = []
     for case in cases:
         result = finetune.run(*arguments(case, tmp_path, tokenizer))
-        if (chance.DEGENERATE in result.scores) != bool(case.problem):
+        if result.scores.is_degenerate != bool(case.problem):
             wrong.append(str(case))
 
     assert len(cases) == 40

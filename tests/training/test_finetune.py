@@ -1,5 +1,6 @@
 """Whole fine-tuning runs of a tiny model on a task that is easily learnt."""
 
+import contextlib
 import json
 import os
 import pathlib
@@ -7,9 +8,16 @@ import shutil
 
 import numpy as np
 import pytest
+import tensorflow as tf
 
+from albert_tf import files
 from albert_tf.checkpoints import metadata
-from albert_tf.training import finetune
+from albert_tf.features import ArraySpec
+from albert_tf.metrics.scores import Score, Scores
+from albert_tf.modeling import losses
+from albert_tf.modeling.span_models import SpanModel
+from albert_tf.tasks import label_frequencies
+from albert_tf.tasks.finetuning import MeanLossTask
 from tests.training import runs
 
 NUM_STEPS = 60
@@ -393,34 +401,69 @@ def test_other_precisions_and_xla_train(changes, job):
     assert job(num_train_steps=3, **changes).run()
 
 
-def test_of_equal_seeds_that_with_the_lower_loss_is_the_best():
-    scores = {
-        5: {"f1": 0.9},
-        6: {"f1": 0.9, "loss": 0.5},
-        7: {"f1": 0.9, "loss": 0.4},
-        8: {"f1": 0.1, "loss": 0.1},
-    }
+class TagData(runs.WordData):
+    """Whether each token has a high id or a low one."""
 
-    assert finetune.best_seed(scores, "f1") == 7
-    assert finetune.best_seed(scores, "loss") == 8
-    steps = {seed: {**own, "global_step": 1} for seed, own in scores.items()}
-    assert "loss" not in finetune.summary(steps, best=7)
+    array_specs = (
+        *runs.WordData.array_specs[:3],
+        ArraySpec(name="tag_ids", dtype="int32", is_sequence=True),
+    )
+
+    def records(self, examples, *, is_training):
+        for record in super().records(examples, is_training=is_training):
+            del record["label_ids"]
+            tags = record["input_ids"] >= runs.V // 2
+            yield record | {"tag_ids": tags.astype(np.int32)}
+
+    def scores(self, examples, outputs):
+        right = [
+            (row.argmax(-1) == (np.array(example.tokens) >= runs.V // 2)).mean()
+            for example, row in zip(examples, outputs["logits"], strict=True)
+        ]
+        return Scores(entries=(Score("accuracy", float(np.mean(right))),))
+
+    def compare_with_chance(self, columns, outputs):
+        return label_frequencies.compare_labels(
+            columns.values["tag_ids"], np.concatenate(outputs["logits"])
+        )
+
+    @contextlib.contextmanager
+    def open_predictions(self, output_dir, scores):
+        with files.atomic_write(os.path.join(output_dir, "tags.txt")) as file:
+            yield lambda examples, outputs: file.writelines(
+                f"{row.argmax(-1)}\n".encode() for row in outputs["logits"]
+            )
 
 
-def test_a_summary_has_median_spread_and_best_of_each_score():
-    scores = {
-        seed: {"f1": f1, "threshold_of_a": f1 / 2, "global_step": 10 * seed}
-        for seed, f1 in ((5, 0.9), (6, 0.1), (7, 0.2))
-    }
+class TagTask(MeanLossTask):
+    sequence_outputs = frozenset({"logits"})
 
-    assert finetune.summary(scores, best=6, num_failed=2) == {
-        "f1": 0.2,
-        "f1_std": pytest.approx(0.43589, rel=1e-4),
-        "f1_best": 0.1,
-        # Of the best weights, of which it is a part.
-        "threshold_of_a": 0.05,
-        "num_seeds": 3,
-        "num_failed_seeds": 2,
-        "best_seed": 6,
-        "global_step": 60,
-    }
+    def __init__(self, config, *, seed, dtype):
+        self.model = SpanModel(config, seed=seed, dtype=dtype)
+
+    def outputs(self, batch):
+        return {"logits": self._logits(super().outputs(batch))}
+
+    def _logits(self, outputs):
+        return tf.stack([outputs["start_logits"], outputs["end_logits"]], -1)
+
+    def _measure(self, outputs, batch, weights):
+        mask = tf.cast(batch["input_mask"], tf.float32) * weights[:, None]
+        return losses.weighted_sums(
+            tf.reshape(self._logits(outputs), [-1, 2]),
+            tf.reshape(batch["tag_ids"], [-1]),
+            tf.reshape(mask, [-1]),
+        )
+
+
+def test_labels_of_another_kind_train_and_are_compared_with_chance(job):
+    one = job(make_task=TagTask, data=TagData())
+
+    scores = one.run()
+
+    # The loss is that of the comparison.
+    assert [*scores] == ["accuracy", "loss", "global_step"]
+    assert scores["loss"] < np.log(2) / 2
+    assert scores["accuracy"] > 0.9
+    lines = files.read_text(os.path.join(one.output_dir, "eval", "tags.txt"))
+    assert len(lines.splitlines()) >= 30

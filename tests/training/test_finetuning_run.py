@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from albert_tf import files
+from albert_tf.metrics.scores import Score, Scores
 from albert_tf.tasks.task import ExampleSet
 from tests.training import runs
 
@@ -51,7 +52,8 @@ def report_of(job):
 def test_sets_have_their_names_and_one_file_each(job, mute_task, caplog):
     class Data(runs.WordData):
         def scores(self, examples, outputs):
-            return {"accuracy": 0.5, "f1": math.nan}
+            entries = (Score("accuracy", 0.5), Score("f1", math.nan))
+            return Scores(entries=entries)
 
     main = runs.example_set(20, seed=2)
     other = runs.example_set(12, seed=5, name="other", data=Data())

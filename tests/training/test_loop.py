@@ -10,11 +10,12 @@ import pytest
 import tensorflow as tf
 
 from albert_tf.checkpoints import run_checkpoints, tf1, train_state
+from albert_tf.devices.workers import Workers
+from albert_tf.metrics.scores import Role, Score, Scores
 from albert_tf.training import loop, metric_log, resume
 from albert_tf.training.pretrain_config import PretrainingConfig
 from albert_tf.training.run_config import RunConfig
 from albert_tf.training.run_state import RunState
-from albert_tf.training.workers import Workers
 from tests.training import runs
 
 SIZE, FEATURES = 4, 8
@@ -138,8 +139,8 @@ class Run:
             self.action()
         found = self.scores[self.loop.state.step]
         accuracy, loss = found if isinstance(found, tuple) else (found, None)
-        of_loss = {} if loss is None else {"loss": loss}
-        return {"accuracy": accuracy} | of_loss
+        of_loss = [] if loss is None else [Score("loss", loss, Role.LOSS)]
+        return Scores(entries=(Score("accuracy", accuracy), *of_loss))
 
     def go(self):
         return self.loop.run(evaluates_start=self.evaluates_start)

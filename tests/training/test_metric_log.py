@@ -1,8 +1,7 @@
-import io
-
 import pytest
 import tensorflow as tf
 
+from albert_tf.metrics.scores import Score, Scores
 from albert_tf.training import metric_log
 
 
@@ -32,12 +31,27 @@ def test_scores_are_written_and_logged(tmp_path, caplog):
     caplog.set_level("INFO")
     log = metric_log.MetricLog(str(tmp_path), last_step=None)
 
-    log.write_scores(3, {"accuracy": 1 / 3}, {"depth": 2})
+    scores = Scores(
+        entries=(
+            Score("accuracy", 1 / 3),
+            Score.of_label("f1", "a", 0.5),
+            Score.of_label("f1", "b", 0.25),
+        )
+    )
+
+    log.write_scores(3, scores, {"depth": 2}, metric="f1_of_b")
 
     assert metric_log.read_lines(str(tmp_path)) == [
-        {"step": 3, "eval_accuracy": 1 / 3, "depth": 2}
+        {
+            "step": 3,
+            "eval_accuracy": 1 / 3,
+            "eval_f1_of_a": 0.5,
+            "eval_f1_of_b": 0.25,
+            "depth": 2,
+        }
     ]
-    assert "Evaluation after step 3: accuracy 0.3333" in caplog.text
+    words = "Evaluation after step 3: accuracy 0.3333, f1_of_b 0.25"
+    assert words in caplog.messages
 
 
 def test_tensorboard_gets_every_number(tmp_path):
@@ -58,7 +72,7 @@ def test_only_the_process_that_writes_files_writes(written):
     before = sorted(path.name for path in written.iterdir())
     log = metric_log.MetricLog(str(written), last_step=5, is_writer=False)
 
-    log.write_scores(10, {"loss": 1.0}, {})
+    log.write_scores(10, Scores(), {"loss": 1.0})
     log.close()
 
     assert sorted(path.name for path in written.iterdir()) == before
@@ -67,22 +81,6 @@ def test_only_the_process_that_writes_files_writes(written):
         10,
         15,
     ]
-
-
-class _Terminal(io.StringIO):
-    def isatty(self):
-        return True
-
-
-@pytest.mark.parametrize("stream", [io.StringIO, _Terminal])
-def test_the_progress_bar_is_for_terminals(stream, monkeypatch):
-    stderr = stream()
-    monkeypatch.setattr("sys.stderr", stderr)
-
-    with metric_log.progress_bar(total=4, done=1) as bar:
-        bar.update()
-
-    assert ("2/4" in stderr.getvalue()) == stderr.isatty()
 
 
 def test_lines_are_read_back_but_not_one_that_is_half_written(written):

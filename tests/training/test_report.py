@@ -1,15 +1,16 @@
-import dataclasses
 import html.parser
 import math
 import re
 import types
 import xml.etree.ElementTree
 
-import numpy as np
 import pytest
 
+from albert_tf.metrics.scores import Role, Score, Scores
 from albert_tf.training import report
 
+ACCURACY = Scores(entries=(Score("accuracy", 0.75),))
+EQUAL = Score.baseline("accuracy", 0.75)
 VOID_TAGS = {"meta"}
 SVG = "{http://www.w3.org/2000/svg}"
 
@@ -72,7 +73,7 @@ def _lines(text):
 def test_page_is_well_formed_asks_no_network_and_is_the_same_again(page):
     contents = (
         _chart(training=[(1, 8.0), (2, 7.5)], held_out=[(2, 7.0)]),
-        report.Table(title="T", header=["a"], rows=[["b"]]),
+        report.ReportTable(title="T", header=["a"], rows=[["b"]]),
     )
     facts = {"steps": 300, "rate": 0.123456789}
 
@@ -92,7 +93,7 @@ def test_page_is_well_formed_asks_no_network_and_is_the_same_again(page):
 def test_text_is_not_read_as_markup(page):
     text = page(
         report.Chart(title='"<s>', unit="<a>", curves={"<p>": [(1, 1)]}),
-        report.Table(title="<q>", header=["<em>"], rows=[["<td>&"]]),
+        report.ReportTable(title="<q>", header=["<em>"], rows=[["<td>&"]]),
         title="<b>",
         facts={"<i>": "<u>"},
     )
@@ -138,14 +139,16 @@ def _log(loss, score):
 def written(tmp_path):
     """A function that returns the rows of a run's tables, and its page."""
 
-    def write(logs, results, sections=()):
+    def write(logs, scores, sections=(), best_metric=None, **others):
         report.write_run(
             types.SimpleNamespace(
-                output_dir=str(tmp_path), flags_text="--do_train\n"
+                output_dir=str(tmp_path),
+                flags_text="--do_train\n",
+                best_metric=best_metric,
             ),
             title="Words",
             evaluated="9 examples",
-            results=results,
+            results=report.SeedResults(scores=scores, **others),
             logs=logs,
             primary_metric="accuracy",
             sections=sections,
@@ -166,22 +169,24 @@ def test_a_later_evaluation_shows_its_flags_and_those_of_the_training(
 ):
     (tmp_path / "flags.txt").write_text("--learning_rate=0.1\n", "utf-8")
 
-    _, text = written({"": _log(0.7, 0.75)}, {"accuracy": 0.75})
+    _, text = written({"": _log(0.7, 0.75)}, ACCURACY)
 
     assert "<td>flags</td><td>--do_train\n</td>" in text
     assert "flags of the training</td><td>--learning_rate=0.1\n</td>" in text
 
 
 def test_a_run_begins_with_how_good_it_is_and_folds_its_settings(written):
-    own = report.Table(title="Own", header=["x"], rows=[["y"]])
-    results = {
-        "accuracy": 0.75,
-        "accuracy_baseline": 0.5,
-        "f1_of_ham": 0.25,
-        "loss": 2.0,
-    }
+    own = report.ReportTable(title="Own", header=["x"], rows=[["y"]])
+    scores = Scores(
+        entries=(
+            *ACCURACY,
+            Score.baseline("accuracy", 0.5),
+            Score.of_label("f1", "ham", 0.25),
+            Score("loss", 2.0, Role.LOSS),
+        )
+    )
 
-    rows, text = written({"": _log(0.7, 0.75)}, results, [own])
+    rows, text = written({"": _log(0.7, 0.75)}, scores, [own])
 
     assert rows[:3] == [
         ["", "score", "baseline"],
@@ -203,82 +208,47 @@ def test_a_run_begins_with_how_good_it_is_and_folds_its_settings(written):
 @pytest.mark.parametrize(
     ("others", "words"),
     [
+        ({"entries": (*ACCURACY, EQUAL)}, "No better than the baseline: "),
         (
-            {"accuracy_baseline": 0.5},
-            "No better than the baseline: .*<p>Evaluated: 9 examples",
-        ),
-        (
-            {"accuracy_baseline": 0.4, "degenerate": 1},
-            "The model is degenerate: .*<p>Evaluated: 9 examples",
-        ),
-        (
-            {"degenerate": 1},
-            "The model is degenerate: .*<p>Evaluated: 9 examples",
+            {"entries": ACCURACY.entries, "is_degenerate": True},
+            "The model is degenerate: ",
         ),
     ],
 )
 def test_a_run_that_has_learnt_nothing_says_so_in_words(others, words, written):
-    _, text = written({"": []}, {"accuracy": 0.5, **others})
+    _, text = written({"": []}, Scores(**others))
 
     assert 'class="verdict bad"' in text
+    words += ".*<p>Evaluated: 9 examples"
     assert re.search(words, text, re.S)
 
 
 def test_of_several_seeds_each_has_a_curve_and_a_row(written):
     logs = {str(seed): _log(0.7 / seed, 0.5 * seed) for seed in (1, 2)}
     logs["4"] = []  # a failed seed without a log
-    results = {
-        "accuracy": 0.25,
-        "accuracy_std": 0.1,
-        report.SEEDS_KEY: {"1": {"accuracy": 0.123456789, "global_step": 9}},
-        report.FAILED_SEEDS_KEY: {"4": "It stuck."},
-    }
+    of_seed = Scores(entries=(Score("accuracy", 0.123456789),), step=9)
 
-    rows, text = written(logs, results)
+    rows, text = written(
+        logs,
+        Scores(entries=(*ACCURACY, Score("accuracy_std", 0.1))),
+        by_seed={1: of_seed},
+        failures={4: "It stuck."},
+    )
 
     assert "Median scores" in text
     assert ["accuracy_std", "0.1", ""] in rows
     assert {"seed 1", "seed 2", "seed 4"} <= {*re.findall(r">(seed \d)<", text)}
-    assert ["1", "0.123457"] in rows
+    assert ["1", "0", "0.123457"] in rows
     assert "<p>Seed 4 has failed, and is in no score: It stuck.</p>" in text
 
 
-@dataclasses.dataclass
-class Pair:
-    guid: str
-    text_a: str = "one"
-    text_b: str | None = "two"
-    label: str = "yes"
+def test_the_metric_that_selects_the_weights_is_in_the_chart(written):
+    key = "f1_of_ham"
+    lines = [{"step": step, f"eval_{key}": step / 9} for step in (5, 6)]
+    scores = Scores(entries=(*ACCURACY, Score.of_label("f1", "ham", 0.5)))
 
+    _, without = written({"": lines}, scores)
+    _, text = written({"": lines}, scores, best_metric=key)
 
-def test_confusions_have_labels_in_rows_and_errors_begin_with_the_worst():
-    logits = np.array([[0, 1], [0, 3], [2, 0], [0, 0.5]], np.float32)
-    examples = [Pair(guid) for guid in "abcd"]
-
-    confusions, errors = report.prediction_sections(
-        examples, np.array([0, 0, 0, 1]), logits, ["no", "yes"]
-    )
-
-    assert confusions.header == ("", "no", "yes")
-    assert confusions.rows == [("no", "1", "2"), ("yes", "0", "1")]
-    assert errors.title == "The worst of 2 errors"
-    assert errors.rows == [
-        ("b", "one | two", "no", "yes", "0.0474"),  # 1 / (1 + e^3)
-        ("a", "one | two", "no", "yes", "0.2689"),  # 1 / (1 + e)
-    ]
-
-
-@pytest.mark.parametrize("shape", [(2,), (2, 1)])
-def test_a_regression_shows_its_largest_errors(shape):
-    logits = np.array([0.5, 7.25]).reshape(shape)
-
-    (errors,) = report.prediction_sections(
-        [Pair("a"), Pair("b", "x" * 290, "y" * 20)],
-        np.array([1.0, 2.0]),
-        logits,
-    )
-
-    assert errors.rows == [
-        ("b", f"{'x' * 290} | yyyyyy…", "2.000", "7.250"),
-        ("a", "one | two", "1.000", "0.500"),
-    ]
+    assert f">{key}<" not in without.partition("<details>")[0]
+    assert f">{key}<" in text.partition("<details>")[0]

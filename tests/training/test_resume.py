@@ -5,9 +5,9 @@ import os
 import pytest
 import tensorflow as tf
 
+from albert_tf.devices.workers import Workers
 from albert_tf.training import loop, resume
 from albert_tf.training.run_folder import RunFolder
-from albert_tf.training.workers import Workers
 from tests.training import runs
 
 

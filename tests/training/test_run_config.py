@@ -2,6 +2,7 @@
 
 import pytest
 
+from tests.training import runs
 from tests.training.test_refusals import finetuning, pretraining
 
 
@@ -45,3 +46,12 @@ def test_a_tpu_is_named_or_asked_for(values, uses_tpu, has_remote_hosts):
 
     assert config.uses_tpu == uses_tpu
     assert config.has_remote_hosts == has_remote_hosts
+
+
+def test_a_batch_is_divided_over_replicas_times_micro_batches():
+    sizes = {"train_batch_size": 12, "eval_batch_size": 2}
+    config = runs.run_config(gradient_accumulation_steps=2, **sizes)
+
+    config.check_batch_sizes(2, **sizes)
+    with pytest.raises(ValueError, match=r"`train_.*\(4 x 2\).*batch_size=12"):
+        config.check_batch_sizes(4, train_batch_size=True)

@@ -9,6 +9,7 @@ import sys
 
 import pytest
 
+from albert_tf.checkpoints import run_checkpoints
 from albert_tf.config import CONFIG_FILE, AlbertConfig
 from albert_tf.training import run_folder
 from albert_tf.training.run_folder import RunFolder
@@ -125,7 +126,7 @@ def test_what_does_not_change_the_numbers_is_not_compared(
 
     claim(tmp_path, **now)
 
-    found = run_folder.read_fingerprint(str(tmp_path))
+    found = run_checkpoints.read_fingerprint(str(tmp_path))
     expected = now if kept is None else kept
     assert {name: found[name] for name in expected} == expected
 
@@ -357,7 +358,7 @@ def test_without_trained_weights_the_given_ones_are_used(tmp_path):
 def test_weights_know_the_run_that_made_them(path, is_known, tmp_path, claim):
     claim(tmp_path / "run")
 
-    found = run_folder.fingerprint_of_weights(str(tmp_path / path))
+    found = run_checkpoints.fingerprint_of_weights(str(tmp_path / path))
 
     assert bool(found) == is_known
 

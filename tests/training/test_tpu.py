@@ -12,15 +12,13 @@ import tensorflow as tf
 from albert_tf.data import bucketed_batches
 from albert_tf.data.bucketed_batches import BucketedOrder
 from albert_tf.data.example_order import InputShard
-from albert_tf.tasks.finetuning import (
-    BeamSpanTask,
-    ClassificationTask,
-    MultipleChoiceTask,
-    SpanTask,
-)
+from albert_tf.devices import strategies
+from albert_tf.tasks.classification.model import ClassificationTask
 from albert_tf.tasks.head_flags import HeadFlags
 from albert_tf.tasks.pretraining.objectives import PretrainingTask
-from albert_tf.training import devices, records, step
+from albert_tf.tasks.race.model import MultipleChoiceTask
+from albert_tf.tasks.squad.model import BeamSpanTask, SpanTask
+from albert_tf.training import finetuning_data, step
 from albert_tf.training.pretrain import TotalsEvaluator
 from tests.training import runs
 from tests.training import tpu as simulation
@@ -91,7 +89,7 @@ TASKS = {
 @pytest.fixture(autouse=True)
 def tpu(monkeypatch):
     """A simulated TPU, the one device of this machine."""
-    monkeypatch.setattr(devices, "device_type", lambda _: "TPU")
+    monkeypatch.setattr(strategies, "device_type", lambda _: "TPU")
     return SimulatedTpu()
 
 
@@ -249,7 +247,7 @@ def test_batches_of_a_fine_tuning_have_one_shape(tpu):
         runs.WordData.array_specs,
         max_seq_length=S,
     )
-    padding = records.padding_for(runs.make_job("unused").config, tpu)
+    padding = finetuning_data.padding_for(runs.make_job("unused").config, tpu)
     plan = bucketed_batches.plan_evaluation(
         columns.lengths, batch_size=B, padding=padding
     )

@@ -12,27 +12,29 @@ import contextlib
 import dataclasses
 import itertools
 import logging
-import os
-import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from albert_tf import files
-from albert_tf.checkpoints import metadata
 from albert_tf.features import ArraySpec
 from albert_tf.metrics import classification
-from albert_tf.tasks import task
+from albert_tf.metrics.scores import Score, Scores
+from albert_tf.tasks import error_tables, label_frequencies, task
+from albert_tf.tasks.classification import prediction_files
 from albert_tf.tasks.classification import scores as scores_lib
 from albert_tf.tasks.classification.examples import ClassificationExample
+from albert_tf.tasks.classification.prediction_files import Prediction
+from albert_tf.tasks.label_frequencies import Comparison
 from albert_tf.tasks.task import Outputs, Record
 from albert_tf.text import base
 from albert_tf.text.tokenizer import Tokenizer
 
+if TYPE_CHECKING:
+    from albert_tf.data.bucketed_batches import RecordColumns
+
 _logger = logging.getLogger(__name__)
 
-TEST_RESULTS = "test_results.tsv"
 DEFAULT_THRESHOLD = 0.5
 _CLASS_SCORES = ("precision", "recall", "f1", "number")
 # Scores of two classes that depend on which one is positive.
@@ -94,7 +96,7 @@ class ClassificationData:
     @property
     def primary_metric(self) -> str:
         """The first of the scores."""
-        return self._key(self.score_names[0])
+        return self._score(self.score_names[0], 0.0).key
 
     @property
     def array_specs(self) -> tuple[ArraySpec, ...]:
@@ -135,10 +137,7 @@ class ClassificationData:
     def records(
         self, examples: Iterable[ClassificationExample], *, is_training: bool
     ) -> Iterator[Record]:
-        """Yields one record for each example; without a label, it has label 0.
-
-        Some thousand examples are in memory at a time.
-        """
+        """Yields a record of each example; without a label, it has label 0."""
         del is_training
         num_cut, num_examples, rest = 0, 0, iter(examples)
         while chunk := list(itertools.islice(rest, _CHUNK_SIZE)):
@@ -161,37 +160,44 @@ class ClassificationData:
 
     def scores(
         self, examples: Sequence[ClassificationExample], outputs: Outputs
-    ) -> dict[str, float]:
+    ) -> Scores:
         """Returns the task's scores, from `logits`, float `[N, K]`.
 
         The thresholds of several labels are among them.
         """
         labels = self._label_array(examples)
         if self.is_regression:
-            numbers = self._numbers(outputs)
-            return scores_lib.of_numbers(self.score_names, labels, numbers)
+            return scores_lib.of_numbers(
+                self.score_names, labels, self._numbers(outputs)
+            )
         probabilities = self._probabilities(outputs)
-        others, thresholds = {}, self.thresholds
+        others: list[Score] = []
+        thresholds = self.thresholds
         if self.is_multi_label:
             if thresholds is None:
                 thresholds = scores_lib.best_thresholds(labels, probabilities)
-            others = dict(zip(self._threshold_keys, thresholds, strict=True))
+            others += map(Score.threshold, self.labels, thresholds)
         predictions = self._predictions(outputs, thresholds)
         if self.has_class_scores:
             for label, row in self._class_scores(labels, predictions).items():
-                for name, value in zip(_CLASS_SCORES, row, strict=True):
-                    others[f"{name}_of_{label}"] = float(value)
+                others += (
+                    Score.of_label(name, label, float(value))
+                    for name, value in zip(_CLASS_SCORES, row, strict=True)
+                )
         if self.positive_label and self.positive_label == self.labels[0]:
             # The scores of two classes are those of label 1.
             labels, predictions = 1 - labels, 1 - predictions
             probabilities = probabilities[:, ::-1]
-        scores = {
-            self._key(name): scores_lib.of_classes(
-                name, labels, predictions, probabilities
+        own = scores_lib.defined(
+            self._score(
+                name,
+                scores_lib.of_classes(name, labels, predictions, probabilities),
             )
             for name in self.score_names
-        }
-        return scores_lib.defined(scores) | others
+        )
+        # That of a class may be among the task's own.
+        entries = {score.key: score for score in (*own, *others)}
+        return Scores(entries=tuple(entries.values()))
 
     def baselines(
         self, examples: Sequence[ClassificationExample]
@@ -203,7 +209,7 @@ class ClassificationData:
         labels = self._label_array(examples)
         if self.is_regression:
             mean = np.full_like(labels, labels.mean())
-            return scores_lib.of_numbers(self.score_names, labels, mean)
+            return scores_lib.of_numbers(self.score_names, labels, mean).flat()
         if self.positive_label and self.positive_label == self.labels[0]:
             labels = 1 - labels
         score = scores_lib.of_one_answer(
@@ -211,11 +217,21 @@ class ClassificationData:
         )
         return {} if score is None else {self.primary_metric: score}
 
-    def _key(self, name: str) -> str:
-        """Returns the key of a score in the results, which names its class."""
+    def compare_with_chance(
+        self, columns: "RecordColumns", outputs: Outputs
+    ) -> Comparison | None:
+        """See `task.TaskData`."""
+        return label_frequencies.compare_labels(
+            columns.field("label_ids"),
+            np.asarray(outputs["logits"]),
+            self.class_weights,
+        )
+
+    def _score(self, name: str, value: float) -> Score:
+        """Returns a score, which may be that of the positive class."""
         if self.positive_label and name in _OF_ONE_CLASS:
-            return f"{name}_of_{self.positive_label}"
-        return name
+            return Score.of_label(name, self.positive_label, value)
+        return Score(name, value)
 
     def _class_scores(
         self, labels: np.ndarray, predictions: np.ndarray
@@ -258,27 +274,20 @@ class ClassificationData:
     ) -> np.ndarray:
         """Returns indices of labels, int `[N]`; or 0 and 1, int `[N, K]`."""
         if not self.is_multi_label:
-            return np.asarray(outputs["logits"]).argmax(axis=-1)
+            return np.argmax(outputs["logits"], axis=-1)
         is_predicted = self._probabilities(outputs) >= np.array(thresholds)
         return is_predicted.astype(int)
 
-    @property
-    def _threshold_keys(self) -> list[str]:
-        return [f"{metadata.THRESHOLD_OF}{label}" for label in self.labels]
-
-    def label_thresholds(
-        self, scores: Mapping[str, float]
-    ) -> tuple[float, ...] | None:
+    def label_thresholds(self, scores: Scores) -> tuple[float, ...] | None:
         """Returns the given thresholds of several labels, else the scores'."""
         if self.thresholds is not None or not self.is_multi_label:
             return self.thresholds
-        if {*self._threshold_keys} <= scores.keys():
-            return tuple(scores[key] for key in self._threshold_keys)
+        chosen = scores.thresholds
+        if {*self.labels} <= chosen.keys():
+            return tuple(chosen[label] for label in self.labels)
         return None
 
-    def _thresholds_to_use(
-        self, scores: Mapping[str, float]
-    ) -> Sequence[float] | None:
+    def _thresholds_to_use(self, scores: Scores) -> Sequence[float] | None:
         thresholds = self.label_thresholds(scores)
         if thresholds is None and self.is_multi_label:
             _logger.warning(
@@ -291,43 +300,31 @@ class ClassificationData:
 
     @contextlib.contextmanager
     def open_predictions(
-        self, output_dir: str, scores: Mapping[str, float]
+        self, output_dir: str, scores: Scores
     ) -> Iterator[Callable[[Sequence[ClassificationExample], Outputs], None]]:
-        """Opens `test_results.tsv` and the submission; see `task.TaskData`.
-
-        `test_results.tsv`, as in the original, has no header and in each row
-        the probabilities in the order of the labels, or the number that the
-        model predicts. The submission has GLUE's header and in each row the
-        id, the predicted label, labels or number, and the true one if it is
-        known. Numbers have all their digits.
-        """
+        """Opens the files of `prediction_files`; see `task.TaskData`."""
         thresholds = self._thresholds_to_use(scores)
-        results_path, submission_path = (
-            os.path.join(output_dir, name)
-            for name in (TEST_RESULTS, self.submission_file)
-        )
-        with (
-            files.atomic_write(results_path) as results,
-            files.atomic_write(submission_path) as submission,
-        ):
+        with prediction_files.open_files(
+            output_dir, self.submission_file
+        ) as write_rows:
 
             def write(
                 examples: Sequence[ClassificationExample], outputs: Outputs
             ) -> None:
                 numbers, answers = self._answers(outputs, thresholds)
-                for example, row, answer in zip(
-                    examples, numbers.tolist(), answers, strict=True
-                ):
-                    fields = {
-                        "index": example.guid,
-                        "prediction": self._text(answer),
-                    }
-                    if example.label is not None:
-                        fields["label"] = self._text(example.label)
-                    if not submission.tell():
-                        submission.write(_tsv_row(fields))
-                    submission.write(_tsv_row(fields.values()))
-                    results.write(_tsv_row(map(str, row)))
+                write_rows(
+                    Prediction(
+                        guid=example.guid,
+                        prediction=self._text(answer),
+                        label=None
+                        if example.label is None
+                        else self._text(example.label),
+                        numbers=row,
+                    )
+                    for example, row, answer in zip(
+                        examples, numbers.tolist(), answers, strict=True
+                    )
+                )
 
             yield write
 
@@ -336,7 +333,9 @@ class ClassificationData:
     ) -> Iterator[dict[str, Any]]:
         """Yields `prediction` and `probabilities`; see `load_predictor`."""
         del examples
-        rows, predictions = self._answers(outputs, self._thresholds_to_use({}))
+        rows, predictions = self._answers(
+            outputs, self._thresholds_to_use(Scores())
+        )
         for row, prediction in zip(rows.tolist(), predictions, strict=True):
             if self.is_regression:
                 yield {"prediction": prediction}
@@ -369,19 +368,28 @@ class ClassificationData:
         """Returns a label, labels or a number as they are written."""
         if self.is_regression:
             return str(label)
-        if not self.is_multi_label:
-            return self.labels[label]
-        return self.label_separator.join(self.labels[place] for place in label)
+        indices = np.atleast_1d(label)
+        return self.label_separator.join(self.labels[i] for i in indices)
 
     def report_sections(
         self,
         examples: Sequence[ClassificationExample],
         outputs: Outputs,
-        scores: Mapping[str, float],
+        scores: Scores,
     ) -> list[dict[str, Any]]:
-        """Returns a table of the scores of each class; none for regression."""
+        """Returns tables of the errors, and of the scores of each class."""
+        labels = np.stack([self._label_ids(example) for example in examples])
+        logits = np.asarray(outputs["logits"])
+        if labels.dtype.kind == "f":
+            labels, logits = (
+                x * self.target_scale + self.target_mean
+                for x in (labels, logits)
+            )
+        tables = error_tables.prediction_sections(
+            examples, labels, logits, self.labels
+        )
         if self.is_regression:
-            return []
+            return tables
         thresholds = self._thresholds_to_use(scores)
         by_label = self._class_scores(
             self._label_array(examples), self._predictions(outputs, thresholds)
@@ -394,7 +402,7 @@ class ClassificationData:
                 for label, row in by_label.items()
             ],
         }
-        return [table]
+        return [*tables, table]
 
     def _encode(
         self, examples: Sequence[ClassificationExample]
@@ -439,9 +447,3 @@ class ClassificationData:
             return np.array(label or 0, np.int32)
         offset = 0.0 if label is None else label - self.target_mean
         return np.array(offset / self.target_scale, np.float32)
-
-
-def _tsv_row(fields: Iterable[str]) -> bytes:
-    # An id of a JSON line or of a quoted CSV may have what ends a field.
-    cells = (re.sub(r"[\t\r\n]", " ", field) for field in fields)
-    return ("\t".join(cells) + "\n").encode()

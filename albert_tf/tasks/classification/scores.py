@@ -5,11 +5,12 @@ Data flow: labels, probabilities, predictions -> [this file] -> scores by name.
 
 import logging
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import numpy as np
 
 from albert_tf.metrics import classification
+from albert_tf.metrics.scores import Role, Score, Scores
 
 _logger = logging.getLogger(__name__)
 
@@ -30,6 +31,7 @@ AREAS = {
     "roc_auc": classification.roc_auc,
     "average_precision": classification.average_precision,
 }
+_ERRORS = ("mean_absolute_error", "mean_squared_error")
 _MACRO = "_macro"
 _HALF = 0.5
 # Of fewer examples of a label, its threshold and scores say nothing.
@@ -49,8 +51,7 @@ def names_for(
     areas = tuple(AREAS)
     macro = tuple(f"{name}{_MACRO}" for name in AREAS)
     if not labels:
-        errors = ("mean_absolute_error", "mean_squared_error")
-        return ("pearson", "spearman", *errors)
+        return ("pearson", "spearman", *_ERRORS)
     if multi_label:
         return ("f1_micro", "f1_macro", "accuracy", *macro)
     if len(labels) == 2:
@@ -58,25 +59,35 @@ def names_for(
     return ("accuracy", "f1_macro", *macro)
 
 
-def defined(scores: Mapping[str, float]) -> dict[str, float]:
+def defined(scores: Iterable[Score]) -> list[Score]:
     """Returns the scores that are numbers; the others are logged.
 
     A curve has no area if all examples are of one class.
     """
-    left_out = [name for name, value in scores.items() if math.isnan(value)]
+    found = [*scores]
+    left_out = [score.key for score in found if math.isnan(score.value)]
     if left_out:
         _logger.warning(
             "%s: left out, because the evaluated rows are all of one class.",
             ", ".join(left_out),
         )
-    return {k: v for k, v in scores.items() if k not in left_out}
+    return [score for score in found if score.key not in left_out]
 
 
 def of_numbers(
     names: Sequence[str], labels: np.ndarray, predictions: np.ndarray
-) -> dict[str, float]:
+) -> Scores:
     """Returns scores of a regression, of labels and predictions `[N]`."""
-    return {name: SCORES[name](labels, predictions) for name in names}
+    return Scores(
+        entries=tuple(
+            Score(
+                name,
+                SCORES[name](labels, predictions),
+                Role.ERROR if name in _ERRORS else Role.SCORE,
+            )
+            for name in names
+        )
+    )
 
 
 def of_one_answer(

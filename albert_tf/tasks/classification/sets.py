@@ -12,6 +12,7 @@ import functools
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
+from albert_tf.metrics.scores import Scores
 from albert_tf.tasks import example_files, task
 from albert_tf.tasks.classification import glue
 from albert_tf.tasks.classification.config import CUSTOM, ClassificationConfig
@@ -114,7 +115,7 @@ def _read(
 
 def make_task(config: ClassificationConfig, sets: Sets) -> MakeTask:
     """Returns the class of the model half, with its arguments."""
-    from albert_tf.tasks.finetuning import ClassificationTask
+    from albert_tf.tasks.classification.model import ClassificationTask
 
     settings = sets.data.settings
     return functools.partial(
@@ -127,7 +128,7 @@ def make_task(config: ClassificationConfig, sets: Sets) -> MakeTask:
 
 
 def export_settings(
-    config: ClassificationConfig, sets: Sets, scores: Mapping[str, float]
+    config: ClassificationConfig, sets: Sets, scores: Scores
 ) -> dict[str, Any]:
     """Returns the fields of the export's config that the task decides.
 

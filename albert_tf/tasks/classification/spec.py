@@ -1,17 +1,25 @@
 """The head of classification and regression."""
 
 import dataclasses
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
-from albert_tf.checkpoints import checkpoint, heads
-from albert_tf.checkpoints.checkpoint import Note
+from albert_tf.checkpoints import checkpoint, heads, meaning
+from albert_tf.checkpoints.checkpoint import Checkpoint, Note
 from albert_tf.checkpoints.metadata import Metadata
 from albert_tf.settings import setting
+from albert_tf.tasks import inputs
 from albert_tf.tasks.serving_settings import EarlyExitSettings
 from albert_tf.tasks.spec import Exported, TaskSpec
+from albert_tf.tasks.task import ExampleSet
 
 if TYPE_CHECKING:
     from albert_tf.serving.signature import Signature
+    from albert_tf.tasks.classification.data import ClassificationData
+    from albert_tf.tasks.classification.examples import ClassificationExample
+
+# Answers are lists of labels; nothing is written with it.
+_SEPARATOR = "|"
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -59,6 +67,54 @@ class ClassifierSpec(TaskSpec):
     head = heads.CLASSIFIER
 
     # Answers.
+
+    def example(self, position: int, item: Any) -> "ClassificationExample":
+        """Takes one text, or two."""
+        from albert_tf.tasks.classification.examples import (
+            ClassificationExample,
+        )
+
+        texts = inputs.one_or_two_texts(position, item)
+        return ClassificationExample(guid=str(position), **texts)
+
+    def answer_data(
+        self, source: Checkpoint, model: Any, settings: Mapping[str, Any]
+    ) -> "ClassificationData":
+        """Takes labels and thresholds from the metadata."""
+        from albert_tf.tasks.classification.data import ClassificationData
+
+        facts, prediction_range = source.metadata, None
+        if facts.task:
+            from albert_tf.tasks.classification import glue
+
+            dataset = glue.GLUE_DATASETS.get(facts.task)
+            prediction_range = dataset.prediction_range if dataset else None
+        return ClassificationData(
+            name=facts.task or "texts",
+            labels=meaning.find_labels(
+                facts, model.num_labels, where="The checkpoint"
+            ),
+            score_names=(),
+            tokenizer=source.load_tokenizer(),
+            max_seq_length=settings["max_seq_length"],
+            prediction_range=prediction_range,
+            label_separator=_SEPARATOR if facts.multi_label else "",
+            thresholds=facts.thresholds,
+            target_mean=facts.target_mean or 0.0,
+            target_scale=facts.target_scale or 1.0,
+            text_columns=tuple(settings.get("text_columns", ())),
+        )
+
+    def example_set(
+        self, data: "ClassificationData", examples: Sequence[Any]
+    ) -> ExampleSet:
+        """Checks that a model of one text gets no pair."""
+        if len(data.text_columns) == 1 and any(e.text_b for e in examples):
+            raise ValueError(
+                "The model was trained on one text, and two are a pair. For "
+                "several answers, pass a list, or lines of standard input."
+            )
+        return super().example_set(data, examples)
 
     # Served.
 

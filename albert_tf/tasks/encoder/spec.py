@@ -1,12 +1,17 @@
 """The bare encoder: vectors of texts."""
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
 from albert_tf.checkpoints import heads
+from albert_tf.checkpoints.checkpoint import Checkpoint
+from albert_tf.tasks import inputs
 from albert_tf.tasks.spec import Exported, TaskSpec
+from albert_tf.tasks.task import AnswerData, AnswerTask
 
 if TYPE_CHECKING:
     from albert_tf.serving.signature import Signature
+    from albert_tf.tasks.encoder.data import OneOrTwoTexts
 
 
 class EncoderSpec(TaskSpec):
@@ -17,6 +22,31 @@ class EncoderSpec(TaskSpec):
     is_finetuned = False
 
     # Answers.
+
+    def example(self, position: int, item: Any) -> "OneOrTwoTexts":
+        """Takes one text, or two."""
+        from albert_tf.tasks.encoder.data import OneOrTwoTexts
+
+        return OneOrTwoTexts(**inputs.one_or_two_texts(position, item))
+
+    def answer_data(
+        self, source: Checkpoint, model: Any, settings: Mapping[str, Any]
+    ) -> AnswerData:
+        """Reads `pooling` and `normalizes` of the settings."""
+        from albert_tf.tasks.encoder.data import VectorData
+
+        return VectorData(
+            tokenizer=source.load_tokenizer(),
+            max_seq_length=settings["max_seq_length"],
+            pooling=settings["pooling"],
+            normalizes=settings["normalizes"],
+        )
+
+    def answer_task(self, data: Any, model: Any) -> AnswerTask:
+        """Computes vectors."""
+        from albert_tf.tasks.encoder.outputs import VectorOutputs
+
+        return VectorOutputs(data, model)
 
     # Served.
 

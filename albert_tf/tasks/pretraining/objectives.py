@@ -10,6 +10,7 @@ from typing import Any
 import tensorflow as tf
 
 from albert_tf.config import AlbertConfig
+from albert_tf.metrics.scores import Role, Score, Scores
 from albert_tf.modeling import fused, losses, pretraining_model
 from albert_tf.tasks.task import Batch, Totals
 
@@ -69,7 +70,7 @@ class PretrainingTask:
     ) -> tuple[tf.Tensor, Totals]:
         """Returns this batch's share of both losses, and its totals."""
         outputs = self.model(
-            batch,
+            self.model.inputs_of(batch),
             training=seed is not None,
             seed=seed,
             fusion=fusion,
@@ -110,13 +111,15 @@ class PretrainingTask:
         }
         return {"loss": sum(scores.values())} | scores
 
-    def evaluation_scores(
-        self, totals: Mapping[str, float]
-    ) -> dict[str, float]:
+    def evaluation_scores(self, totals: Mapping[str, float]) -> Scores:
         """Returns the weighted mean losses and accuracies over a set."""
-        scores = {}
+        entries: list[Score] = []
         for name in self._prefixes:
             weight = max(totals[f"{name}_weight"], _LEAST_WEIGHT)
-            scores[f"{name}_loss"] = totals[f"{name}_loss"] / weight
-            scores[f"{name}_accuracy"] = totals[f"{name}_correct"] / weight
-        return scores
+            loss = totals[f"{name}_loss"] / weight
+            accuracy = totals[f"{name}_correct"] / weight
+            entries += [
+                Score(f"{name}_loss", loss, Role.LOSS),
+                Score(f"{name}_accuracy", accuracy),
+            ]
+        return Scores(entries=tuple(entries))

@@ -1,15 +1,20 @@
 """The heads of pretraining: masked words, and the order of two segments."""
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
 from albert_tf.checkpoints import heads
-from albert_tf.tasks.spec import Exported, TaskSpec
+from albert_tf.checkpoints.checkpoint import Checkpoint
+from albert_tf.tasks.encoder.spec import EncoderSpec
+from albert_tf.tasks.spec import Exported
+from albert_tf.tasks.task import AnswerTask
 
 if TYPE_CHECKING:
     from albert_tf.serving.signature import Signature
+    from albert_tf.tasks.pretraining.data import MaskedTextData
 
 
-class PretrainingSpec(TaskSpec):
+class PretrainingSpec(EncoderSpec):
     """What is done with the head `pretraining`."""
 
     head = heads.PRETRAINING
@@ -17,6 +22,24 @@ class PretrainingSpec(TaskSpec):
     is_finetuned = False
 
     # Answers.
+
+    def answer_data(
+        self, source: Checkpoint, model: Any, settings: Mapping[str, Any]
+    ) -> "MaskedTextData":
+        """Takes the objectives of the model."""
+        from albert_tf.tasks.pretraining.data import MaskedTextData
+
+        return MaskedTextData(
+            tokenizer=source.load_tokenizer(),
+            max_seq_length=settings["max_seq_length"],
+            objectives=model.objectives,
+        )
+
+    def answer_task(self, data: Any, model: Any) -> AnswerTask:
+        """Computes the likeliest tokens."""
+        from albert_tf.tasks.pretraining.outputs import LikeliestTokens
+
+        return LikeliestTokens(model)
 
     # Served.
 

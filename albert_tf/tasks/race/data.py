@@ -11,14 +11,16 @@ import dataclasses
 import json
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from albert_tf import files
 from albert_tf.features import ArraySpec
 from albert_tf.metrics import classification
-from albert_tf.tasks import task
+from albert_tf.metrics.scores import Score, Scores
+from albert_tf.tasks import error_tables, label_frequencies, task
+from albert_tf.tasks.label_frequencies import Comparison
 from albert_tf.tasks.race import examples as examples_lib
 from albert_tf.tasks.race.examples import (
     LEVELS,
@@ -27,6 +29,9 @@ from albert_tf.tasks.race.examples import (
 )
 from albert_tf.tasks.task import Outputs, Record
 from albert_tf.text.tokenizer import Tokenizer
+
+if TYPE_CHECKING:
+    from albert_tf.data.bucketed_batches import RecordColumns
 
 PREDICTIONS_FILE = "predictions.jsonl"
 SCORES_FILE = "predict_results.json"
@@ -46,6 +51,11 @@ class MultipleChoiceData:
     tokenizer: Tokenizer
     lengths: ChoiceLengths
     num_choices: int = 4
+
+    @property
+    def max_seq_length(self) -> int:
+        """S, in tokens."""
+        return self.lengths.max_seq_length
 
     @property
     def array_specs(self) -> tuple[ArraySpec, ...]:
@@ -78,7 +88,7 @@ class MultipleChoiceData:
 
     def scores(
         self, examples: Sequence[MultipleChoiceExample], outputs: Outputs
-    ) -> dict[str, float]:
+    ) -> Scores:
         """Returns `accuracy`, and `accuracy_middle` and `accuracy_high`.
 
         The last two are missing if no example has the level.
@@ -86,12 +96,12 @@ class MultipleChoiceData:
         labels = np.array(examples_lib.known_labels(examples))
         is_correct = np.argmax(outputs["logits"], axis=-1) == labels
         levels = np.array([example.level for example in examples])
-        result = {"accuracy": float(np.mean(is_correct))}
+        entries = [Score("accuracy", float(np.mean(is_correct)))]
         for level in LEVELS:
             if np.any(levels == level):
                 accuracy = float(np.mean(is_correct[levels == level]))
-                result[f"accuracy_{level}"] = accuracy
-        return result
+                entries.append(Score(f"accuracy_{level}", accuracy))
+        return Scores(entries=tuple(entries))
 
     def baselines(
         self, examples: Sequence[MultipleChoiceExample]
@@ -100,9 +110,17 @@ class MultipleChoiceData:
         del examples
         return {self.primary_metric: 1 / self.num_choices}
 
+    def compare_with_chance(
+        self, columns: "RecordColumns", outputs: Outputs
+    ) -> Comparison | None:
+        """See `task.TaskData`."""
+        return label_frequencies.compare_labels(
+            columns.field("label_ids"), np.asarray(outputs["logits"])
+        )
+
     @contextlib.contextmanager
     def open_predictions(
-        self, output_dir: str, scores: Mapping[str, float]
+        self, output_dir: str, scores: Scores
     ) -> Iterator[Callable[[Sequence[MultipleChoiceExample], Outputs], None]]:
         """Opens `predictions.jsonl`; see `task.TaskData`.
 
@@ -130,7 +148,7 @@ class MultipleChoiceData:
             yield write
         if all(example.label is not None for example in examples):
             scores = self.scores(examples, {"logits": np.array(logits)})
-            files.write_json(scores_path, scores)
+            files.write_json(scores_path, scores.flat())
 
     def answers(
         self, examples: Sequence[MultipleChoiceExample], outputs: Outputs
@@ -148,11 +166,13 @@ class MultipleChoiceData:
         self,
         examples: Sequence[MultipleChoiceExample],
         outputs: Outputs,
-        scores: Mapping[str, float],
+        scores: Scores,
     ) -> list[dict[str, Any]]:
-        """Returns no sections."""
-        del examples, outputs, scores
-        return []
+        """Returns tables of the errors."""
+        del scores
+        labels = np.array(examples_lib.known_labels(examples))
+        logits = np.asarray(outputs["logits"])
+        return error_tables.prediction_sections(examples, labels, logits)
 
 
 def _prediction(

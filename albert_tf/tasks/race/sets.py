@@ -13,6 +13,7 @@ import logging
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from albert_tf.metrics.scores import Scores
 from albert_tf.settings import setting
 from albert_tf.tasks import example_files, task
 from albert_tf.tasks.example_files import RowsInMemory
@@ -140,14 +141,14 @@ def _read(
 
 def make_task(config: RaceConfig, sets: Sets) -> MakeTask:
     """Returns the class of the model half, with its arguments."""
-    from albert_tf.tasks.finetuning import MultipleChoiceTask
+    from albert_tf.tasks.race.model import MultipleChoiceTask
 
     del sets
     return functools.partial(MultipleChoiceTask, head=config)
 
 
 def export_settings(
-    config: RaceConfig, sets: Sets, scores: Mapping[str, float]
+    config: RaceConfig, sets: Sets, scores: Scores
 ) -> dict[str, Any]:
     """Returns the fields of the export's config that the task decides."""
     del scores

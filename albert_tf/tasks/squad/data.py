@@ -11,14 +11,16 @@ import json
 import logging
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from albert_tf import files
 from albert_tf.features import ArraySpec
 from albert_tf.metrics import squad as metrics
-from albert_tf.tasks import task
+from albert_tf.metrics.scores import Role, Score, Scores
+from albert_tf.tasks import label_frequencies, task
+from albert_tf.tasks.label_frequencies import Comparison
 from albert_tf.tasks.squad import examples as examples_lib
 from albert_tf.tasks.squad import predictions, windows
 from albert_tf.tasks.squad.examples import SquadExample
@@ -26,6 +28,9 @@ from albert_tf.tasks.squad.predictions import QuestionPrediction, SpanLimits
 from albert_tf.tasks.squad.windows import Questions, WindowLengths
 from albert_tf.tasks.task import Outputs, Record
 from albert_tf.text.tokenizer import Tokenizer
+
+if TYPE_CHECKING:
+    from albert_tf.data.bucketed_batches import RecordColumns
 
 _logger = logging.getLogger(__name__)
 
@@ -71,6 +76,11 @@ class SquadData:
     def name(self) -> str:
         """`squad_v1` or `squad_v2`."""
         return "squad_v2" if self.version_2_with_negative else "squad_v1"
+
+    @property
+    def max_seq_length(self) -> int:
+        """S, in tokens."""
+        return self.lengths.max_seq_length
 
     @property
     def array_specs(self) -> tuple[ArraySpec, ...]:
@@ -158,9 +168,11 @@ class SquadData:
         """Yields `answer`, `start`, `end`, `score`; see `load_predictor`."""
         best = self._best_predictions(examples, outputs)
         for one, text in zip(
-            best, self.final_texts(best, self.null_threshold({})), strict=True
+            best,
+            self.final_texts(best, self.null_threshold(Scores())),
+            strict=True,
         ):
-            start, end = one.place if text else predictions.NO_PLACE
+            start, end = one.characters if text else predictions.NOWHERE
             score = one.spans[0].probability
             yield {"answer": text, "start": start, "end": end, "score": score}
 
@@ -170,7 +182,7 @@ class SquadData:
         """Returns what `predict` yields, only the best answer of each."""
         return [one.best() for one in self.predict(examples, outputs)]
 
-    def null_threshold(self, scores: Mapping[str, float]) -> float | None:
+    def null_threshold(self, scores: Scores) -> float | None:
         """Returns the null threshold of version 2.0; None if none is known.
 
         It is the given one; else that of the scores; else that of an earlier
@@ -178,12 +190,12 @@ class SquadData:
         """
         thresholds = (
             self.null_score_diff_threshold,
-            scores.get(THRESHOLD_KEY),
+            scores.thresholds.get(""),
             self.saved_threshold,
         )
         return next((t for t in thresholds if t is not None), None)
 
-    def scores(self, examples: Questions, outputs: Outputs) -> dict[str, float]:
+    def scores(self, examples: Questions, outputs: Outputs) -> Scores:
         """Returns the official scores, 0 to 100.
 
         Version 1.1 has `exact_match` and `f1`. Version 2.0 has `exact` and
@@ -214,6 +226,14 @@ class SquadData:
         )
         return {self.primary_metric: max(scores)}
 
+    def compare_with_chance(
+        self, columns: "RecordColumns", outputs: Outputs
+    ) -> Comparison | None:
+        """See `task.TaskData`."""
+        return label_frequencies.compare_starts(
+            columns.field("start_positions"), columns.lengths, outputs
+        )
+
     def final_texts(
         self, best: Sequence[QuestionPrediction], null_threshold: float | None
     ) -> list[str]:
@@ -225,7 +245,7 @@ class SquadData:
 
     @contextlib.contextmanager
     def open_predictions(
-        self, output_dir: str, scores: Mapping[str, float]
+        self, output_dir: str, scores: Scores
     ) -> Iterator[Callable[[Questions, Outputs], None]]:
         """Opens the files of predictions; see `task.TaskData`.
 
@@ -261,7 +281,7 @@ class SquadData:
         examples: Sequence[SquadExample],
         best: Sequence[QuestionPrediction],
         output_dir: str,
-        scores: Mapping[str, float],
+        scores: Scores,
     ) -> None:
         threshold = self.null_threshold(scores)
         if self.version_2_with_negative and threshold is None:
@@ -282,7 +302,8 @@ class SquadData:
         if examples_lib.are_answers_known(
             examples, version_2_with_negative=self.version_2_with_negative
         ):
-            content[SCORES_FILE] = self._scores(examples, texts, threshold)
+            scored = self._scores(examples, texts, threshold)
+            content[SCORES_FILE] = scored.flat()
         for name, values in content.items():
             text = json.dumps(values, indent=_INDENT)
             files.write_text(os.path.join(output_dir, name), f"{text}\n")
@@ -291,7 +312,7 @@ class SquadData:
         self,
         examples: Questions,
         outputs: Outputs,
-        scores: Mapping[str, float],
+        scores: Scores,
     ) -> list[dict[str, Any]]:
         """Returns the worst errors and, in 2.0, the scores by threshold."""
         best = self._best_predictions(examples, outputs)
@@ -306,7 +327,7 @@ class SquadData:
         examples: Sequence[SquadExample],
         texts: Sequence[str],
         threshold: float | None,
-    ) -> dict[str, float]:
+    ) -> Scores:
         """Scores the answers, which may be those at a threshold.
 
         Differs: the reference's scores of version 2.0 count every question
@@ -320,10 +341,15 @@ class SquadData:
             language=self.metric_language,
         )
         if not self.version_2_with_negative:
-            return metrics.summarize(scores)
-        return metrics.summarize_optional(
-            scores, examples_lib.has_answer(examples)
-        ) | {THRESHOLD_KEY: threshold or DEFAULT_THRESHOLD}
+            values, chosen = metrics.summarize(scores), []
+        else:
+            values = metrics.summarize_optional(
+                scores, examples_lib.has_answer(examples)
+            )
+            value = threshold or DEFAULT_THRESHOLD
+            chosen = [Score(THRESHOLD_KEY, value, Role.THRESHOLD)]
+        entries = (Score(name, value) for name, value in values.items())
+        return Scores(entries=(*entries, *chosen))
 
     def _threshold_curves(
         self,

@@ -24,7 +24,7 @@ from albert_tf.tasks.task import Outputs
 
 # TF1: score of either end of "no answer", where no span is a candidate.
 NO_SPAN_SCORE = -1e6
-NO_PLACE = (-1, -1)
+NOWHERE = (-1, -1)
 BEAM_NAMES = (
     "start_top_log_probs",
     "start_top_index",
@@ -71,12 +71,12 @@ class SpanPrediction(NamedTuple):
 class QuestionPrediction:
     """The best answers of one question, best first.
 
-    `place` is where the best one starts and ends in the context, in characters.
+    `characters` are where the best one starts and ends in the context.
     `null_odds` are high if there seems to be no answer; 0 in version 1.1.
     """
 
     spans: list[SpanPrediction]
-    place: tuple[int, int] = NO_PLACE
+    characters: tuple[int, int] = NOWHERE
     null_odds: float = 0.0
 
     @property
@@ -89,7 +89,7 @@ class QuestionPrediction:
         return dataclasses.replace(self, spans=self.spans[:1])
 
 
-class Spans(NamedTuple):
+class ScoredSpans(NamedTuple):
     """M spans: int `[M]` first and last token, float `[M]` scores of both.
 
     The tokens are indices, in the input of a window or in the whole context.
@@ -106,7 +106,7 @@ def spans_of_logits(
     start_logits: Sequence[np.ndarray],
     end_logits: Sequence[np.ndarray],
     limits: SpanLimits,
-) -> Spans:
+) -> ScoredSpans:
     """Combines the best start with the best end positions of each window.
 
     Returns the candidates among these combinations; if there is none, all
@@ -141,7 +141,7 @@ def spans_of_logits(
 
 def spans_of_beams(
     question: WindowedQuestion, outputs: Outputs, limits: SpanLimits
-) -> Spans:
+) -> ScoredSpans:
     """Returns the candidates among the spans that a beam search has found.
 
     The outputs `BEAM_NAMES` of a `BeamSpanModel` have a row for each window:
@@ -153,7 +153,7 @@ def spans_of_beams(
     ):
         num_ends = len(ends) // len(starts)
         spans.append(
-            Spans(
+            ScoredSpans(
                 np.repeat(starts, num_ends),
                 ends,
                 np.repeat(start_scores, num_ends),
@@ -164,39 +164,39 @@ def spans_of_beams(
 
 
 def best_spans(
-    question: WindowedQuestion, spans: Spans, limits: SpanLimits
+    question: WindowedQuestion, spans: ScoredSpans, limits: SpanLimits
 ) -> QuestionPrediction:
     """Returns the best answers; the empty text if there is no candidate."""
     scores = spans.start_scores + spans.end_scores
     chosen: dict[str, int] = {}
-    for place in np.argsort(-scores, kind="stable").tolist():
+    for index in np.argsort(-scores, kind="stable").tolist():
         text = question.paragraph.span_text(
-            spans.first[place], spans.last[place]
+            spans.first[index], spans.last[index]
         )
         # TF1: it may be empty, if the tokens stand for white space.
-        chosen.setdefault(text, place)
+        chosen.setdefault(text, index)
         if len(chosen) == limits.n_best_size:
             break
     if not chosen:
         none = SpanPrediction("", 1.0, NO_SPAN_SCORE, NO_SPAN_SCORE)
         return QuestionPrediction(spans=[none])
-    places = list(chosen.values())
-    exponentials = np.exp(scores[places] - scores[places[0]])
+    indices = list(chosen.values())
+    exponentials = np.exp(scores[indices] - scores[indices[0]])
     rows = [
         SpanPrediction(
             text=text,
             probability=float(probability),
-            start_log_prob=float(spans.start_scores[place]),
-            end_log_prob=float(spans.end_scores[place]),
+            start_log_prob=float(spans.start_scores[index]),
+            end_log_prob=float(spans.end_scores[index]),
         )
-        for (text, place), probability in zip(
+        for (text, index), probability in zip(
             chosen.items(), exponentials / exponentials.sum(), strict=True
         )
     ]
-    best = question.paragraph.place(
-        spans.first[places[0]], spans.last[places[0]]
+    best = question.paragraph.characters(
+        spans.first[indices[0]], spans.last[indices[0]]
     )
-    return QuestionPrediction(spans=rows, place=best)
+    return QuestionPrediction(spans=rows, characters=best)
 
 
 def _best_pairs(
@@ -223,15 +223,15 @@ def _all_pairs(
 
 def _with_scores(
     pairs: tuple[np.ndarray, np.ndarray], logits: tuple[np.ndarray, np.ndarray]
-) -> Spans:
+) -> ScoredSpans:
     """Adds their scores to the spans of a window."""
     (starts, ends), (start_logits, end_logits) = pairs, logits
-    return Spans(starts, ends, start_logits[starts], end_logits[ends])
+    return ScoredSpans(starts, ends, start_logits[starts], end_logits[ends])
 
 
 def _candidates(
-    question: WindowedQuestion, spans: Sequence[Spans], limits: SpanLimits
-) -> Spans:
+    question: WindowedQuestion, spans: Sequence[ScoredSpans], limits: SpanLimits
+) -> ScoredSpans:
     """Returns the candidates among the spans of each window."""
     owners = windows_lib.best_windows(
         len(question.paragraph.ids), question.windows
@@ -252,4 +252,6 @@ def _candidates(
         is_kept[is_kept] = owners[first[is_kept]] == index
         kept.append([values[is_kept] for values in (first, last, *scores)])
     first, last, *scores = map(np.concatenate, zip(*kept, strict=True))
-    return Spans(first, last, *(values.astype(np.float64) for values in scores))
+    return ScoredSpans(
+        first, last, *(values.astype(np.float64) for values in scores)
+    )

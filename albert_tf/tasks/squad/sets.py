@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
 from albert_tf import checks
+from albert_tf.metrics.scores import Scores
 from albert_tf.settings import setting
 from albert_tf.tasks import task
 from albert_tf.tasks.example_files import RowsInMemory
@@ -175,13 +176,13 @@ def _read(
 
 def make_task(config: SquadConfig, sets: Sets) -> MakeTask:
     """Returns the class of the model half, with its arguments."""
-    from albert_tf.tasks import finetuning
+    from albert_tf.tasks.squad import model
 
     del sets
     if not config.version_2_with_negative:
-        return finetuning.SpanTask
+        return model.SpanTask
     return functools.partial(
-        finetuning.BeamSpanTask,
+        model.BeamSpanTask,
         start_n_top=config.start_n_top,
         end_n_top=config.end_n_top,
         dropout_prob=config.dropout_prob,
@@ -189,7 +190,7 @@ def make_task(config: SquadConfig, sets: Sets) -> MakeTask:
 
 
 def export_settings(
-    config: SquadConfig, sets: Sets, scores: Mapping[str, float]
+    config: SquadConfig, sets: Sets, scores: Scores
 ) -> dict[str, Any]:
     """Returns the fields of the export's config that the task decides.
 

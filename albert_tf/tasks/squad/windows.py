@@ -87,7 +87,7 @@ class Paragraph:
         """Returns the text from a first to a last token."""
         return self.text[self.starts[first] : self.ends[last]].strip()
 
-    def place(self, first: int, last: int) -> tuple[int, int]:
+    def characters(self, first: int, last: int) -> tuple[int, int]:
         """Returns where that text starts and ends, in characters."""
         text = self.text[self.starts[first] : self.ends[last]]
         start = int(self.starts[first]) + len(text) - len(text.lstrip())

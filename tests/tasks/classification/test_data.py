@@ -5,6 +5,7 @@ import pytest
 import scipy.stats
 import sklearn.metrics
 
+from albert_tf.metrics.scores import Scores
 from albert_tf.tasks.classification import data as data_lib
 from albert_tf.tasks.classification import glue
 from albert_tf.tasks.classification import scores as scores_lib
@@ -168,10 +169,10 @@ def test_the_f1_of_two_classes_names_its_class(positive, make_data):
     assert found["roc_auc"] == pytest.approx(
         sklearn.metrics.roc_auc_score(labels, differences)
     )
-    assert not {"f1", "average_precision"} & found.keys()
+    assert not {"f1", "average_precision"} & found.flat().keys()
     assert data.primary_metric == "accuracy"
-    (table,) = data.report_sections(
-        make_examples(*labels), {"logits": logits}, {}
+    *_, table = data.report_sections(
+        make_examples(*labels), {"logits": logits}, Scores()
     )
     assert table["rows"][0] == ["fraud", "0.5", "0.333333", "0.4", "3"]
 
@@ -183,7 +184,7 @@ def test_areas_that_are_not_defined_are_left_out_and_told(make_data, caplog):
     found = data.scores(make_examples(0, 0), {"logits": np.eye(2)})
 
     # As 0, they would be taken for those of a very bad model.
-    assert not {"roc_auc", "average_precision"} & found.keys()
+    assert not {"roc_auc", "average_precision"} & found.flat().keys()
     assert found["accuracy"] == 0.5
     assert "roc_auc, average_precision: left out, because" in caplog.text
 

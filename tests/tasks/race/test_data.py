@@ -37,7 +37,7 @@ def questions(make_example):
 def test_accuracy_is_that_of_all_and_of_each_level(make_data, questions):
     found = make_data().scores(questions, {"logits": LOGITS})
 
-    assert found == {
+    assert found.flat() == {
         "accuracy": 3 / 4,
         "accuracy_middle": 1.0,
         "accuracy_high": pytest.approx(2 / 3),
@@ -63,9 +63,8 @@ def test_predictions_are_a_line_for_each_question(
         exponentials / exponentials.sum(axis=1, keepdims=True),
         rtol=1e-6,
     )
-    assert json.loads(scores.read_text()) == make_data().scores(
-        questions, {"logits": LOGITS}
-    )
+    wanted = make_data().scores(questions, {"logits": LOGITS})
+    assert json.loads(scores.read_text()) == wanted.flat()
 
 
 def test_scores_of_other_predictions_do_not_stay(
@@ -100,4 +99,4 @@ def test_the_prediction_is_that_of_the_scored_logits(
     assert row["probabilities"] == pytest.approx(probabilities)
     assert row["prediction"] == "B"
     # Levels that do not occur have no accuracy.
-    assert make_data().scores([example], outputs) == {"accuracy": 1}
+    assert make_data().scores([example], outputs).flat() == {"accuracy": 1}

@@ -290,7 +290,7 @@ def test_true_answers_survive_the_windows(shared_data, english):
         spans = predictions.spans_of_logits(question, starts, ends, limits)
         best = predictions.best_spans(question, spans, limits)
         answers[question.example.guid] = best.text
-        start, end = best.place
+        start, end = best.characters
         assert question.example.context[start:end] == best.text or start < 0
 
     wrong = {

@@ -3,42 +3,45 @@
 import functools
 import os
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 import tensorflow as tf
 
 from albert_tf.data.example_order import InputShard
-from albert_tf.training.run_config import LOCAL_TPU, RunConfig
+
+if TYPE_CHECKING:
+    from albert_tf.devices.device_settings import DeviceSettings
 
 # Makes the batches of one input pipeline, each for one replica, in the order of
 # the replicas.
 MakeDataset = Callable[[InputShard], tf.data.Dataset]
 
 
-def strategy_name(config: RunConfig) -> str:
-    """Returns `config.strategy`, with a name in place of `auto`.
+def strategy_name(settings: "DeviceSettings") -> str:
+    """Returns `settings.strategy`, with a name in place of `auto`.
 
     `auto` is `multi_worker` if there are other workers, `tpu` if a TPU is
     named, `mirrored` with several GPUs, else `one`.
     """
-    if config.strategy != "auto":
-        return config.strategy
-    if config.cluster or "TF_CONFIG" in os.environ:
+    if settings.strategy != "auto":
+        return settings.strategy
+    if settings.cluster or "TF_CONFIG" in os.environ:
         return "multi_worker"
-    if config.tpu_name:
+    if settings.tpu_name:
         return "tpu"
     has_several_gpus = len(tf.config.list_logical_devices("GPU")) > 1
     return "mirrored" if has_several_gpus else "one"
 
 
-def create_strategy(config: RunConfig) -> tf.distribute.Strategy:
+def create_strategy(settings: "DeviceSettings") -> tf.distribute.Strategy:
     """Returns the strategy of a run in a single process.
 
     `one` is the first device; `mirrored` all GPUs of this machine (all
     logical CPUs if it has none); `tpu` a TPU.
     """
-    name = strategy_name(config)
+    name = strategy_name(settings)
     if name == "tpu":
-        return _tpu_strategy(config)
+        return _tpu_strategy(settings)
     if name == "mirrored":
         gpus = tf.config.list_logical_devices("GPU")
         devices = gpus or tf.config.list_logical_devices("CPU")
@@ -53,18 +56,19 @@ def _mirrored_strategy(devices: tuple[str, ...]) -> tf.distribute.Strategy:
     return tf.distribute.MirroredStrategy(list(devices))
 
 
-def _tpu_strategy(config: RunConfig) -> tf.distribute.Strategy:
-    name = config.tpu_name or LOCAL_TPU
+def _tpu_strategy(settings: "DeviceSettings") -> tf.distribute.Strategy:
+    name = settings.tpu_address
     resolver = tf.distribute.cluster_resolver.TPUClusterResolver(
-        tpu=name, zone=config.tpu_zone, project=config.gcp_project
+        tpu=name, zone=settings.tpu_zone, project=settings.gcp_project
     )
     tf.config.experimental_connect_to_cluster(resolver)
     tf.tpu.experimental.initialize_tpu_system(resolver)
     strategy = tf.distribute.TPUStrategy(resolver)
-    if config.num_tpu_cores not in (None, strategy.num_replicas_in_sync):
+    if settings.num_tpu_cores not in (None, strategy.num_replicas_in_sync):
         raise ValueError(
             f"The TPU {name!r} has {strategy.num_replicas_in_sync} cores, not "
-            f"{config.num_tpu_cores}. Correct --num_tpu_cores or leave it out."
+            f"{settings.num_tpu_cores}. Correct --num_tpu_cores or leave it "
+            "out."
         )
     return strategy
 
@@ -108,30 +112,4 @@ def num_input_pipelines(strategy: tf.distribute.Strategy) -> int:
     if strategy.num_replicas_in_sync == 1:
         return 1
     num_local_devices = len(strategy.extended.worker_devices)
-    return strategy.num_replicas_in_sync // num_local_devices
-
-
-def check_batch_sizes(
-    config: RunConfig, num_replicas: int, **is_used: object
-) -> None:
-    """Checks that replicas and micro-batches divide the batches.
-
-    Args:
-        config: Settings of the run.
-        num_replicas: Number of replicas.
-        **is_used: By name of a batch size, whether there are such batches.
-    """
-    for name in [name for name, used in is_used.items() if used]:
-        num_micro_batches = 1
-        batch_sizes = {getattr(config, name)}
-        if name == "train_batch_size":
-            num_micro_batches = config.gradient_accumulation_steps
-            batch_sizes |= {phase.batch_size for phase in config.phases}
-        for batch_size in sorted(batch_sizes):
-            if batch_size % (num_replicas * num_micro_batches):
-                raise ValueError(
-                    f"`{name}` must be a multiple of the number of replicas "
-                    "times the number of accumulation steps "
-                    f"({num_replicas} x {num_micro_batches}), in every phase. "
-                    f"Received: {name}={batch_size}."
-                )
+    return int(strategy.num_replicas_in_sync // num_local_devices)

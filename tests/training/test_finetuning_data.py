@@ -5,7 +5,8 @@ import dataclasses
 import pytest
 import tensorflow as tf
 
-from albert_tf.training import devices, records
+from albert_tf.devices import strategies
+from albert_tf.training import finetuning_data
 from tests.training import runs
 
 
@@ -17,7 +18,7 @@ def small(job):
 
 
 def make_sets(job):
-    return records.make_sets(job.config, job.sets)
+    return finetuning_data.make_sets(job.config, job.sets)
 
 
 def test_records_are_made_except_those_that_are_only_predicted(small):
@@ -30,11 +31,11 @@ def test_records_are_made_except_those_that_are_only_predicted(small):
     assert sets.prediction[0] is sets.evaluation[0]
     assert sets.prediction[1] is extra
     # Workers compare them.
-    found = records.fingerprints(sets)
+    found = finetuning_data.fingerprints(sets)
     assert found["predict"] == [3, 4]
     other = make_sets(small.replace(train=runs.example_set(5, seed=9)))
-    assert records.fingerprints(other)["train"] != found["train"]
-    assert records.fingerprints(other)["eval"] == found["eval"]
+    assert finetuning_data.fingerprints(other)["train"] != found["train"]
+    assert finetuning_data.fingerprints(other)["eval"] == found["eval"]
 
 
 def test_the_share_of_the_records_that_a_run_sees_is_logged(job, caplog):
@@ -77,14 +78,14 @@ def test_examples_without_records_are_an_error(small):
 def test_batches_are_padded_to_buckets_or_on_a_tpu_to_one_length(
     device, jit_compile, length, expected, job, monkeypatch
 ):
-    monkeypatch.setattr(devices, "device_type", lambda _: device)
+    monkeypatch.setattr(strategies, "device_type", lambda _: device)
     config = job(
         albert_config=runs.config(max_position_embeddings=512),
         max_seq_length=length,
         jit_compile=jit_compile,
     ).config
 
-    padding = records.padding_for(config, tf.distribute.get_strategy())
+    padding = finetuning_data.padding_for(config, tf.distribute.get_strategy())
 
     assert padding.bucket_width == expected
     assert padding.max_seq_length == length
@@ -98,11 +99,11 @@ def test_each_seed_has_an_order_of_its_own(small):
     train = make_sets(small).train
 
     def first_batches(seed):
-        found = records.training_batches(
+        found = finetuning_data.training_batches(
             dataclasses.replace(config, random_seed=seed),
             train,
             strategy,
-            records.padding_for(config, strategy),
+            finetuning_data.padding_for(config, strategy),
             *config.phases,
             position=0,
         )
@@ -113,10 +114,10 @@ def test_each_seed_has_an_order_of_its_own(small):
 
 def test_a_sample_is_some_of_the_records_and_always_the_same(monkeypatch):
     columns = runs.columns(20)
-    assert records.sample(columns).digest == columns.digest
+    assert finetuning_data.sample(columns).digest == columns.digest
 
-    monkeypatch.setattr(records, "SAMPLE_SIZE", 7)
-    part = records.sample(columns)
+    monkeypatch.setattr(finetuning_data, "SAMPLE_SIZE", 7)
+    part = finetuning_data.sample(columns)
 
     def rows(columns):
         return {
@@ -126,7 +127,7 @@ def test_a_sample_is_some_of_the_records_and_always_the_same(monkeypatch):
 
     assert part.num_records == 7
     assert rows(part) < rows(columns)
-    assert records.sample(columns).digest == part.digest
+    assert finetuning_data.sample(columns).digest == part.digest
 
 
 def test_answers_that_no_record_holds_are_part_of_what_is_evaluated(small):

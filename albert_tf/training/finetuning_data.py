@@ -4,7 +4,7 @@ import dataclasses
 import functools
 import hashlib
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -12,8 +12,9 @@ import tensorflow as tf
 
 from albert_tf.data import bucketed_batches
 from albert_tf.data.bucketed_batches import Padding, RecordColumns
+from albert_tf.devices import strategies
 from albert_tf.tasks.task import ExampleSet, Sets
-from albert_tf.training import devices, run_folder
+from albert_tf.training import run_folder
 from albert_tf.training.run_config import FinetuningConfig, Phase
 from albert_tf.training.run_folder import RunFolder
 
@@ -25,7 +26,6 @@ SAMPLE_SIZE = 1000
 _GPU_BUCKET_WIDTH = 8
 # XLA compiles the model again for every length.
 _COMPILED_BUCKET_WIDTH = 64
-_LABELS = "label_ids"
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, eq=False)
@@ -45,18 +45,6 @@ class RecordSet(ExampleSet):
         for example in self.examples:
             digest.update(repr(example).encode("utf-8", "surrogatepass"))
         return digest.hexdigest()
-
-    @property
-    def labels(self) -> np.ndarray | None:
-        """The labels of the records, `[N]`; None if they have none."""
-        if _LABELS not in self.columns.values:
-            return None
-        return self.columns.field(_LABELS)
-
-    @property
-    def class_weights(self) -> Sequence[float]:
-        """Weights of the labels in the loss; empty for 1."""
-        return self.data.settings.get("class_weights") or ()
 
 
 def make_sets(
@@ -101,8 +89,8 @@ def make_sets(
 def _warn_of_repetitions(
     trained: RecordColumns, evaluated: RecordColumns
 ) -> None:
-    known = {*_ids(trained)}
-    if repeated := sum(ids in known for ids in _ids(evaluated)):
+    seen = {*_ids(trained)}
+    if repeated := sum(ids in seen for ids in _ids(evaluated)):
         _LOGGER.warning(
             "%d of the %d records to evaluate are also trained on, so the "
             "scores are better than those of new ones.",
@@ -116,7 +104,7 @@ def _ids(columns: RecordColumns) -> Iterator[bytes]:
     ids = columns.values["input_ids"]
     width = len(ids) // max(1, int(columns.lengths.sum()))
     ends = np.cumsum(columns.lengths * width)
-    return (part.tobytes() for part in np.split(ids, ends[:-1]))
+    return (row.tobytes() for row in np.split(ids, ends[:-1]))
 
 
 def fingerprints(sets: Sets[RecordSet]) -> dict[str, Any]:
@@ -135,8 +123,9 @@ def folder_of(config: FinetuningConfig, sets: Sets[RecordSet]) -> RunFolder:
     return run_folder.finetuning_folder(config, sets.data, train, evaluation)
 
 
-def sample(columns: RecordColumns) -> RecordColumns:
-    """Returns at most `SAMPLE_SIZE` records, always the same ones."""
+def sample(records: RecordSet) -> RecordSet:
+    """Returns a set with at most `SAMPLE_SIZE` records, always the same."""
+    columns = records.columns
     rng = np.random.default_rng(0)
     size = min(SAMPLE_SIZE, columns.num_records)
     chosen = np.sort(rng.choice(columns.num_records, size, replace=False))
@@ -145,14 +134,17 @@ def sample(columns: RecordColumns) -> RecordColumns:
         for i, n in zip(chosen, columns.lengths[chosen].tolist(), strict=True)
     )
     longest = int(columns.lengths.max())
-    return bucketed_batches.collect(rows, columns.specs, max_seq_length=longest)
+    chosen_columns = bucketed_batches.collect(
+        rows, columns.specs, max_seq_length=longest
+    )
+    return dataclasses.replace(records, columns=chosen_columns)
 
 
 def padding_for(
     config: FinetuningConfig, strategy: tf.distribute.Strategy
 ) -> Padding:
     """Returns how batches are padded: on a TPU, all to the same length."""
-    device = devices.device_type(strategy)
+    device = strategies.device_type(strategy)
     width = _GPU_BUCKET_WIDTH if device == "GPU" else None
     if config.jit_compile:
         width = _COMPILED_BUCKET_WIDTH
@@ -179,7 +171,7 @@ def training_batches(
         batch_size=phase.batch_size,
         seed=config.random_seed,
     )
-    return devices.distribute(
+    return strategies.distribute(
         strategy,
         functools.partial(
             bucketed_batches.training_dataset,

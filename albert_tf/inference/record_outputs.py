@@ -11,23 +11,26 @@ import contextlib
 import functools
 import logging
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import numpy as np
 import tensorflow as tf
 
+from albert_tf import progress
 from albert_tf.data import bucketed_batches
 from albert_tf.data.bucketed_batches import Padding, RecordColumns
+from albert_tf.devices import strategies
+from albert_tf.devices.workers import Workers
+from albert_tf.metrics.scores import Scores
 from albert_tf.tasks.task import (
+    AnswerTask,
     Batch,
     Examples,
     ExampleSet,
-    FinetuningTask,
     Outputs,
+    Totals,
 )
-from albert_tf.training import devices, metric_log
-from albert_tf.training.workers import Workers
 
 _LOGGER = logging.getLogger(__name__)
 
@@ -36,31 +39,31 @@ _BATCHES_AT_A_TIME = 2
 CHUNK_SIZE = 16_384
 
 
-class Predictor:
+class OutputComputer:
     """Computes a task's outputs for every record, in the order of the records.
 
-    Batches are padded to the lengths that `padding` gives. With `is_final`, the
-    outputs are the `final_outputs` of the task.
+    Batches are padded to the lengths that `padding` gives. The outputs are the
+    `final_outputs` of the task, unless `compute` is another function of it.
     """
 
     def __init__(
         self,
-        task: FinetuningTask,
+        task: AnswerTask,
         workers: Workers,
         padding: Padding,
         *,
-        is_final: bool = False,
+        compute: Callable[[Batch], Totals] | None = None,
     ) -> None:
         self._task = task
-        self._compute = task.final_outputs if is_final else task.outputs
+        self._compute = compute or task.final_outputs
         self._workers = workers
         self._strategy = workers.strategy
         self._padding = padding
         self._has_workers = isinstance(
             self._strategy, tf.distribute.MultiWorkerMirroredStrategy
         )
-        self._is_one_cpu = devices.is_default(self._strategy) and (
-            devices.device_type(self._strategy) == "CPU"
+        self._is_one_cpu = strategies.is_default(self._strategy) and (
+            strategies.device_type(self._strategy) == "CPU"
         )
         self._next_outputs = tf.function(
             lambda iterator: self._strategy.run(
@@ -72,7 +75,7 @@ class Predictor:
             self._replica_outputs, autograph=False
         )
 
-    def predict(
+    def run_chunks(
         self, examples: ExampleSet, batch_size: int
     ) -> Iterator[tuple[Examples, Outputs]]:
         """Yields the examples of a set with their outputs, chunk by chunk."""
@@ -104,7 +107,7 @@ class Predictor:
             padding=self._padding,
             num_replicas=self._strategy.num_replicas_in_sync,
         )
-        dataset = devices.distribute(
+        dataset = strategies.distribute(
             self._strategy,
             functools.partial(
                 bucketed_batches.evaluation_dataset,
@@ -114,9 +117,7 @@ class Predictor:
             ),
         )
         rows: dict[str, list[np.ndarray]] = {}
-        with metric_log.progress_bar(
-            total=columns.num_records, unit="record"
-        ) as bar:
+        with progress.bar(total=columns.num_records, unit="record") as bar:
             for batch, outputs in zip(
                 plan, self._outputs(dataset, len(plan)), strict=True
             ):
@@ -124,11 +125,11 @@ class Predictor:
                 num_records = len(batch.indices)
                 lengths = columns.lengths[batch.indices].tolist()
                 for name, values in outputs.items():
-                    kept = [*self._rows(values)[:num_records]]
+                    real = [*self._rows(values)[:num_records]]
                     if name in self._task.sequence_outputs:
-                        pairs = zip(kept, lengths, strict=True)
-                        kept = [row[:length] for row, length in pairs]
-                    rows.setdefault(name, []).extend(kept)
+                        pairs = zip(real, lengths, strict=True)
+                        real = [row[:length] for row, length in pairs]
+                    rows.setdefault(name, []).extend(real)
                 bar.update(num_records)
         order = np.argsort(np.concatenate([b.indices for b in plan]))
         results: dict[str, np.ndarray | list[np.ndarray]] = {}
@@ -172,10 +173,10 @@ class Predictor:
 
     def _rows(self, values: tf.Tensor) -> np.ndarray:
         """Returns the rows of all replicas in their order."""
-        parts = self._strategy.experimental_local_results(values)
+        of_replicas = self._strategy.experimental_local_results(values)
         if self._has_workers:
-            parts = parts[:1]  # each has all rows
-        return np.concatenate([part.numpy() for part in parts])
+            of_replicas = of_replicas[:1]  # each has all rows
+        return np.concatenate([rows.numpy() for rows in of_replicas])
 
 
 def find_not_finite(outputs: Outputs) -> str | None:
@@ -208,11 +209,11 @@ def _from_all(values: tf.Tensor) -> tf.Tensor:
     return context.all_reduce(tf.distribute.ReduceOp.SUM, scattered)
 
 
-def write(
+def write_predictions(
     examples: ExampleSet,
     chunks: Iterable[tuple[Examples, Outputs]],
     folder: str,
-    scores: Mapping[str, float],
+    scores: Scores,
     workers: Workers,
 ) -> None:
     """Writes the predictions of a set, each chunk as soon as it is computed.

@@ -8,9 +8,9 @@ import pytest
 import tensorflow as tf
 
 from albert_tf import files
+from albert_tf.devices.workers import Workers
+from albert_tf.inference import record_outputs
 from albert_tf.tasks.task import ExampleSet
-from albert_tf.training import prediction
-from albert_tf.training.workers import Workers
 from tests.training import runs
 
 
@@ -24,8 +24,8 @@ def outputs(columns):
     """A function of the strategy and the width of a bucket."""
 
     def run(strategy=None, bucket_width=4, make_task=runs.WordTask):
-        task, predictor = runs.predictor(strategy, bucket_width, make_task)
-        return task, predictor.run(columns, 4)
+        task, computer = runs.computer(strategy, bucket_width, make_task)
+        return task, computer.run(columns, 4)
 
     return run
 
@@ -75,7 +75,7 @@ def test_a_batch_that_fails_ends_the_prediction(outputs):
 
 
 def test_outputs_that_are_not_numbers_are_found(outputs):
-    assert prediction.find_not_finite(outputs()[1]) is None
+    assert record_outputs.find_not_finite(outputs()[1]) is None
 
     class Overflowing(runs.WordTask):
         def outputs(self, batch):
@@ -84,7 +84,7 @@ def test_outputs_that_are_not_numbers_are_found(outputs):
             found["logits"] = tf.where(is_long[:, None], np.inf, 0.0)
             return found
 
-    problem = prediction.find_not_finite(outputs(make_task=Overflowing)[1])
+    problem = record_outputs.find_not_finite(outputs(make_task=Overflowing)[1])
 
     lengths = [len(one.tokens) for one in runs.sentences(13)]
     number = lengths.count(runs.S)
@@ -109,7 +109,7 @@ def test_rows_of_other_workers_are_gathered_in_order(two_replicas):
     def replica_rows():
         context = tf.distribute.get_replica_context()
         number = tf.cast(context.replica_id_in_sync_group, tf.float32)
-        return prediction._from_all(number * 10 + [[1.0, 2.0], [3.0, 4.0]])
+        return record_outputs._from_all(number * 10 + [[1.0, 2.0], [3.0, 4.0]])
 
     rows = tf.function(lambda: two_replicas.run(replica_rows))()
 
@@ -133,12 +133,12 @@ class Table:
 def test_a_file_that_loses_rows_while_it_is_predicted_is_an_error(tmp_path):
     examples = Table(runs.sentences(5))
     one = ExampleSet(examples=examples, data=runs.WordData())
-    _, predictor = runs.predictor()
-    chunks = list(predictor.predict(one, 4))
+    _, computer = runs.computer()
+    chunks = list(computer.run_chunks(one, 4))
     examples._examples.append("another")
 
     with pytest.raises(ValueError, match="it has 5 examples, and had 6"):
-        prediction.write(
+        record_outputs.write_predictions(
             one, chunks, tmp_path, {}, Workers(tf.distribute.get_strategy())
         )
     assert not os.listdir(tmp_path)
@@ -148,16 +148,16 @@ def test_a_file_that_loses_rows_while_it_is_predicted_is_an_error(tmp_path):
 def test_predictions_are_written_chunk_by_chunk(
     kind, outputs, monkeypatch, tmp_path
 ):
-    monkeypatch.setattr(prediction, "CHUNK_SIZE", 5)
+    monkeypatch.setattr(record_outputs, "CHUNK_SIZE", 5)
     examples = runs.sentences(13)
     one = ExampleSet(examples=kind(examples), data=runs.WordData())
-    _, predictor = runs.predictor()
-    chunks = list(predictor.predict(one, 4))
+    _, computer = runs.computer()
+    chunks = list(computer.run_chunks(one, 4))
     folder = str(tmp_path / "run")
     alone = Workers(tf.distribute.get_strategy())
 
     def write():
-        prediction.write(one, chunks, folder, {}, alone)
+        record_outputs.write_predictions(one, chunks, folder, {}, alone)
 
     write()
 

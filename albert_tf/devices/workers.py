@@ -22,7 +22,7 @@ import pathlib
 import signal
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import keras
 import numpy as np
@@ -34,8 +34,10 @@ from tensorflow.python.distribute.cluster_resolver import (
 from tensorflow.python.eager import context
 
 from albert_tf import checks
-from albert_tf.training import devices
-from albert_tf.training.run_config import RunConfig
+from albert_tf.devices import strategies
+
+if TYPE_CHECKING:
+    from albert_tf.devices.device_settings import DeviceSettings
 
 _LOGGER = logging.getLogger(__name__)
 
@@ -156,12 +158,12 @@ def _sum_over_replicas(value: tf.Tensor) -> tf.Tensor:
 
 
 @contextlib.contextmanager
-def start(config: RunConfig) -> Iterator[Workers]:
+def start(settings: "DeviceSettings") -> Iterator[Workers]:
     """Yields the workers of a run; they begin, and end, together."""
-    if devices.strategy_name(config) != "multi_worker":
-        yield Workers(devices.create_strategy(config))
+    if strategies.strategy_name(settings) != "multi_worker":
+        yield Workers(strategies.create_strategy(settings))
         return
-    addresses, index = find_addresses(config)
+    addresses, index = find_addresses(settings)
     _LOGGER.info(
         "This is worker %d of %s. It ends if they do not come within %d "
         "seconds.",
@@ -172,7 +174,7 @@ def start(config: RunConfig) -> Iterator[Workers]:
     workers = Workers(_connect(addresses, index), addresses, index)
     try:
         workers.check_same(
-            _settings_of(config),
+            _facts_of(settings),
             "Start all workers with the same flags, code and devices.",
         )
         yield workers
@@ -184,12 +186,14 @@ def start(config: RunConfig) -> Iterator[Workers]:
         raise
 
 
-def _settings_of(config: RunConfig) -> dict[str, Any]:
+def _facts_of(settings: "DeviceSettings") -> dict[str, Any]:
     """Returns what must be the same in all workers before they do anything."""
-    fields = dataclasses.asdict(config)
     return {
-        **fields,
-        "flags_text": config.flags_text.splitlines(),
+        # A text of several lines, such as all flags, is compared by line.
+        **{
+            name: value.splitlines() if "\n" in str(value) else value
+            for name, value in dataclasses.asdict(settings).items()
+        },
         "number of GPUs": len(tf.config.list_physical_devices("GPU")),
         "code of albert_tf": _digest_of_code(),
         "version of TensorFlow": tf.__version__,
@@ -253,12 +257,12 @@ def _exit_after(seconds: float) -> None:
     faulthandler.dump_traceback_later(seconds, exit=True, file=file)
 
 
-def find_addresses(config: RunConfig) -> tuple[list[str], int]:
+def find_addresses(settings: "DeviceSettings") -> tuple[list[str], int]:
     """Returns `host:port` of each worker, and which of them this process is.
 
     They come from the variable `TF_CONFIG`, or from those of a Slurm step.
     """
-    if config.cluster == "slurm":
+    if settings.cluster == "slurm":
         return _slurm_addresses()
     try:
         resolver = tf.distribute.cluster_resolver.TFConfigClusterResolver()

@@ -10,8 +10,8 @@ import keras
 import pytest
 import tensorflow as tf
 
-from albert_tf.training import devices, workers
-from albert_tf.training.workers import Workers
+from albert_tf.devices import strategies, workers
+from albert_tf.devices.workers import Workers
 from tests.training import runs
 
 ADDRESSES = ("a:1", "b:1")
@@ -222,7 +222,7 @@ def test_workers_end_together(error, words, events, monkeypatch):
 
 
 def test_flags_config_and_code_are_compared():
-    values = workers._settings_of(runs.run_config(flags_text="--a=1\n--b=2\n"))
+    values = workers._facts_of(runs.run_config(flags_text="--a=1\n--b=2\n"))
 
     assert values["flags_text"] == ["--a=1", "--b=2"]
     assert values["learning_rate"] == 0.01
@@ -235,6 +235,6 @@ def test_the_name_of_the_strategy_follows_the_environment(monkeypatch):
     monkeypatch.delenv("TF_CONFIG", raising=False)
     rows = [({}, "one"), ({"cluster": "slurm"}, "multi_worker")]
     for values, name in rows:
-        assert devices.strategy_name(runs.run_config(**values)) == name
+        assert strategies.strategy_name(runs.run_config(**values)) == name
     monkeypatch.setenv("TF_CONFIG", "{}")
-    assert devices.strategy_name(runs.run_config()) == "multi_worker"
+    assert strategies.strategy_name(runs.run_config()) == "multi_worker"

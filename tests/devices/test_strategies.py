@@ -4,7 +4,7 @@ import pytest
 import tensorflow as tf
 
 from albert_tf.data.example_order import InputShard
-from albert_tf.training import devices
+from albert_tf.devices import strategies
 from tests.training import runs
 
 
@@ -12,7 +12,9 @@ from tests.training import runs
 def create(monkeypatch):
     """A function that creates the strategy of the given settings."""
     monkeypatch.delenv("TF_CONFIG", raising=False)
-    return lambda **values: devices.create_strategy(runs.run_config(**values))
+    return lambda **values: strategies.create_strategy(
+        runs.run_config(**values)
+    )
 
 
 @pytest.mark.parametrize("name", ["one", "auto"])
@@ -22,7 +24,7 @@ def test_one_device_needs_no_distribution(name, create):
 
 def test_mirrored_takes_all_devices_of_the_machine(two_replicas, create):
     assert two_replicas.num_replicas_in_sync == 2
-    assert devices.device_type(two_replicas) == "CPU"
+    assert strategies.device_type(two_replicas) == "CPU"
     # One process has one strategy over the same devices.
     assert create(strategy="mirrored") is two_replicas
 
@@ -73,7 +75,7 @@ def test_each_replica_gets_its_own_batch_in_turn(num_replicas, two_replicas):
     strategy = (
         two_replicas if num_replicas == 2 else tf.distribute.get_strategy()
     )
-    batches = devices.distribute(strategy, make)
+    batches = strategies.distribute(strategy, make)
     values = [strategy.experimental_local_results(b) for b in batches]
 
     # One pipeline, the first of one, feeds all replicas.
@@ -90,16 +92,7 @@ def test_all_hosts_have_a_pipeline(two_replicas):
         worker_devices=["GPU:0", "GPU:1"], _num_replicas_in_sync=6
     )
 
-    strategies = tf.distribute.get_strategy(), two_replicas, workers, tpu
-    found = [*map(devices.num_input_pipelines, strategies)]
+    many = tf.distribute.get_strategy(), two_replicas, workers, tpu
+    found = [*map(strategies.num_input_pipelines, many)]
 
     assert found == [1, 1, 3, 4]
-
-
-def test_a_batch_is_divided_over_replicas_times_micro_batches():
-    sizes = {"train_batch_size": 12, "eval_batch_size": 2}
-    config = runs.run_config(gradient_accumulation_steps=2, **sizes)
-
-    devices.check_batch_sizes(config, 2, **sizes)
-    with pytest.raises(ValueError, match=r"`train_.*\(4 x 2\).*batch_size=12"):
-        devices.check_batch_sizes(config, 4, train_batch_size=True)

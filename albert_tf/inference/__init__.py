@@ -1,0 +1,1 @@
+"""Outputs and answers of trained models. Floor 6."""

@@ -1,0 +1,88 @@
+"""An export of LiteRT in the place of a Keras model."""
+
+import os
+import threading
+import warnings
+from collections.abc import Mapping
+from typing import Any
+
+import tensorflow as tf
+
+from albert_tf import files
+from albert_tf.checkpoints import beside, metadata
+from albert_tf.tasks import table
+
+
+class LiteRtModel:
+    """Computes the outputs of an export, as the Keras model does.
+
+    Attributes:
+        head: Name of its head.
+    """
+
+    def __init__(self, folder: files.Path) -> None:
+        path = os.path.join(folder, beside.LITERT_FILE)
+        with warnings.catch_warnings():
+            # It is announced that the class moves to a package of its own.
+            warnings.simplefilter("ignore")
+            self._interpreter = tf.lite.Interpreter(
+                path, num_threads=len(os.sched_getaffinity(0))
+            )
+        self._run = self._interpreter.get_signature_runner()
+        self._inputs = [*self._run.get_input_details()]
+        details = self._run.get_output_details()
+        self._outputs = {
+            name: tf.TensorSpec(
+                [None if size < 0 else size for size in one["shape_signature"]],
+                one["dtype"],
+            )
+            for name, one in details.items()
+        }
+        # Older exports do not say it.
+        self.head = metadata.read(folder).head or table.head_of_outputs(
+            self._outputs
+        )
+        # An interpreter computes one batch at a time.
+        self._lock = threading.Lock()
+
+    @property
+    def start_n_top(self) -> int:
+        """Of SQuAD 2.0, the beam size for start positions."""
+        return int(self._outputs["start_top_index"].shape[-1])
+
+    @property
+    def end_n_top(self) -> int:
+        """Of SQuAD 2.0, that for end positions, per start position."""
+        return int(self._outputs["end_top_index"].shape[-1]) // self.start_n_top
+
+    @property
+    def num_labels(self) -> int:
+        """Of a classifier, the number of its logits, K."""
+        return int(self._outputs["logits"].shape[-1])
+
+    def inputs_of(self, batch: Mapping[str, Any]) -> dict[str, Any]:
+        """Returns those arrays of a batch that the model takes."""
+        return {name: batch[name] for name in self._inputs}
+
+    def __call__(
+        self, batch: Mapping[str, tf.Tensor], training: bool = False
+    ) -> dict[str, tf.Tensor]:
+        """Returns the outputs of a batch, by name."""
+        del training
+        values = tf.numpy_function(
+            self._compute,
+            [batch[name] for name in self._inputs],
+            [spec.dtype for spec in self._outputs.values()],
+            stateful=False,
+        )
+        return {
+            name: tf.ensure_shape(value, spec.shape)
+            for value, (name, spec) in zip(
+                values, self._outputs.items(), strict=True
+            )
+        }
+
+    def _compute(self, *values: Any) -> list[Any]:
+        with self._lock:
+            outputs = self._run(**dict(zip(self._inputs, values, strict=True)))
+        return [outputs[name] for name in self._outputs]

@@ -1,0 +1,211 @@
+"""Text in, answers out: a trained model with its tokenizer.
+
+Data flow: texts -> examples -> records -> [model] -> outputs -> answers.
+Records, outputs and answers are those of `--do_predict`.
+"""
+
+import itertools
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import tensorflow as tf
+
+from albert_tf import checks, files, hub
+from albert_tf.checkpoints import (
+    beside,
+    checkpoint,
+    load,
+    meaning,
+    run_checkpoints,
+)
+from albert_tf.checkpoints.checkpoint import Checkpoint
+from albert_tf.data.bucketed_batches import Padding
+from albert_tf.devices.workers import Workers
+from albert_tf.inference.record_outputs import OutputComputer
+from albert_tf.tasks.spec import TaskSpec
+from albert_tf.tasks.table import TASKS
+from albert_tf.tasks.task import AnswerData, AnswerTask
+
+if TYPE_CHECKING:
+    from albert_tf.inference.litert_model import LiteRtModel
+
+# Texts whose answers are in memory together.
+_CHUNK_SIZE = 4096
+# A GPU computes lengths that are multiples of it faster.
+_GPU_BUCKET_WIDTH = 8
+
+
+def load_predictor(
+    path: files.Path,
+    *,
+    head: str | TaskSpec | None = None,
+    max_seq_length: int | None = None,
+    dtype: Any = None,
+    pooling: str = "mean",
+    normalize: bool = False,
+) -> "Predictor":
+    """Returns a model that takes texts and gives answers.
+
+    Args:
+        path: A run, or a folder of any format with a config and a vocabulary,
+            or `hf://owner/name`, of Hugging Face's hub; or an export of
+            `export_saved_model.py --format=litert`.
+        head: As for `load_model`: None for the head that the checkpoint has;
+            `encoder` for vectors. A head that is not among those of
+            `tasks.table.TASKS` is passed as its `TaskSpec`.
+        max_seq_length: Longest sequence in tokens; None for that of the
+            fine-tuning or the export, or else 512 (384 for questions about a
+            context; always 512 for a checkpoint without the head of a task).
+        dtype: Keras dtype policy; None for the global policy of Keras. It has
+            no effect on an export.
+        pooling: Of vectors: `mean` over the tokens of a text, or `cls`.
+        normalize: Whether vectors have the length 1.
+
+    Returns:
+        What `Predictor.predict` takes and gives depends on the head:
+
+        classifier: a text, or two (`text_a`, `text_b`); `prediction` (a label,
+            a number, or a list of labels) and, but for numbers,
+            `probabilities` by label.
+        span, beam_span: `question` and `context`; `answer`, where it is in the
+            context (`start`, `end`, in characters; -1 if there is none), and
+            `score`, its probability among the best answers.
+        multiple_choice: `article`, `question` and `options`; `choice`, the
+            index of the best `option`, and the `probabilities` of all.
+        pretraining: a text with `[MASK]`s, or two texts; `masks`, for each the
+            five likeliest (`token`, `probability`), and, of two texts,
+            `in_order`, the probability that they are in this order.
+        encoder: a text, or two; `vector`, float32 `[H]`.
+    """
+    path = hub.local_folder(path)
+    where = files.check_local(path)
+    source, exported = _open(path)
+    spec = _find_spec(head, source, exported, where)
+    model = exported or _load_model(spec, source, where, dtype)
+    settings: Mapping[str, Any] = {}
+    if spec.is_finetuned or exported:
+        settings = run_checkpoints.fingerprint_of_weights(where).get(
+            run_checkpoints.SETTINGS, {}
+        )
+    most = checkpoint.known_config(source).max_position_embeddings
+    if max_seq_length is None:
+        longest = settings.get("max_seq_length", spec.max_seq_length)
+        max_seq_length = min(longest, most)
+    checks.check_integer(
+        "max_seq_length", max_seq_length, at_least=1, at_most=most
+    )
+    options = {
+        "max_seq_length": max_seq_length,
+        "pooling": pooling,
+        "normalizes": normalize,
+    }
+    data = spec.answer_data(source, model, {**settings, **options})
+    return Predictor(spec, data, spec.answer_task(data, model))
+
+
+def _open(path: files.Path) -> "tuple[Checkpoint, LiteRtModel | None]":
+    """Reads a checkpoint, or an export in its place, with its vocabulary."""
+    exported: Any = None
+    if beside.recognise(path) == beside.LITERT:
+        from albert_tf.inference.litert_model import LiteRtModel
+
+        exported = LiteRtModel(path)
+    source = beside.describe(path) if exported else load.read(path)
+    beside.check_vocabulary(source, str(path))
+    if exported is None:
+        checkpoint.check_shapes(source, str(path))
+    return meaning.with_vocabulary(source, None, None), exported
+
+
+def _find_spec(
+    head: str | TaskSpec | None,
+    source: Checkpoint,
+    exported: "LiteRtModel | None",
+    where: str,
+) -> TaskSpec:
+    """Returns what to do with the head to use, which must be there."""
+    if isinstance(head, TaskSpec):
+        spec = head
+    else:
+        own = exported.head if exported else None
+        word = head or own or meaning.find_head(source, where)
+        checks.check_choice("head", word, tuple(TASKS))
+        spec = TASKS[word]()
+    name, groups = spec.head.name, spec.head.groups
+    if exported:
+        found, is_there = exported.head, exported.head in (None, name)
+    else:
+        found = ", ".join(sorted(source.heads)) or "none"
+        is_there = not groups or bool(groups & source.heads)
+    if not is_there:
+        raise ValueError(f"{where!r} has no {name} head. It has: {found}.")
+    return spec
+
+
+def _load_model(
+    spec: TaskSpec, source: Checkpoint, where: str, dtype: Any
+) -> Any:
+    """Returns the model of a checkpoint, with its weights."""
+    config = checkpoint.known_config(source)
+    model = spec.head.make_model(config, source, dtype=dtype)
+    load.assign(model, load.with_pooler(source, model, where), where)
+    return model
+
+
+class Predictor:
+    """Answers texts; `load_predictor` makes one."""
+
+    def __init__(
+        self, spec: TaskSpec, data: AnswerData, task: AnswerTask
+    ) -> None:
+        self.spec = spec
+        self.model = task.model
+        self.tokenizer = data.tokenizer
+        self._data = data
+        has_gpu = bool(tf.config.list_logical_devices("GPU"))
+        self._computer = OutputComputer(
+            task,
+            Workers(tf.distribute.get_strategy()),
+            Padding(
+                max_seq_length=data.max_seq_length,
+                bucket_width=_GPU_BUCKET_WIDTH if has_gpu else None,
+            ),
+        )
+
+    def predict(self, inputs: Any, *, batch_size: int = 32) -> Any:
+        """Answers one input, a list of inputs, or any iterable of them.
+
+        An input is a text, a tuple of two, or a dict of the names that
+        `load_predictor` lists. Returns a dict for one input, a list of dicts
+        for a list, and else an iterator, which reads and answers some thousand
+        inputs at a time; of a `tf.data.Dataset`, too.
+        """
+        checks.check_integer("batch_size", batch_size, at_least=1)
+        if tf.is_tensor(inputs):
+            inputs = inputs.numpy()
+        if isinstance(inputs, str | bytes | tuple | Mapping):
+            [answer] = self._stream([inputs], batch_size)
+            return answer
+        if isinstance(inputs, tf.data.Dataset):
+            inputs = inputs.as_numpy_iterator()
+        # The names of the columns of a table are no texts.
+        if not isinstance(inputs, Iterable) or hasattr(inputs, "columns"):
+            raise ValueError(
+                "Pass a text, a dict, or an iterable of them. Received: "
+                f"{type(inputs).__name__}."
+            )
+        answers = self._stream(inputs, batch_size)
+        return list(answers) if isinstance(inputs, Sequence) else answers
+
+    def _stream(
+        self, inputs: Iterable[Any], batch_size: int
+    ) -> Iterator[dict[str, Any]]:
+        numbered = enumerate(inputs)
+        while chunk := list(itertools.islice(numbered, _CHUNK_SIZE)):
+            examples = [self.spec.example(*one) for one in chunk]
+            example_set = self.spec.example_set(self._data, examples)
+            data: Any = example_set.data
+            for some, outputs in self._computer.run_chunks(
+                example_set, batch_size
+            ):
+                yield from data.answers(some, outputs)

@@ -1,0 +1,179 @@
+"""Scores: numbers about a model on examples, each with what it is.
+
+Data flow: outputs, labels -> scores of a set -> scores of a run, or medians of
+several -> log, `eval_results.json`, report.
+"""
+
+import dataclasses
+import enum
+import math
+import statistics
+from collections.abc import Iterator, Mapping
+from typing import NamedTuple
+
+
+class Role(enum.Enum):
+    """What a number is."""
+
+    SCORE = enum.auto()  # higher is better
+    ERROR = enum.auto()  # lower is better
+    LOSS = enum.auto()
+    OF_LABEL = enum.auto()  # a score of a single class
+    THRESHOLD = enum.auto()  # chosen on the examples, for predictions
+    BASELINE = enum.auto()  # a score that takes no model
+
+
+class Score(NamedTuple):
+    """One number.
+
+    Args:
+        key: Its name in `eval_results.json`.
+        value: The number.
+        role: What it is.
+        of: The label, or, of a baseline, the key of the score.
+        statistic: Of several seeds: `std` or `best`; empty for the median.
+    """
+
+    key: str
+    value: float
+    role: Role = Role.SCORE
+    of: str = ""
+    statistic: str = ""
+
+    @classmethod
+    def of_label(cls, name: str, label: str, value: float) -> "Score":
+        """Returns a score of a single class, such as its recall."""
+        return cls(f"{name}_of_{label}", value, Role.OF_LABEL, label)
+
+    @classmethod
+    def threshold(cls, label: str, value: float) -> "Score":
+        """Returns the probability from which on a label is predicted."""
+        return cls(f"threshold_of_{label}", value, Role.THRESHOLD, label)
+
+    @classmethod
+    def baseline(cls, key: str, value: float) -> "Score":
+        """Returns what takes no model, of the score with a key."""
+        return cls(f"{key}_baseline", value, Role.BASELINE, key)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Scores:
+    """The scores of a model, in the order in which they are shown.
+
+    Args:
+        entries: The numbers; their keys differ.
+        is_degenerate: Whether the model is no better than chance.
+        seeds: Of several seeds: their number, that of failed ones, the best.
+        step: That of the weights; None if unknown.
+    """
+
+    entries: tuple[Score, ...] = ()
+    is_degenerate: bool = False
+    seeds: Mapping[str, int] = dataclasses.field(default_factory=dict)
+    step: int | None = None
+
+    def __iter__(self) -> Iterator[Score]:
+        return iter(self.entries)
+
+    def __contains__(self, key: str) -> bool:
+        return any(score.key == key for score in self)
+
+    def __getitem__(self, key: str) -> float:
+        return {score.key: score.value for score in self}[key]
+
+    def __add__(self, others: "Scores") -> "Scores":
+        return dataclasses.replace(self, entries=(*self, *others))
+
+    @property
+    def baselines(self) -> dict[str, float]:
+        """The scores that take no model, by the key of the model's score."""
+        return {s.of: s.value for s in self if s.role is Role.BASELINE}
+
+    @property
+    def thresholds(self) -> dict[str, float]:
+        """The thresholds by label; that of SQuAD 2.0 has the label ""."""
+        return {s.of: s.value for s in self if s.role is Role.THRESHOLD}
+
+    @property
+    def loss(self) -> float:
+        """The sum of the losses; infinite without a number."""
+        losses = [s.value for s in self if s.role is Role.LOSS]
+        total = sum(losses) if losses else math.inf
+        return math.inf if math.isnan(total) else total
+
+    def rank(self, key: str, value: float | None = None) -> float:
+        """Returns a number that is the higher the better a score is.
+
+        That is the score with a key, or another value of it. One that is not a
+        number, or not there, is the worst.
+
+        >>> scores = Scores(entries=(Score("loss", 0.5, Role.LOSS),))
+        >>> scores.rank("loss"), scores.rank("loss", 0.7)
+        (-0.5, -0.7)
+        """
+        [*found] = (score for score in self if score.key == key)
+        if not found:
+            return -math.inf
+        number = found[0].value if value is None else value
+        if math.isnan(number):
+            return -math.inf
+        lower_is_better = found[0].role in (Role.LOSS, Role.ERROR)
+        return -number if lower_is_better else number
+
+    def check_known(self, key: str) -> None:
+        """Checks that there is a score to select the best weights by."""
+        if key not in self:
+            raise ValueError(
+                f"There is no score {key!r} to select the best weights by. "
+                f"Pass as --best_metric one of {', '.join(self.flat())}."
+            )
+
+    def shown(self) -> dict[str, float]:
+        """Returns the numbers that are not details, by key."""
+        roles = (Role.SCORE, Role.ERROR, Role.LOSS)
+        found = {s.key: s.value for s in self if s.role in roles}
+        return found | ({"degenerate": 1.0} if self.is_degenerate else {})
+
+    def flat(self) -> dict[str, float]:
+        """Returns all numbers by key, as `eval_results.json` has them."""
+        found = {score.key: score.value for score in self}
+        if self.is_degenerate:
+            found["degenerate"] = 1.0
+        step = {} if self.step is None else {"global_step": self.step}
+        return {**found, **self.seeds, **step}
+
+
+def medians(
+    by_seed: Mapping[int, Scores], best: int, *, num_failed: int = 0
+) -> Scores:
+    """Returns the median of each score, and how much the seeds differ.
+
+    A score that one of the seeds lacks is left out.
+
+    Returns:
+        The median of each key; `<key>_std`, the sample standard deviation;
+        `<key>_best`, the score of the best seed. Its step, its baselines, and
+        its thresholds, which are part of its weights.
+    """
+    entries: list[Score] = []
+    for score in by_seed[best]:
+        if score.role in (Role.THRESHOLD, Role.BASELINE):
+            entries.append(score)
+            continue
+        values = [s[score.key] for s in by_seed.values() if score.key in s]
+        if len(values) < len(by_seed):
+            continue
+        spread = statistics.stdev(values) if len(values) > 1 else 0.0
+        entries.append(score._replace(value=statistics.median(values)))
+        for name, value in (("std", spread), ("best", score.value)):
+            key = f"{score.key}_{name}"
+            entries.append(score._replace(key=key, value=value, statistic=name))
+    return Scores(
+        entries=tuple(entries),
+        seeds={
+            "num_seeds": len(by_seed),
+            "num_failed_seeds": num_failed,
+            "best_seed": best,
+        },
+        step=by_seed[best].step,
+    )

@@ -1,0 +1,85 @@
+"""Tables of a report that show where predictions are wrong.
+
+Data flow: examples, labels, logits -> [this file] -> report.html.
+"""
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from scipy import special
+from sklearn import metrics
+
+MAX_ERRORS = 20
+_MAX_TEXT_CHARACTERS = 300
+
+
+def prediction_sections(
+    examples: Sequence[Any],
+    labels: np.ndarray,
+    logits: np.ndarray,
+    label_names: Sequence[str] = (),
+) -> list[dict[str, Any]]:
+    """Returns a confusion matrix and the worst errors, or only the latter.
+
+    The examples are dataclasses with a `guid`, whose strings are shown; labels
+    are `[N]`, logits `[N, K]`, or `[N]` or `[N, 1]` of a regression, which has
+    no confusion matrix. Classes are numbered unless there are K names. Labels
+    `[N, K]`, of rows with several, have neither.
+    """
+    if labels.ndim > 1:
+        return []
+    if logits.ndim == 1 or logits.shape[-1] == 1:
+        predictions = logits.reshape(-1)
+        order = np.argsort(-np.abs(predictions - labels), kind="stable")
+        columns = {
+            name: [f"{value:.3f}" for value in values]
+            for name, values in (("label", labels), ("prediction", predictions))
+        }
+        return [_error_table("The largest errors", examples, order, columns)]
+    classes = range(logits.shape[-1])
+    names = label_names
+    if len(names) != len(classes):
+        names = list(map(str, classes))
+    predictions = np.argmax(logits, axis=-1)
+    counts = metrics.confusion_matrix(labels, predictions, labels=classes)
+    confusions = {
+        "title": "Labels (rows) and predictions (columns)",
+        "header": ("", *names),
+        "rows": [
+            (name, *map(str, row))
+            for name, row in zip(names, counts.tolist(), strict=True)
+        ],
+    }
+    probabilities = special.softmax(logits.astype(np.float64), axis=-1)
+    of_label = probabilities[np.arange(len(labels)), labels]
+    (wrong,) = np.nonzero(predictions != labels)
+    order = wrong[np.argsort(of_label[wrong], kind="stable")]
+    columns = {
+        "label": [names[label] for label in labels],
+        "prediction": [names[label] for label in predictions],
+        "label's probability": [f"{value:.4f}" for value in of_label],
+    }
+    title = f"The worst of {len(wrong)} errors"
+    return [confusions, _error_table(title, examples, order, columns)]
+
+
+def _error_table(
+    title: str,
+    examples: Sequence[Any],
+    order: np.ndarray,
+    columns: Mapping[str, Sequence[str]],
+) -> dict[str, Any]:
+    rows = []
+    for i in order[:MAX_ERRORS]:
+        values = dataclasses.asdict(examples[i])
+        guid = str(values.pop("guid"))
+        values.pop("label", None)
+        text = " | ".join(
+            v for v in values.values() if v and isinstance(v, str)
+        )
+        if len(text) > _MAX_TEXT_CHARACTERS:
+            text = f"{text[: _MAX_TEXT_CHARACTERS - 1]}…"
+        rows.append((guid, text, *(column[i] for column in columns.values())))
+    return {"title": title, "header": ("id", "text", *columns), "rows": rows}

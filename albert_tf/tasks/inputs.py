@@ -1,0 +1,48 @@
+"""Inputs of `Predictor.predict` as texts by name, checked.
+
+An input is a text, a tuple of texts, or a dict of them; `position` is which of
+the inputs it is, for messages.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+
+def values_by_name(position: int, item: Any, *names: str) -> dict[str, Any]:
+    """Returns the values of an input by name, in the order of the names."""
+    if isinstance(item, Mapping) and {*item} >= {*names}:
+        return {name: item[name] for name in names}
+    if isinstance(item, tuple) and len(item) == len(names):
+        return dict(zip(names, item, strict=True))
+    raise ValueError(
+        f"Input {position} must have {', '.join(names)}, as a dict or a "
+        f"tuple. Received: {item!r:.100}."
+    )
+
+
+def text(position: int, value: Any) -> str:
+    """Returns a value as a text."""
+    if isinstance(value, bytes):
+        return value.decode(errors="replace")
+    if isinstance(value, str):
+        return value
+    raise ValueError(f"Input {position} has {value!r:.100}, which is no text.")
+
+
+def texts_by_name(position: int, item: Any, *names: str) -> dict[str, Any]:
+    """Returns the texts of an input by name, in the order of the names.
+
+    >>> texts_by_name(0, ("Who?", "Ann."), "question", "context")
+    {'question': 'Who?', 'context': 'Ann.'}
+    """
+    values = values_by_name(position, item, *names)
+    return {name: text(position, value) for name, value in values.items()}
+
+
+def one_or_two_texts(position: int, item: Any) -> dict[str, Any]:
+    """Returns `text_a`, and `text_b` if there are two texts."""
+    if not isinstance(item, tuple | Mapping):
+        return {"text_a": text(position, item)}
+    if isinstance(item, Mapping) and len(item) == 1:
+        return texts_by_name(position, item, "text_a")
+    return texts_by_name(position, item, "text_a", "text_b")

@@ -1,0 +1,109 @@
+"""Compares a model with chance: always predicting the label frequencies.
+
+Fine-tuning with few examples ends for a good part of the seeds in a model that
+knows no more than these (Mosbach et al. 2021, "On the stability of fine-tuning
+BERT"). A model is better than chance if its loss is below theirs. The labels
+that it predicts show nothing: where 3% of the records are positive, a good
+model may call none of them positive. Nor does a good ranking, if all records
+have nearly the same probabilities.
+
+NumPy and SciPy.
+"""
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy import special, stats
+
+from albert_tf.tasks.task import Outputs
+
+# A loss is below that at chance level if it is at most this fraction of it.
+_LOSS_BELOW_CHANCE = 0.98
+# The start of an answer takes about so much of the logarithm of the length, in
+# nats, for a model that only knows where answers tend to be. (Measured on
+# SQuAD 1.1, words of dev and 44 articles of train: 0.98.)
+_SPAN_PRIOR = 0.9
+
+
+class Comparison(NamedTuple):
+    """Losses on a set of records: cross entropies in nats, or squared errors.
+
+    `loss` is their mean, `weighted_loss` that with the class weights of the
+    training, which change the frequencies that a model learns; `chance_loss`
+    is the latter of predicting these frequencies, or the mean, for all records.
+    """
+
+    loss: float
+    weighted_loss: float
+    chance_loss: float
+
+    @property
+    def is_at_chance(self) -> bool:
+        """Whether the model is no better than the label frequencies."""
+        # So that a loss that is not a number is at chance.
+        return not self.weighted_loss <= _LOSS_BELOW_CHANCE * self.chance_loss
+
+
+def compare_labels(
+    labels: np.ndarray,
+    logits: np.ndarray,
+    class_weights: Sequence[float] = (),
+) -> Comparison:
+    """Compares logits `[N, K]` with labels.
+
+    They are int `[N]`; numbers of a regression, `[N]`; or 0 and 1 for each of
+    several labels, `[N, K]`.
+    """
+    scores = logits.reshape(len(labels), -1).astype(np.float64)
+    if labels.ndim > 1:
+        loss = float(np.mean(np.logaddexp(0, scores) - labels * scores))
+        chance_loss = float(np.mean([*map(_entropy, labels.T)]))
+        return Comparison(loss, loss, chance_loss)
+    if not np.issubdtype(labels.dtype, np.integer):
+        numbers = labels.astype(np.float64)[:, None]
+        loss = float(np.mean((scores - numbers) ** 2))
+        return Comparison(loss, loss, float(np.var(numbers)))
+    log_probs = special.log_softmax(scores, axis=-1)
+    losses = -log_probs[np.arange(len(labels)), labels]
+    weights = np.asarray(class_weights or [1.0] * scores.shape[1])[labels]
+    return Comparison(
+        float(np.mean(losses)),
+        float(np.sum(losses * weights) / (np.sum(weights) or 1.0)),
+        _entropy(labels, weights),
+    )
+
+
+def compare_starts(
+    starts: np.ndarray, lengths: np.ndarray, outputs: Outputs
+) -> Comparison:
+    """Compares the starts of answers in N records of some lengths, int `[N]`.
+
+    Records without an answer have the start 0. Those of an evaluation have no
+    answers at all, because each question may have several.
+    """
+    loss = float(np.mean(_start_losses(starts, lengths, outputs)))
+    has_answer = starts > 0
+    position = _SPAN_PRIOR * np.mean(has_answer * np.log(lengths))
+    return Comparison(loss, loss, float(_entropy(has_answer) + position))
+
+
+def _start_losses(
+    starts: np.ndarray, lengths: np.ndarray, outputs: Outputs
+) -> Any:
+    """Returns the cross entropies of the starts, float `[N]`."""
+    if "start_logits" in outputs:
+        rows = zip(outputs["start_logits"], starts, strict=True)
+        return [special.logsumexp(row) - row[start] for row, start in rows]
+    # Of a beam search, the probabilities of the best starts are known, [N, K];
+    # the rest is shared evenly by all positions.
+    best = np.exp(np.asarray(outputs["start_top_log_probs"], np.float64))
+    rest = (1 - best.sum(axis=1)).clip(np.finfo(np.float32).eps) / lengths
+    is_start = np.asarray(outputs["start_top_index"]) == starts[:, None]
+    return -np.log(rest + np.sum(best * is_start, axis=1))
+
+
+def _entropy(labels: np.ndarray, weights: np.ndarray | None = None) -> float:
+    """Returns the entropy of labels in nats: their loss at chance level."""
+    _, classes = np.unique(labels, return_inverse=True)
+    return float(stats.entropy(np.bincount(classes, weights)))

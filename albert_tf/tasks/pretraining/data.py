@@ -1,0 +1,118 @@
+"""Masked words and the order of two texts, answered: the data half.
+
+Data flow: one text or two, with `[MASK]`s -> records -> [model] -> answers.
+
+Source: Lan et al. 2020, section 3.1, for the order of two segments.
+"""
+
+import dataclasses
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from albert_tf.features import ArraySpec
+from albert_tf.metrics import classification
+from albert_tf.tasks import task
+from albert_tf.tasks.encoder import data
+from albert_tf.tasks.encoder.data import OneOrTwoTexts
+from albert_tf.tasks.task import Outputs, Record
+from albert_tf.text.base import Tokenizer
+
+MASK = "[MASK]"
+MAX_MASKS = 8
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class MaskedTextData:
+    """A `task.AnswerData`: texts, and what is behind their `[MASK]`s.
+
+    `objectives` are those of the model, `mlm` and `sop`.
+    """
+
+    tokenizer: Tokenizer
+    max_seq_length: int
+    objectives: Sequence[str]
+
+    @property
+    def array_specs(self) -> tuple[ArraySpec, ...]:
+        """Ids, mask and segments, and `masked_lm_positions`."""
+        positions = ArraySpec(
+            name="masked_lm_positions", dtype="int32", shape=(MAX_MASKS,)
+        )
+        return (
+            *task.encoder_specs(self.tokenizer.special_ids.pad),
+            positions,
+        )
+
+    def records(
+        self, examples: Sequence[OneOrTwoTexts], *, is_training: bool
+    ) -> Iterator[Record]:
+        """Yields one record for each example."""
+        del is_training
+        for example in examples:
+            ids = [self._encode(text) for text in example]
+            record = data.record_of(ids, self.tokenizer, self.max_seq_length)
+            is_mask = record["input_ids"] == self.tokenizer.special_ids.mask
+            positions = np.flatnonzero(is_mask)[:MAX_MASKS]
+            self._check_masks(example, len(positions))
+            yield record | {
+                "masked_lm_positions": np.pad(
+                    positions, (0, MAX_MASKS - len(positions))
+                ).astype(np.int32)
+            }
+
+    def _encode(self, text: str) -> list[int]:
+        if "mlm" not in self.objectives:
+            return self.tokenizer.encode(text)
+        return self.tokenizer.encode_with_masks(text, MASK)
+
+    def _check_masks(self, example: OneOrTwoTexts, num_within: int) -> None:
+        num_masks = _num_masks(example)
+        if "mlm" in self.objectives and num_masks != num_within:
+            raise ValueError(
+                f"A text may have {MAX_MASKS} {MASK}, within the first "
+                f"{self.max_seq_length} tokens. Received: {num_masks}, of "
+                f"which {num_within} are within them."
+            )
+        if not (num_masks or self._has_order(example)):
+            raise ValueError(
+                f"Pass a text with {MASK}, or two texts, or head='encoder' for "
+                f"vectors. Received: {example.text_a!r:.60}."
+            )
+
+    def _has_order(self, example: OneOrTwoTexts) -> bool:
+        return bool(example.text_b) and "sop" in self.objectives
+
+    def answers(
+        self, examples: Sequence[OneOrTwoTexts], outputs: Outputs
+    ) -> Iterator[dict[str, Any]]:
+        """Yields `masks` and `in_order`; see `load_predictor`."""
+        for row, example in enumerate(examples):
+            answer: dict[str, Any] = {}
+            num_masks = _num_masks(example)
+            if num_masks:
+                rows = zip(
+                    outputs["top_ids"][row][:num_masks].tolist(),
+                    outputs["top_probabilities"][row].tolist(),
+                    strict=False,
+                )
+                answer["masks"] = [self._candidates(*row) for row in rows]
+            if self._has_order(example):
+                logits = np.asarray(outputs["sentence_order_logits"][row])
+                # Label 1 is that of swapped segments.
+                answer["in_order"] = float(classification.softmax(logits)[0])
+            yield answer
+
+    def _candidates(
+        self, ids: list[int], probabilities: list[float]
+    ) -> list[dict[str, Any]]:
+        return [
+            {"token": self.tokenizer.id_to_token(i), "probability": p}
+            for i, p in zip(ids, probabilities, strict=True)
+            if i < self.tokenizer.vocab_size
+        ]
+
+
+def _num_masks(example: OneOrTwoTexts) -> int:
+    return sum(text.count(MASK) for text in example)

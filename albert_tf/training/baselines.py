@@ -1,0 +1,79 @@
+"""Says whether scores are better than without a model.
+
+That is than their baselines, and than the label frequencies; see
+`tasks.label_frequencies`.
+"""
+
+import logging
+import math
+
+from albert_tf.metrics.scores import Scores
+from albert_tf.tasks.label_frequencies import Comparison
+from albert_tf.tasks.task import ExampleSet, Outputs
+from albert_tf.training.finetuning_data import RecordSet
+
+_LOGGER = logging.getLogger(__name__)
+
+# Shorter runs are trials, and smaller sets say little; neither is compared.
+LEAST_STEPS = 50
+LEAST_RECORDS = 16
+_FEW_EXAMPLES = 50
+# Ranges of first scores that are no shares: correlations, the F1 of SQuAD.
+_WIDTHS = {"pearson": 2.0, "matthews_correlation": 2.0, "f1": 100.0}
+
+
+def compare_with_chance(
+    records: RecordSet, outputs: Outputs
+) -> Comparison | None:
+    """Compares a model with chance; None where that is impossible.
+
+    It is for fewer than `LEAST_RECORDS` records, for labels that are unknown
+    or all the same, and for a task that does not say how.
+    """
+    if records.columns.num_records < LEAST_RECORDS:
+        return None
+    comparison = records.data.compare_with_chance(records.columns, outputs)
+    return comparison if comparison and comparison.chance_loss else None
+
+
+def verdict(scores: Scores) -> str | None:
+    """Says that a score, or the loss, is not better than without a model."""
+    for metric, baseline in scores.baselines.items():
+        if metric not in scores:
+            continue
+        if scores.rank(metric) <= scores.rank(metric, baseline):
+            return (
+                f"No better than the baseline: {metric} {scores[metric]:.4g}, "
+                f"against {baseline:.4g}. Try more steps, a lower "
+                "--learning_rate, another --random_seed, or more examples."
+            )
+    if scores.is_degenerate:
+        return (
+            "The model is degenerate: its loss is no better than that of the "
+            "label frequencies."
+        )
+    return None
+
+
+def warn_of(scores: Scores, evaluated: ExampleSet) -> None:
+    """Warns of scores that are not better than their baselines, or hardly.
+
+    The 95% interval of a share of N examples is at most 1 / sqrt(N) wide on
+    each side, that of a correlation twice as wide. Fewer than `_FEW_EXAMPLES`
+    tell hardly any scores apart.
+    """
+    if problem := verdict(scores):
+        _LOGGER.warning("%s", problem)
+        return
+    num_examples = len(evaluated.examples)
+    metric = evaluated.data.primary_metric
+    margin = _WIDTHS.get(metric, 1.0) / math.sqrt(num_examples)
+    baseline = scores.baselines.get(metric, -math.inf)
+    if num_examples < _FEW_EXAMPLES or scores[metric] < baseline + margin:
+        _LOGGER.warning(
+            "Only %d examples were evaluated: on others, %s may be %.2g higher "
+            "or lower.",
+            num_examples,
+            metric,
+            margin,
+        )

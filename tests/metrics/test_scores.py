@@ -1,0 +1,101 @@
+"""What each number is: labels with any name, seeds, which score is better."""
+
+import math
+
+import pytest
+
+from albert_tf.metrics import scores as scores_lib
+from albert_tf.metrics.scores import Role, Score, Scores
+from albert_tf.training import baselines, finetune
+
+# Labels whose scores have the names of other things.
+LABELS = ("baseline", "loss", "threshold", "a_baseline", "a_loss")
+
+
+def scores_of(f1, **fields):
+    """Scores with this F1, and a loss that is worse the better it is."""
+    own = [Score.of_label("f1", label, f1) for label in LABELS]
+    return Scores(
+        entries=(
+            Score("f1", f1),
+            *own,
+            Score.threshold("a", f1 / 2),
+            Score("loss", f1 + 1, Role.LOSS),
+            Score.baseline("f1", 0.3),
+        ),
+        **fields,
+    )
+
+
+def test_of_seeds_labels_of_any_name_have_medians():
+    by_seed = {
+        seed: scores_of(f1, step=10 * seed)
+        for seed, f1 in ((5, 0.9), (6, 0.1), (7, 0.2))
+    }
+
+    found = scores_lib.medians(by_seed, best=5, num_failed=2).flat()
+
+    for key in ("f1", *(f"f1_of_{label}" for label in LABELS)):
+        assert found[key] == 0.2
+        assert found[f"{key}_std"] == pytest.approx(0.43589, rel=1e-4)
+        assert found[f"{key}_best"] == 0.9
+    assert found["loss"] == 1.2
+    # Of the best weights, of which it is a part.
+    assert found["threshold_of_a"] == 0.45
+    assert found["f1_baseline"] == 0.3
+    names = ("num_seeds", "num_failed_seeds", "best_seed", "global_step")
+    assert [found[name] for name in names] == [3, 2, 5, 50]
+    assert len(found) == 3 * 7 + 2 + 4
+
+
+def test_a_score_that_a_seed_lacks_has_no_median():
+    by_seed = {5: scores_of(0.9), 6: Scores(entries=(Score("f1", 0.1),))}
+
+    assert "loss" not in scores_lib.medians(by_seed, best=5)
+
+
+def test_labels_of_any_name_are_neither_losses_nor_baselines_nor_thresholds():
+    found = scores_of(0.9)
+
+    assert found.loss == 1.9
+    assert found.rank("f1_of_loss") == found.rank("f1_of_a_loss") == 0.9
+    assert found.rank("loss") == -1.9
+    assert found.baselines == {"f1": 0.3}
+    assert found.thresholds == {"a": 0.45}
+    assert {*found.shown()} == {"f1", "loss"}
+    assert baselines.verdict(found) is None
+    assert Scores().loss == math.inf
+
+
+def test_of_equal_seeds_that_with_the_lower_loss_is_the_best():
+    def one(f1, *losses):
+        rows = (Score("loss", loss, Role.LOSS) for loss in losses)
+        return Scores(entries=(Score("f1", f1), *rows))
+
+    by_seed = {5: one(0.9), 6: one(0.9, 0.5), 7: one(0.9, 0.4), 8: one(0, 0.1)}
+
+    assert finetune.best_seed(by_seed, "f1") == 7
+    assert finetune.best_seed(by_seed, "loss") == 8
+
+
+@pytest.mark.parametrize(
+    ("role", "value", "rank"),
+    [
+        (Role.SCORE, 0.5, 0.5),
+        (Role.OF_LABEL, 0.5, 0.5),
+        (Role.ERROR, 0.5, -0.5),
+        (Role.LOSS, 0.5, -0.5),
+        (Role.LOSS, math.nan, -math.inf),
+        (Role.SCORE, math.nan, -math.inf),
+    ],
+)
+def test_what_is_better_depends_on_what_it_is(role, value, rank):
+    found = Scores(entries=(Score("x", value, role),))
+
+    assert found.rank("x") == rank
+    assert found.rank("y") == -math.inf
+
+
+def test_an_unknown_score_is_named():
+    with pytest.raises(ValueError, match="no score 'auc' .* one of f1"):
+        Scores(entries=(Score("f1", 0.5),)).check_known("auc")

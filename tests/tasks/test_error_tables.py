@@ -1,0 +1,47 @@
+import dataclasses
+
+import numpy as np
+import pytest
+
+from albert_tf.tasks import error_tables
+
+
+@dataclasses.dataclass
+class Pair:
+    guid: str
+    text_a: str = "one"
+    text_b: str | None = "two"
+    label: str = "yes"
+
+
+def test_confusions_have_labels_in_rows_and_errors_begin_with_the_worst():
+    logits = np.array([[0, 1], [0, 3], [2, 0], [0, 0.5]], np.float32)
+    examples = [Pair(guid) for guid in "abcd"]
+
+    confusions, errors = error_tables.prediction_sections(
+        examples, np.array([0, 0, 0, 1]), logits, ["no", "yes"]
+    )
+
+    assert confusions["header"] == ("", "no", "yes")
+    assert confusions["rows"] == [("no", "1", "2"), ("yes", "0", "1")]
+    assert errors["title"] == "The worst of 2 errors"
+    assert errors["rows"] == [
+        ("b", "one | two", "no", "yes", "0.0474"),  # 1 / (1 + e^3)
+        ("a", "one | two", "no", "yes", "0.2689"),  # 1 / (1 + e)
+    ]
+
+
+@pytest.mark.parametrize("shape", [(2,), (2, 1)])
+def test_a_regression_shows_its_largest_errors(shape):
+    logits = np.array([0.5, 7.25]).reshape(shape)
+
+    (errors,) = error_tables.prediction_sections(
+        [Pair("a"), Pair("b", "x" * 290, "y" * 20)],
+        np.array([1.0, 2.0]),
+        logits,
+    )
+
+    assert errors["rows"] == [
+        ("b", f"{'x' * 290} | yyyyyy…", "2.000", "7.250"),
+        ("a", "one | two", "1.000", "0.500"),
+    ]

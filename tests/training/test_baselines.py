@@ -1,0 +1,68 @@
+"""Which scores are no better than without a model."""
+
+import types
+
+import numpy as np
+import pytest
+
+from albert_tf.metrics.scores import Role, Score, Scores
+from albert_tf.tasks import label_frequencies
+from albert_tf.tasks.task import ExampleSet
+from albert_tf.training import baselines
+
+
+@pytest.mark.parametrize(
+    ("labels", "is_compared"),
+    [([0, 1] * 8, True), ([0, 1] * 7, False), ([0] * 20, False)],
+)
+def test_few_records_or_equal_ones_are_not_compared(labels, is_compared):
+    def compare(_, outputs):
+        return label_frequencies.compare_labels(np.array(labels), outputs)
+
+    records = types.SimpleNamespace(
+        columns=types.SimpleNamespace(num_records=len(labels)),
+        data=types.SimpleNamespace(compare_with_chance=compare),
+    )
+
+    found = baselines.compare_with_chance(records, np.zeros((len(labels), 2)))
+
+    assert (found is not None) == is_compared
+
+
+def beside(baseline, score, **fields):
+    """A score beside its baseline."""
+    entries = (score, Score.baseline(score.key, baseline))
+    return Scores(entries=entries, **fields)
+
+
+@pytest.mark.parametrize(
+    ("scores", "says"),
+    [
+        (beside(0.4, Score("f1", 0.5)), False),
+        (beside(0.4, Score("f1", 0.4)), True),
+        (beside(0.4, Score("f1", float("nan"))), True),
+        (Scores(entries=(Score("f1", 0.4),)), False),
+        (beside(0.4, Score("f1", 0.5), is_degenerate=True), True),
+        (beside(2.0, Score("error", 1.5, Role.ERROR)), False),
+        (beside(2.0, Score("error", 2.5, Role.ERROR)), True),
+    ],
+)
+def test_a_score_is_compared_with_its_baseline(scores, says):
+    assert bool(baselines.verdict(scores)) == says
+
+
+@pytest.mark.parametrize(
+    ("score", "num_examples", "says"),
+    [(0.55, 200, True), (0.6, 200, False), (0.9, 20, True), (0.4, 2000, True)],
+)
+def test_a_score_is_told_from_its_baseline_by_enough_examples(
+    score, num_examples, says, caplog
+):
+    scores = beside(0.5, Score("accuracy", score))
+
+    data = types.SimpleNamespace(primary_metric="accuracy")
+    examples = ExampleSet(examples=range(num_examples), data=data)
+
+    baselines.warn_of(scores, examples)
+
+    assert bool(caplog.messages) == says
