@@ -62,7 +62,8 @@ def open_read(path: str) -> io.BufferedReader:
 def read_bytes(path: str, start: int, end: int | None) -> bytes:
     """Returns the bytes of a file from `start` to `end`."""
     with _system(path, "read") as (system, name):
-        return bytes(system.cat_file(name, start=start, end=end))
+        # A file without content has no range, not even from byte 0 on.
+        return bytes(system.cat_file(name, start=start or None, end=end))
 
 
 def remove(path: str) -> None:

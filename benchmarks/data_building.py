@@ -82,8 +82,8 @@ def build_command(
 ) -> list[str]:
     """Returns the command that builds records of `corpus` beside it."""
     records = corpus.with_suffix(".tf_record")
-    for old in (records, pathlib.Path(f"{records}.json")):
-        old.unlink(missing_ok=True)
+    for end in ("", ".json", ".index"):
+        pathlib.Path(f"{records}{end}").unlink(missing_ok=True)
     return [
         sys.executable,
         str(ROOT / "create_pretraining_data.py"),
