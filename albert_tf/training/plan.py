@@ -179,7 +179,6 @@ def finetuning(
     beside.check_vocabulary(
         source, values["init_checkpoint"] or values["output_dir"]
     )
-    options = dataclasses.replace(options, **source.tokenizer_settings)
     albert_config = checkpoint.known_config(source)
 
     # 3. The paper's settings; the weights in use, and lengths that suit them.
@@ -219,7 +218,7 @@ def finetuning(
         spec=spec,
         config=config,
         task_config=task_config,
-        options=options,
+        options=dataclasses.replace(options, **source.tokenizer_settings),
         sets=sets,
         weights=weights.path,
     )

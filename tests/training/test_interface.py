@@ -73,7 +73,7 @@ def test_a_table_is_fine_tuned_from_a_file_as_from_memory(start, tmp_path):
     )
 
     assert of_file.scores == of_rows.scores == of_frame.scores
-    assert of_file.scores["global_step"] == 4
+    assert of_file.scores.step == 4
     assert 0 < of_file.baselines["accuracy"] < 1
     assert results(tmp_path / "file") == results(tmp_path / "frame")
     answer = of_rows.predictor.predict("the cat is here")
@@ -103,7 +103,7 @@ def test_rows_are_evaluated_and_predicted(start, tmp_path):
     )
     predictions = (tmp_path / "run" / "predictions.tsv").read_text()
     assert len(predictions.splitlines()) == 2
-    assert again.scores["global_step"] == first.scores["global_step"]
+    assert again.scores.step == first.scores["global_step"]
 
 
 @pytest.mark.parametrize("is_possible", [True, False])
