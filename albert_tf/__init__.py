@@ -8,7 +8,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from albert_tf.checkpoints.beside import load_tokenizer
+    from albert_tf.checkpoints.discovery import load_tokenizer
     from albert_tf.checkpoints.load import load_checkpoint, load_model
     from albert_tf.config import AlbertConfig
     from albert_tf.export.tokenizer_layer import TokenizerLayer
@@ -50,7 +50,7 @@ _MODULES = {
     "load_checkpoint": "albert_tf.checkpoints.load",
     "load_model": "albert_tf.checkpoints.load",
     "load_predictor": "albert_tf.predict.predictor",
-    "load_tokenizer": "albert_tf.checkpoints.beside",
+    "load_tokenizer": "albert_tf.checkpoints.discovery",
 }
 
 

@@ -1,13 +1,15 @@
-"""Where a run keeps its checkpoints: the newest ones, and the best one.
+"""Where a run keeps its checkpoints, and what it says of itself.
 
     run/checkpoints/step-00000100/
     run/best/
+    run/run.json
 
 Plain Python: a script looks here before any slow import.
 """
 
 import os
 import re
+from typing import Any
 
 from albert_tf import files
 
@@ -15,6 +17,9 @@ BEST_FOLDER = "best"
 CHECKPOINTS_FOLDER = "checkpoints"
 # The stem of the weights' files in each of these folders.
 MODEL_PREFIX = "model.ckpt"
+FINGERPRINT_FILE = "run.json"
+# Key of a fingerprint: the settings of the task.
+SETTINGS = "settings"
 FLAGS_FILE = "flags.txt"
 RESULTS_FILE = "eval_results.json"
 # What the run remembered besides the weights.
@@ -63,6 +68,16 @@ def flags_of(output_dir: str) -> str:
     return files.read_text(path) if os.path.exists(path) else ""
 
 
+def read_fingerprint(output_dir: str) -> dict[str, Any]:
+    """Returns the fingerprint of the run in a directory; empty without one.
+
+    See `training.run_folder`. That of a checkpoint in the directory is the
+    field `run` of the opened `Checkpoint`.
+    """
+    path = os.path.join(output_dir, FINGERPRINT_FILE)
+    return files.read_json_object(path, missing_ok=True)
+
+
 def trained_weights(output_dir: str) -> str | None:
     """Returns the folder of a run's best weights, or None.
 
@@ -85,12 +100,10 @@ def trained_weights(output_dir: str) -> str | None:
 def folders_of(path: files.Path) -> list[str]:
     """Returns the folders with the files that belong to a checkpoint.
 
-    `path` is its prefix or folder, or the folder of a run, which stands for its
-    `trained_weights`. The folder of the weights comes first; then that of the
-    run, if they are a run's.
+    `path` is its prefix or folder. The folder of the weights comes first; then
+    that of the run, if they are a run's.
     """
     name = os.path.abspath(files.check_local(path))
-    name = trained_weights(name) or name
     folder = name if os.path.isdir(name) else os.path.dirname(name)
     parent, base = os.path.split(folder)
     is_moved = folder == files.replaced_copy(os.path.join(parent, BEST_FOLDER))

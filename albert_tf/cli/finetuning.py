@@ -17,10 +17,8 @@ from absl import flags
 
 from albert_tf import checks, files, settings
 from albert_tf.checkpoints import (
-    beside,
-    checkpoint,
-    meaning,
-    metadata,
+    compatibility,
+    discovery,
     run_checkpoints,
 )
 from albert_tf.checkpoints.checkpoint import Checkpoint
@@ -238,12 +236,12 @@ def _check(values: FlagValues) -> FinetuningFlags:
 
 def _describe_start(values: FlagValues, shared: FinetuningFlags) -> Checkpoint:
     """Describes the weights to start from, with the vocabulary to use."""
-    source = meaning.with_vocabulary(
+    source = compatibility.with_vocabulary(
         cli_flags.describe_start(values),
         shared.spm_model_file or shared.vocab_file,
         shared.do_lower_case,
     )
-    beside.check_vocabulary(source, values.init_checkpoint or values.output_dir)
+    compatibility.check_vocabulary(source)
     return source
 
 
@@ -270,7 +268,7 @@ def _fit_lengths(
     They are those of the weights' training, or else what the model takes and
     what fits in a sequence.
     """
-    longest = checkpoint.known_config(source).max_position_embeddings
+    longest = source.known_config.max_position_embeddings
     for name in _LENGTHS:
         if name not in values or values[name].present:
             continue
@@ -320,7 +318,7 @@ def _suit_own_data(
     chosen = own_data_defaults.run_settings(
         num_examples,
         train_batch_size=values.train_batch_size,
-        hidden_size=checkpoint.known_config(source).hidden_size,
+        hidden_size=source.known_config.hidden_size,
     )
     if names := _apply_settings(values, chosen):
         used = ", ".join(f"--{name}={chosen[name]}" for name in names)
@@ -354,11 +352,9 @@ def _find_weights(values: FlagValues) -> TrainedWeights:
         )
     if path is None:
         return NO_WEIGHTS
-    run = run_folder.fingerprint_of_weights(path)
+    found = discovery.open(path)
     return TrainedWeights(
-        path=path,
-        metadata=metadata.read(path),
-        settings=run.get(run_folder.SETTINGS, {}),
+        path=path, metadata=found.metadata, settings=found.settings
     )
 
 

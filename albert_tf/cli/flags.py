@@ -106,7 +106,7 @@ def describe_start(values: FlagValues) -> "Checkpoint":
     Without --init_checkpoint, it is the run in --output_dir, if there is one.
     The config is that of --albert_config_file, or else the one beside it.
     """
-    from albert_tf.checkpoints import beside, run_checkpoints
+    from albert_tf.checkpoints import discovery, run_checkpoints
     from albert_tf.checkpoints.checkpoint import Checkpoint
 
     require(values, "output_dir")
@@ -120,7 +120,11 @@ def describe_start(values: FlagValues) -> "Checkpoint":
         path = values.output_dir
     source = Checkpoint()
     if path:
-        source = beside.describe(path, albert_config=config)
+        source = discovery.open(
+            path,
+            albert_config=config,
+            may_change_layers="from_group_0" in values and values.from_group_0,
+        )
     config = config or source.config
     if config is None:
         raise ValueError(

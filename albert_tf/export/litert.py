@@ -20,7 +20,7 @@ from typing import Any
 import tensorflow as tf
 
 from albert_tf import files
-from albert_tf.checkpoints import beside
+from albert_tf.checkpoints import litert_folder
 from albert_tf.export.signature import Tensors
 
 # By the name of an output: the kind of model, as in `load_model`.
@@ -56,7 +56,7 @@ class LiteRtModel:
     """
 
     def __init__(self, folder: files.Path) -> None:
-        path = os.path.join(folder, beside.LITERT_FILE)
+        path = os.path.join(folder, litert_folder.MODEL_FILE)
         with warnings.catch_warnings():
             # It is announced that the class moves to a package of its own.
             warnings.simplefilter("ignore")

@@ -15,7 +15,14 @@ import tensorflow as tf
 
 from albert_tf import config as config_lib
 from albert_tf import files
-from albert_tf.checkpoints import beside, checkpoint, load, meaning, metadata
+from albert_tf.checkpoints import (
+    checkpoint,
+    compatibility,
+    discovery,
+    heads,
+    litert_folder,
+    load,
+)
 from albert_tf.checkpoints.checkpoint import Checkpoint, Note
 from albert_tf.config import CONFIG_FILE, AlbertConfig
 from albert_tf.export import (
@@ -38,7 +45,6 @@ from albert_tf.export.exported_encoder import ExportedWeights
 from albert_tf.export.graph_tokenizer import GraphTokenizer
 from albert_tf.export.signature import Signature
 from albert_tf.text import tokenizer as tokenizers
-from albert_tf.training import run_folder
 
 _KERAS_DTYPES = {"float32": "float32", "bfloat16": "mixed_bfloat16"}
 # The heads of `checkpoints.load` that serve a task, the preferred one first.
@@ -119,15 +125,14 @@ def export(
     # given.
     if albert_config is None and config.albert_config_file:
         albert_config = config_lib.load_config(config.albert_config_file)
-    source = load.read(config.init_checkpoint, albert_config=albert_config)
-    albert_config = checkpoint.known_config(source)
-    source = meaning.with_vocabulary(
+    source = discovery.open(config.init_checkpoint, albert_config=albert_config)
+    albert_config = source.known_config
+    source = compatibility.with_vocabulary(
         source, config.spm_model_file or config.vocab_file, config.do_lower_case
     )
     head = _find_head(config, source)
     task = next(task for task, heads in _HEADS.items() if head in heads)
-    run = run_folder.fingerprint_of_weights(config.init_checkpoint)
-    settings = run.get(run_folder.SETTINGS, {})
+    settings = source.settings
     known = task == "squad" and bool(source.metadata.null_from_cls)
     config = dataclasses.replace(
         config, task=task, null_from_cls=config.null_from_cls or known
@@ -137,11 +142,7 @@ def export(
     tokenizer = graph_tokenizer.make(source.load_tokenizer())
     # 3. The model and copies of its weights.
     model = _make_model(head, config, source)
-    left_out = load.assign(
-        model,
-        load.with_pooler(source, model, config.init_checkpoint),
-        config.init_checkpoint,
-    )
+    left_out = load.load_checkpoint(model, source)
     weights = ExportedWeights(model.weights, precision=config.precision)
     # 4. The graph.
     signatures = _SIGNATURES[task](
@@ -204,38 +205,37 @@ def _with_length(
 
 def _find_head(config: ExportConfig, source: Checkpoint) -> str:
     if config.task is None:
-        return meaning.find_head(source, config.init_checkpoint)
+        return source.head().name
     wanted = _HEADS[config.task]
-    heads = [
+    found = [
         head
         for head in wanted
-        if head == "encoder" or meaning.CHECKPOINT_HEADS[head] & source.heads
+        if head == "encoder" or heads.HEADS[head].groups & source.heads
     ]
-    if not heads:
-        names = (meaning.CHECKPOINT_HEADS[head] for head in wanted)
+    if not found:
+        names = (heads.HEADS[head].groups for head in wanted)
         raise ValueError(
             f"{config.init_checkpoint!r} has no head for --task={config.task}. "
             f"Expected: {' or '.join(itertools.chain(*names))}. Received: "
             f"{', '.join(sorted(source.heads)) or 'none'}. Fine-tune it for "
             "the task first, or pass --task=encoder."
         )
-    return heads[0]
+    return found[0]
 
 
 def _make_model(
     head: str, config: ExportConfig, source: Checkpoint
 ) -> keras.Model:
     """Makes a model with the heads of `source` and new weights."""
-    checkpoint.check_shapes(source, config.init_checkpoint)
+    compatibility.check_shapes(source)
     beams = {}
     if head == "beam_span":
         beams = {
             "start_n_top": config.start_n_top,
             "end_n_top": config.end_n_top,
         }
-    return load.new_model(
-        head,
-        checkpoint.known_config(source),
+    return heads.HEADS[head].make_model(
+        source.known_config,
         source,
         dtype=_KERAS_DTYPES[config.precision],
         **beams,
@@ -258,7 +258,7 @@ def _write(
             module,
             quantizes=bool(config.quantize),
         )
-        path = os.path.join(folder, beside.LITERT_FILE)
+        path = os.path.join(folder, litert_folder.MODEL_FILE)
         with files.atomic_write(path) as file:
             file.write(content)
         _write_beside(folder, config, source, settings)
@@ -267,9 +267,7 @@ def _write(
     served.weights = module.weights
     served.tokenizer = tokenizer.resource
     with tempfile.TemporaryDirectory() as temporary:
-        checkpoint.known_config(source).to_json_file(
-            os.path.join(temporary, CONFIG_FILE)
-        )
+        source.known_config.to_json_file(os.path.join(temporary, CONFIG_FILE))
         checkpoint.write_vocabulary(source, temporary)
         served.assets = [
             tf.saved_model.Asset(os.path.join(temporary, name))
@@ -291,10 +289,6 @@ def _write_beside(
     settings: Mapping[str, Any],
 ) -> None:
     """Writes what `load_predictor` needs besides the model."""
-    checkpoint.known_config(source).to_json_file(
-        os.path.join(folder, CONFIG_FILE)
-    )
-    checkpoint.write_vocabulary(source, folder)
     known = source.metadata
     given: dict[str, Any] = {
         "labels": config.labels,
@@ -302,9 +296,8 @@ def _write_beside(
         "null_threshold": config.null_score_diff_threshold,
     }
     given = {n: value for n, value in given.items() if value not in (None, ())}
-    metadata.write(folder, dataclasses.replace(known, **given))
-    own = {name: getattr(config, name) for name in (*LENGTHS, *SPAN_LIMITS)}
-    files.write_json(
-        os.path.join(folder, run_folder.FINGERPRINT_FILE),
-        {run_folder.SETTINGS: {**settings, **own}},
+    source = dataclasses.replace(
+        source, metadata=dataclasses.replace(known, **given)
     )
+    own = {name: getattr(config, name) for name in (*LENGTHS, *SPAN_LIMITS)}
+    litert_folder.write_beside(folder, source, {**settings, **own})

@@ -12,7 +12,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from albert_tf.checkpoints import meaning
+from albert_tf.checkpoints import compatibility
 from albert_tf.checkpoints.metadata import Metadata
 from albert_tf.export import model_inputs, ragged, signature
 from albert_tf.export.export_config import LITERT, ExportConfig
@@ -83,7 +83,7 @@ def classifier_signatures(
     model early, and both signatures have `num_layers` `[B]`.
     """
     head: Any = model.task_head
-    labels = meaning.find_labels(
+    labels = compatibility.find_labels(
         known,
         head.output_bias.shape[0],
         where=config.init_checkpoint,

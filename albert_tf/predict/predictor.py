@@ -14,7 +14,7 @@ import numpy as np
 import tensorflow as tf
 
 from albert_tf import checks, files, hub
-from albert_tf.checkpoints import beside, checkpoint, load, meaning
+from albert_tf.checkpoints import compatibility, discovery, heads, load
 from albert_tf.checkpoints.checkpoint import Checkpoint
 from albert_tf.data.bucketed_batches import Padding
 from albert_tf.export import litert
@@ -37,7 +37,7 @@ from albert_tf.tasks.squad.examples import SquadExample
 from albert_tf.tasks.squad.predictions import SpanLimits
 from albert_tf.tasks.squad.windows import WindowLengths
 from albert_tf.tasks.task import ExampleSet
-from albert_tf.training import prediction, run_folder
+from albert_tf.training import prediction
 from albert_tf.training.workers import Workers
 
 # Texts whose answers are in memory together.
@@ -91,16 +91,14 @@ def load_predictor(
     path = hub.local_folder(path)
     where = files.check_local(path)
     exported = None
-    if beside.recognise(path) == beside.LITERT:
+    source = discovery.open(path)
+    if source.format == discovery.LITERT:
         exported = litert.LiteRtModel(where)
-    source = beside.describe(path) if exported else load.read(path)
-    beside.check_vocabulary(source, where)
-    source = meaning.with_vocabulary(source, None, None)
+    compatibility.check_vocabulary(source)
+    source = compatibility.with_vocabulary(source)
     head = _find_head(head, source, exported, where)
-    settings = run_folder.fingerprint_of_weights(where).get(
-        run_folder.SETTINGS, {}
-    )
-    config = checkpoint.known_config(source)
+    settings = source.settings
+    config = source.known_config
     longest = settings.get(
         "max_seq_length", _LONGEST.get(_KINDS[head], _DEFAULT_LONGEST)
     )
@@ -114,20 +112,20 @@ def load_predictor(
         at_least=1,
         at_most=config.max_position_embeddings,
     )
-    settings = settings | {
+    settings = {
+        **settings,
         "max_seq_length": max_seq_length,
         "pooling": pooling,
         "normalizes": normalize,
-        "num_outputs": len(source.arrays.get("output_bias", ())),
+        "num_outputs": exported.num_outputs
+        if exported
+        else len(source.arrays.get("output_bias", ())),
     }
-    if exported:
-        settings["num_outputs"] = exported.num_outputs
     data, task = _MAKERS[head](source, settings, dtype=dtype)
     if exported:
         task.model = exported
     else:
-        weights = load.with_pooler(source, task.model, where)
-        load.assign(task.model, weights, where)
+        load.load_checkpoint(task.model, source)
     has_one_text = len(settings.get("text_columns", ())) == 1
     return Predictor(
         _KINDS[head],
@@ -152,14 +150,8 @@ def _find_head(
                 f"{where!r} has no {head} head. It has: {exported.head}."
             )
         return exported.head
-    checkpoint.check_shapes(source, where)
-    head = head or meaning.find_head(source, where)
-    if head != "encoder" and not meaning.CHECKPOINT_HEADS[head] & source.heads:
-        raise ValueError(
-            f"{where!r} has no {head} head. It has: "
-            f"{', '.join(sorted(source.heads)) or 'none'}."
-        )
-    return head
+    compatibility.check_shapes(source)
+    return source.head(head).name
 
 
 class Predictor:
@@ -251,7 +243,7 @@ def _classifier(
     source: Checkpoint, settings: Mapping[str, Any], *, dtype: Any
 ) -> tuple[Any, Any]:
     known = source.metadata
-    labels = meaning.find_labels(
+    labels = compatibility.find_labels(
         known, settings["num_outputs"], where="The checkpoint"
     )
     dataset = glue.GLUE_DATASETS.get(known.task or "")
@@ -268,7 +260,7 @@ def _classifier(
         target_scale=known.target_scale or 1.0,
     )
     return data, finetuning.ClassificationTask(
-        checkpoint.known_config(source),
+        source.known_config,
         num_labels=len(labels),
         multi_label=data.is_multi_label,
         dtype=dtype,
@@ -282,7 +274,7 @@ def _multiple_choice(
         tokenizer=source.load_tokenizer(),
         lengths=ChoiceLengths.within(settings),
     )
-    config = checkpoint.known_config(source)
+    config = source.known_config
     return data, finetuning.MultipleChoiceTask(config, dtype=dtype)
 
 
@@ -309,19 +301,19 @@ def _span(
         saved_threshold=source.metadata.null_threshold,
     )
     task = finetuning.BeamSpanTask if has_beams else finetuning.SpanTask
-    return data, task(checkpoint.known_config(source), dtype=dtype)
+    return data, task(source.known_config, dtype=dtype)
 
 
 def _pretraining(
     source: Checkpoint, settings: Mapping[str, Any], *, dtype: Any
 ) -> tuple[Any, Any]:
-    objectives = load.objectives_of(source)
+    objectives = heads.objectives_of(source)
     data = TextData(
         tokenizer=source.load_tokenizer(),
         max_seq_length=settings["max_seq_length"],
         objectives=objectives,
     )
-    config = checkpoint.known_config(source)
+    config = source.known_config
     return data, texts.PretrainedTask(
         config, objectives=objectives, dtype=dtype
     )
@@ -335,7 +327,7 @@ def _encoder(
         max_seq_length=settings["max_seq_length"],
     )
     return data, texts.VectorTask(
-        checkpoint.known_config(source),
+        source.known_config,
         pooling=settings["pooling"],
         normalizes=settings["normalizes"],
         dtype=dtype,

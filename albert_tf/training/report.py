@@ -17,7 +17,7 @@ from sklearn import metrics
 
 from albert_tf import files
 from albert_tf.checkpoints import run_checkpoints
-from albert_tf.training import chance, run_folder
+from albert_tf.training import chance
 from albert_tf.training.run_config import RunConfig
 
 FILE_NAME = "report.html"
@@ -144,7 +144,7 @@ def write_run(
     kept = run_checkpoints.flags_of(config.output_dir)
     if kept and kept != config.flags_text:
         facts["flags of the training"] = kept
-    run = run_folder.read_fingerprint(config.output_dir)
+    run = run_checkpoints.read_fingerprint(config.output_dir)
     write(
         os.path.join(config.output_dir, FILE_NAME),
         title=title,

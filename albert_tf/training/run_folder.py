@@ -17,16 +17,20 @@ from typing import Any
 
 from albert_tf import checks, files
 from albert_tf.checkpoints import (
-    beside,
     checkpoint,
-    meaning,
-    metadata,
+    compatibility,
+    discovery,
     model_card,
     run_checkpoints,
     variable_names,
 )
 from albert_tf.checkpoints.checkpoint import Checkpoint
 from albert_tf.checkpoints.metadata import Metadata
+from albert_tf.checkpoints.run_checkpoints import (
+    FINGERPRINT_FILE,
+    SETTINGS,
+    read_fingerprint,
+)
 from albert_tf.config import CONFIG_FILE
 from albert_tf.optimization.optimizer_config import OptimizerConfig
 from albert_tf.tasks.task import TaskData
@@ -34,10 +38,8 @@ from albert_tf.training.run_config import FinetuningConfig, RunConfig
 
 _LOGGER = logging.getLogger(__name__)
 
-FINGERPRINT_FILE = "run.json"
 LOCK_FILE = "run.lock"
-# Key of a fingerprint: the settings of the task.
-SETTINGS = "settings"
+# Key of a fingerprint, among the settings of the task.
 TOKENIZER = "tokenizer"
 _NUM_STEPS = "num_train_steps"
 _START, _START_DIGEST = "init_checkpoint", "init_checkpoint_sha256"
@@ -45,11 +47,6 @@ _START, _START_DIGEST = "init_checkpoint", "init_checkpoint_sha256"
 _EVAL_RECORDS = "eval_records"
 # Config values that matter only while training.
 _DROPOUTS = ("hidden_dropout_prob", "attention_probs_dropout_prob")
-# Parts of `<run>/checkpoints/step-00000100/model.ckpt` and `<run>/best/`, which
-# a kill may have left as `<run>/best.0123abcd.replaced`.
-_IN_RUN = re.compile(
-    r"checkpoints$|step-\d+$|best(\.[0-9a-f]{8}\.replaced)?$|model\.ckpt"
-)
 _WEIGHTS_FILE = re.compile(r"\.(index|data-\d{5}-of-\d{5}|safetensors|h5)$")
 
 
@@ -99,6 +96,7 @@ class RunFolder:
 
     path: str
     fingerprint: Mapping[str, Any]
+    head: str | None = None  # the name of the model's head, if it is known
 
     @property
     def metadata(self) -> Metadata:
@@ -107,6 +105,7 @@ class RunFolder:
         labels = settings.get("labels")
         return Metadata(
             task=self.fingerprint.get("task"),
+            head=self.head,
             labels=None if labels is None else tuple(labels),
             multi_label=settings.get("multi_label"),
             target_mean=settings.get("target_mean"),
@@ -120,9 +119,11 @@ class RunFolder:
         Weights to start from must be those of the same vocabulary.
         """
         start = self.fingerprint.get(_START)
-        if start:
-            tokenizer = self.metadata.tokenizer_hash
-            meaning.check_task(start, Metadata(tokenizer_hash=tokenizer))
+        tokenizer = self.metadata.tokenizer_hash
+        if start and tokenizer:
+            compatibility.check_task(
+                discovery.open(start), Metadata(tokenizer_hash=tokenizer)
+            )
         kept = read_fingerprint(self.path)
         if kept:
             _check_same(self.path, kept, self.fingerprint)
@@ -166,7 +167,10 @@ class RunFolder:
 
     def claim(self, config: RunConfig) -> None:
         """Writes what identifies the run, and config and vocabulary."""
-        kept, current = read_fingerprint(self.path), self.fingerprint
+        kept, current = (
+            read_fingerprint(self.path),
+            self.fingerprint,
+        )
         before, now = kept.get(_START_DIGEST), current.get(_START_DIGEST)
         if None not in (before, now) and before != now:
             _LOGGER.warning(
@@ -187,7 +191,7 @@ class RunFolder:
         # The fingerprint first, so that a killed run leaves a known directory.
         files.write_json(os.path.join(self.path, FINGERPRINT_FILE), values)
         config.albert_config.to_json_file(os.path.join(self.path, CONFIG_FILE))
-        if config.vocabulary and not beside.vocabularies_in(self.path):
+        if config.vocabulary and not checkpoint.vocabularies_in(self.path):
             checkpoint.write_vocabulary(
                 Checkpoint(vocabulary=config.vocabulary), self.path
             )
@@ -258,26 +262,6 @@ def model_of(values: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def read_fingerprint(output_dir: str) -> dict[str, Any]:
-    """Returns the fingerprint of the run in a directory; empty without one."""
-    return files.read_json_object(
-        os.path.join(output_dir, FINGERPRINT_FILE), missing_ok=True
-    )
-
-
-def fingerprint_of_weights(path: str) -> dict[str, Any]:
-    """Returns the fingerprint of the run that made weights; empty if unknown.
-
-    The path is a run's output directory, a checkpoint in it, or its prefix.
-    """
-    folder = os.path.abspath(files.check_local(path))
-    while not (values := read_fingerprint(folder)):
-        folder, name = os.path.split(folder)
-        if not _IN_RUN.match(name):
-            break
-    return values
-
-
 def weights_to_use(
     output_dir: str, init_checkpoint: str | None, *, is_training: bool
 ) -> str:
@@ -321,7 +305,7 @@ def write_results(
         described = Checkpoint(
             arrays=variable_names.variables_by_tf1_name(model.weights),
             config=config.albert_config,
-            metadata=metadata.read(folder),
+            metadata=discovery.open(folder).metadata,
         )
         model_card.write(folder, described, run=folder)
 

@@ -17,7 +17,14 @@ import keras
 import tensorflow as tf
 
 from albert_tf import checks
-from albert_tf.checkpoints import load, meaning, run_checkpoints
+from albert_tf.checkpoints import (
+    compatibility,
+    discovery,
+    heads,
+    load,
+    run_checkpoints,
+)
+from albert_tf.checkpoints.metadata import Metadata
 from albert_tf.checkpoints.train_state import Checkpointer
 from albert_tf.tasks.task import Task
 from albert_tf.training import devices, run_folder
@@ -214,7 +221,7 @@ def resume(
             optimizer=train_step.optimizer,
             keep_max=config.keep_checkpoint_max,
             trained=train_step.variables,
-            metadata=folder.metadata,
+            metadata=_with_head(folder.metadata, task.model),
         )
         stack.callback(checkpointer.close)
         latest = checkpointer.latest()
@@ -261,6 +268,14 @@ def resume(
         )
 
 
+def _with_head(known: Metadata, model: keras.Model) -> Metadata:
+    """Returns the metadata with the head's name, if it is known."""
+    head = heads.of_model(type(model).__name__)
+    if known.head or head is None:
+        return known
+    return dataclasses.replace(known, head=head.name)
+
+
 def _warn_of_short_runs(config: RunConfig) -> None:
     end_of_warmup = config.start_warmup_step + config.num_warmup_steps
     if config.num_train_steps < end_of_warmup:
@@ -274,7 +289,7 @@ def _warn_of_short_runs(config: RunConfig) -> None:
 def _is_claimed(path: str) -> bool:
     """Returns whether the chief's claim is seen here; waits for it a little."""
     deadline = time.monotonic() + _SECONDS_TO_SEE
-    while not run_folder.read_fingerprint(path):
+    while not run_checkpoints.read_fingerprint(path):
         if time.monotonic() > deadline:
             return False
         time.sleep(_SECONDS_BETWEEN)
@@ -305,14 +320,14 @@ def _continue(
     the examples read of records that are still read in the same order, are
     those of the other run. Other records are read from their start.
     """
-    theirs = run_folder.read_fingerprint(source)
+    theirs = run_checkpoints.read_fingerprint(source)
     path = run_checkpoints.latest_checkpoint(source)
     if path is None or not theirs or theirs.get("task"):
         raise ValueError(
             f"{source!r} is not the output directory of a pretraining with a "
             "checkpoint. Pass that of one as --continue_from."
         )
-    meaning.check_task(source, checkpointer.metadata)
+    compatibility.check_task(discovery.open(source), checkpointer.metadata)
     different = checks.differences(_learnt(theirs), _learnt(fingerprint))
     if different:
         raise ValueError(

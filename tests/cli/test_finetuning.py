@@ -380,6 +380,7 @@ def test_without_training_the_given_weights_are_used(run, tmp_path):
 
 def test_a_training_that_resumes_knows_its_weights(run, tmp_path):
     (tmp_path / "run" / "best").mkdir(parents=True)
+    (tmp_path / "run" / "best" / "model.ckpt.index").touch()
     (tmp_path / "run" / "run.json").write_text('{"settings": {"stride": 8}}')
 
     weights = run("--init_checkpoint=base").settings["weights"]
