@@ -8,7 +8,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from albert_tf.checkpoints.beside import load_tokenizer
+    from albert_tf.checkpoints.discovery import load_tokenizer
     from albert_tf.checkpoints.load import load_checkpoint, load_model
     from albert_tf.config import AlbertConfig
     from albert_tf.inference.predictor import Predictor, load_predictor
@@ -54,7 +54,7 @@ _MODULES = {
     "load_checkpoint": "albert_tf.checkpoints.load",
     "load_model": "albert_tf.checkpoints.load",
     "load_predictor": "albert_tf.inference.predictor",
-    "load_tokenizer": "albert_tf.checkpoints.beside",
+    "load_tokenizer": "albert_tf.checkpoints.discovery",
     "pretrain": "albert_tf.training.interface",
 }
 

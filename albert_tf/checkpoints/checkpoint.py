@@ -1,36 +1,49 @@
 """What a checkpoint is in any format: arrays, config, vocabulary, metadata.
 
-Each format has a module that reads a path into a `Checkpoint` and writes one.
+`discovery.open` makes one of a path. Each format has a module that reads it,
+and writes it where others read it.
 
 NumPy: no TensorFlow.
 """
 
+import contextlib
 import dataclasses
+import functools
+import glob
 import json
 import os
-from collections.abc import Mapping
+import zipfile
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
+import safetensors
 
 from albert_tf import checks, files
-from albert_tf.checkpoints import metadata, variable_names
+from albert_tf.checkpoints import heads, variable_names
+from albert_tf.checkpoints.heads import Head
 from albert_tf.checkpoints.metadata import Metadata
 from albert_tf.config import EXTENSIONS, AlbertConfig
 from albert_tf.text.base import Tokenizer
 
 SPM_FILE = "spiece.model"
 WORDPIECE_FILE = "vocab.txt"
+_VOCABULARIES = ("*.model", "*vocab*.txt")
+# Begins a note on several vocabularies.
+VOCABULARY = "vocabulary"
 Arrays = Mapping[str, np.ndarray]  # by TF1 name, without `module/`
+# What reading a file of another program may raise if it is damaged.
+_DAMAGES = (
+    AttributeError,
+    KeyError,
+    TypeError,
+    ValueError,
+    zipfile.BadZipFile,
+    safetensors.SafetensorError,
+)
 # Into which float32 must divide the spread of numbers.
 _LEAST_STEPS = 1000
 _OUTPUT_WEIGHTS, _OUTPUT_BIAS = "output_weights", "output_bias"
-_CONFIG_ADVICE = "Use the config that the checkpoint was made with."
-_HEAD_ADVICE = (
-    "Use a checkpoint that has this head, or a model without it. Only training "
-    "may start with a random head: --allow_new_heads of run_pretraining.py, in "
-    "Python allow_new_heads=True."
-)
 
 
 class Note(NamedTuple):
@@ -48,9 +61,10 @@ class Note(NamedTuple):
 def notes_of_metadata(known: Metadata, reason: str) -> list[Note]:
     """Returns notes on metadata, kept in a file that others do not read."""
     facts = known.known()
-    facts.pop("tokenizer_hash", None)
-    if known.task not in metadata.MULTIPLE_CHOICE_TASKS:
-        facts.pop("task", None)
+    unread = {"tokenizer_hash", "head"}
+    if not heads.of_task(known.task):
+        unread.add("task")
+    facts = {name: facts[name] for name in facts if name not in unread}
     return [n._replace(kind="unread") for n in notes_of(facts, reason)]
 
 
@@ -62,6 +76,14 @@ def notes_of(facts: Mapping[str, Any], reason: str) -> list[Note]:
     ]
 
 
+def stored_head(known: Metadata, left_out: Iterable[str]) -> Metadata:
+    """Returns metadata that name no head whose arrays are left out."""
+    head = heads.HEADS.get(known.head or "")
+    groups = {*map(variable_names.head_of, left_out)}
+    is_stored = head and head.groups.isdisjoint(groups)
+    return known if is_stored else dataclasses.replace(known, head=None)
+
+
 class WriteReport(NamedTuple):
     """What a format cannot store of a checkpoint written in it."""
 
@@ -69,26 +91,95 @@ class WriteReport(NamedTuple):
     notes: list[Note]  # what else its readers do not learn
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class Checkpoint:
-    """A model between two formats.
+class LazyArrays(Mapping[str, np.ndarray]):
+    """Arrays that are read when they are first asked for.
 
     Args:
-        arrays: All are float32 except the step counter. Optimizer slots and
-            heads may be among them. Empty if only described.
+        path: The checkpoint, which errors name.
+        read: Returns the arrays, or functions that read each of them.
+    """
+
+    def __init__(
+        self,
+        path: str,
+        read: Callable[[], Mapping[str, np.ndarray | Callable[[], np.ndarray]]],
+    ) -> None:
+        self._path = path
+        self._read = read
+
+    @functools.cached_property
+    def _arrays(self) -> dict[str, np.ndarray | Callable[[], np.ndarray]]:
+        with naming(self._path):
+            return {**self._read()}
+
+    def __getitem__(self, name: str) -> np.ndarray:
+        array = self._arrays[name]
+        if callable(array):
+            array = self._arrays[name] = array()
+        return array
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._arrays)
+
+    def __len__(self) -> int:
+        return len(self._arrays)
+
+
+@contextlib.contextmanager
+def naming(path: str) -> Iterator[None]:
+    """Names what another program wrote in errors that do not."""
+    try:
+        yield
+    except _DAMAGES as error:
+        if path in str(error):
+            raise
+        reason = " ".join(str(error).split())
+        raise ValueError(
+            f"{path!r} is damaged or another model's ({reason})."
+        ) from error
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Checkpoint:
+    """A checkpoint of any format, or a model between two formats.
+
+    Args:
+        path: Where it was opened, which errors name; "" if it is on no disk.
+        format: As `discovery.recognise` calls it.
+        arrays: By TF1 name; all are float32 except the step counter. Optimizer
+            slots and heads may be among them. Those of an opened checkpoint
+            are read when they are first asked for.
         config: Shape of the model; None if the source does not contain it.
         vocabulary: Path of a SentencePiece model (`.json` for a
             `tokenizer.json`), or of a WordPiece vocabulary, which ends in
             `.txt`; None if there is none.
         metadata: What else is known of the model.
         notes: What its files say that is not here.
+        run: Fingerprint of the run that made it; empty if unknown.
+        settings: `TaskData.settings` of the fine-tuning that made it, and
+            those of an export; empty if unknown.
     """
 
+    path: str = ""
+    format: str = ""
     arrays: Arrays = dataclasses.field(default_factory=dict)
     config: AlbertConfig | None = None
     vocabulary: str | None = None
     metadata: Metadata = Metadata()
     notes: tuple[Note, ...] = ()
+    run: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    settings: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+
+    @property
+    def known_config(self) -> AlbertConfig:
+        """The config of a checkpoint that must have one."""
+        if self.config is None:
+            raise ValueError(
+                "The shape of the model is unknown, because there is no "
+                "albert_config.json beside the checkpoint. Pass "
+                "--albert_config_file."
+            )
+        return self.config
 
     @property
     def do_lower_case(self) -> bool:
@@ -98,16 +189,52 @@ class Checkpoint:
     @property
     def weights(self) -> dict[str, np.ndarray]:
         """The arrays without optimizer slots and step counter."""
-        return {
-            name: array
-            for name, array in self.arrays.items()
-            if not variable_names.is_training_state(name)
-        }
+        return {name: self.arrays[name] for name in self._names}
+
+    @property
+    def _names(self) -> list[str]:
+        is_state = variable_names.is_training_state
+        return [name for name in self.arrays if not is_state(name)]
+
+    @property
+    def step(self) -> int:
+        """The step of the training at which it was saved; 0 if unknown."""
+        return int(self.arrays.get(variable_names.GLOBAL_STEP, 0))
 
     @property
     def heads(self) -> set[str]:
-        """Names of its heads, as given by `variable_names.head_of`."""
-        return {*map(variable_names.head_of, self.weights)} - {""}
+        """Groups of its heads' variables, of `variable_names.head_of`."""
+        return {*map(variable_names.head_of, self._names)} - {""}
+
+    def head(self, wanted: str | Head | None = None) -> Head:
+        """Returns the head that it has, or the wanted one, which it must have.
+
+        See `heads.find` for the one of several that it is.
+        """
+        if wanted is None:
+            if self.metadata.head:
+                return heads.named(self.metadata.head)
+            return heads.find(self.heads, self.metadata, self.path)
+        head = heads.named(wanted)
+        is_known = head.name == self.metadata.head
+        if head.groups and not is_known and not head.groups & self.heads:
+            raise ValueError(
+                f"{self.path!r} has no {head.name} head. It has: "
+                f"{', '.join(sorted(self.heads)) or 'none'}. Fine-tune it for "
+                "the task first, or pass another head."
+            )
+        return head
+
+    @property
+    def may_be_choices(self) -> bool:
+        """Whether its output may be a number or the score of a choice.
+
+        Regression and multiple choice have the same variables.
+        """
+        known = self.metadata
+        is_known = known.head or known.multi_label or heads.of_task(known.task)
+        outputs = self.arrays.get(_OUTPUT_BIAS, ())
+        return not is_known and known.labels != () and len(outputs) == 1
 
     @property
     def has_pooler(self) -> bool:
@@ -126,21 +253,23 @@ class Checkpoint:
         }
 
     def load_tokenizer(self) -> Tokenizer:
-        """Loads the tokenizer of a checkpoint that has a vocabulary."""
+        """Loads the tokenizer of a checkpoint that has a vocabulary, once."""
+        return self._tokenizer
+
+    @functools.cached_property
+    def _tokenizer(self) -> Tokenizer:
         from albert_tf.text import tokenizer
 
         return tokenizer.load_tokenizer(**self.tokenizer_settings)
 
 
-def known_config(checkpoint: Checkpoint) -> AlbertConfig:
-    """Returns the config of a checkpoint that must have one."""
-    if checkpoint.config is None:
-        raise ValueError(
-            "The shape of the model is unknown, because there is no "
-            "albert_config.json beside the checkpoint. Pass "
-            "--albert_config_file."
-        )
-    return checkpoint.config
+def vocabularies_in(folder: files.Path) -> list[str]:
+    """Returns the paths of the vocabularies in a folder."""
+    patterns = (
+        os.path.join(glob.escape(os.fspath(folder)), name)
+        for name in _VOCABULARIES
+    )
+    return sorted(path for name in patterns for path in glob.glob(name))
 
 
 def write_vocabulary(
@@ -163,121 +292,6 @@ def write_vocabulary(
         file.write(tokenizer_json.read_model(path))
 
 
-# Whether arrays are those of a model.
-
-
-def check(source: Checkpoint, where: str) -> None:
-    """Checks that the weights match the config, and their values."""
-    check_shapes(source, where)
-    check_values(source.arrays, where)
-
-
-def check_shapes(source: Checkpoint, where: str) -> None:
-    """Checks that the weights match the config.
-
-    Whole heads may be absent, and so may the pooler, which some models in
-    other formats lack. Errors name `where`.
-    """
-    config = known_config(source)
-    names = _encoder_names(config, has_pooler=source.has_pooler)
-    names |= {
-        row.tf1
-        for row in variable_names.HEADS
-        if variable_names.head_of(row.tf1) in source.heads
-    }
-    shapes = {name: variable_names.shape_of(name, config) for name in names}
-    check_fit(source.weights, shapes, where)
-
-
-def check_fit(
-    weights: Mapping[str, np.ndarray],
-    shapes: Mapping[str, tuple[int | None, ...]],
-    where: str,
-) -> None:
-    """Checks that weights are all that a model needs, and nothing else.
-
-    Heads that are not among the variables of the model, in `shapes`, may be
-    there. A length of None stands for any. The message names `where`.
-    """
-    problems = {name: "missing" for name in shapes if name not in weights}
-    for name, array in weights.items():
-        if name not in shapes and not variable_names.head_of(name):
-            problems[name] = "unexpected"
-        elif name in shapes and not _fits(array.shape, shapes[name]):
-            expected = ["any" if n is None else n for n in shapes[name]]
-            problems[name] = (
-                f"of shape {list(array.shape)}, but must be {expected}"
-            )
-    if problems:
-        is_of_head = all(map(variable_names.head_of, problems))
-        texts = (f"{name} is {problems[name]}" for name in sorted(problems))
-        raise ValueError(
-            f"Checkpoint {where!r} does not have the weights of the model "
-            f"({len(problems)} variables): {checks.listed(texts)}. "
-            f"{_HEAD_ADVICE if is_of_head else _CONFIG_ADVICE}"
-        )
-
-
-def check_values(arrays: Mapping[str, np.ndarray], where: str) -> None:
-    """Checks that weights are floats, without NaN and infinity."""
-    others = [
-        name
-        for name, array in arrays.items()
-        # That of bfloat16 is V.
-        if array.dtype.kind not in "fV" and name != variable_names.GLOBAL_STEP
-    ]
-    if others:
-        raise ValueError(
-            f"{where!r} has weights that are no floats: "
-            f"{checks.listed(sorted(others))}. Pass another checkpoint."
-        )
-    wrong = [name for name, a in arrays.items() if not np.isfinite(a).all()]
-    if wrong:
-        raise ValueError(
-            f"{where!r} has values that are not finite numbers (NaN or "
-            f"infinity), in {checks.listed(sorted(wrong))}. The training may "
-            "have diverged, or the file is damaged. Pass another checkpoint."
-        )
-
-
-def _encoder_names(config: AlbertConfig, *, has_pooler: bool) -> set[str]:
-    rows = [*variable_names.EMBEDDINGS]
-    if has_pooler:
-        rows += variable_names.POOLER
-    if config.embedding_size != config.hidden_size:
-        rows += variable_names.PROJECTION
-    names = {row.tf1 for row in rows}
-    for half, sublayer, adapters in (
-        (
-            "attention",
-            variable_names.ATTENTION,
-            variable_names.ATTENTION_ADAPTERS,
-        ),
-        (
-            "ffn",
-            variable_names.FEED_FORWARD,
-            variable_names.FEED_FORWARD_ADAPTERS,
-        ),
-    ):
-        names |= {
-            row.tf1.format(set=weight_set, inner=inner)
-            for weight_set in range(config.num_weight_sets(half))
-            for row in [
-                *sublayer,
-                *(adapters if config.has_adapters(half, weight_set) else ()),
-            ]
-            for inner in range(config.inner_group_num)
-        }
-    return names
-
-
-def _fits(shape: tuple[int, ...], expected: tuple[int | None, ...]) -> bool:
-    return len(shape) == len(expected) and all(
-        length in (number, None)
-        for number, length in zip(shape, expected, strict=True)
-    )
-
-
 # What other formats express otherwise.
 
 
@@ -287,24 +301,21 @@ def as_groups(config: AlbertConfig, format_name: str) -> AlbertConfig:
     A format that has only groups cannot express that half a layer is shared,
     nor what the paper does not have.
     """
-    if extensions := {*config.to_dict()} & {*EXTENSIONS}:
+    inexpressible = sorted({*config.to_dict()} & {*EXTENSIONS})
+    if config.parameter_sharing not in ("all", "none"):
+        inexpressible.append(f"parameter_sharing={config.parameter_sharing!r}")
+    if inexpressible:
         raise ValueError(
-            f"{format_name} cannot express {checks.listed(sorted(extensions))}."
-            " Pass --output_format=keras."
+            f"{format_name} cannot express {checks.listed(inexpressible)}. "
+            "Pass --output_format=keras; or, of layers that share a half, "
+            "--parameter_sharing=none, which copies the shared weights."
         )
     if config.parameter_sharing == "all":
         return config
-    if config.parameter_sharing == "none":
-        return dataclasses.replace(
-            config,
-            parameter_sharing="all",
-            num_hidden_groups=config.num_hidden_layers,
-        )
-    raise ValueError(
-        f"{format_name} cannot express parameter_sharing="
-        f"{config.parameter_sharing!r}: its layers share everything or "
-        "nothing. Pass --parameter_sharing=none, which copies the shared "
-        "weights, or --output_format=keras."
+    return dataclasses.replace(
+        config,
+        parameter_sharing="all",
+        num_hidden_groups=config.num_hidden_layers,
     )
 
 
@@ -338,7 +349,7 @@ def with_projection(checkpoint: Checkpoint) -> dict[str, np.ndarray]:
 
     Some formats always have a projection of the embeddings.
     """
-    config = known_config(checkpoint)
+    config = checkpoint.known_config
     arrays = dict(checkpoint.arrays)
     if config.embedding_size == config.hidden_size:
         kernel, bias = (row.tf1 for row in variable_names.PROJECTION)

@@ -14,19 +14,24 @@ import numpy as np
 from albert_tf import checks, files
 from albert_tf import config as config_lib
 from albert_tf.checkpoints import (
-    beside,
     checkpoint,
+    compatibility,
+    discovery,
+    heads,
     huggingface,
     keras_hub,
     load,
-    meaning,
     model_card,
     run_checkpoints,
     tf1,
     token_ids,
     variable_names,
 )
-from albert_tf.checkpoints.checkpoint import Checkpoint, Note, WriteReport
+from albert_tf.checkpoints.checkpoint import (
+    Checkpoint,
+    Note,
+    WriteReport,
+)
 from albert_tf.checkpoints.conversion_config import ConversionConfig
 from albert_tf.config import AlbertConfig
 
@@ -62,7 +67,6 @@ _CHANGES = (
 # Those that leave the blocks as they are.
 _AROUND_BLOCKS = {"max_position_embeddings", "attention_window"}
 _POSITIONS = "bert/embeddings/position_embeddings"
-_SOURCE = "the checkpoint"
 _BATCH_SIZE = 2
 _SEQUENCE_LENGTH = 16
 
@@ -71,7 +75,7 @@ _SEQUENCE_LENGTH = 16
 class Summary:
     """What a conversion did."""
 
-    input_format: str  # as `beside.recognise` calls it
+    input_format: str  # as `discovery.recognise` calls it
     num_weights: int  # arrays written, without optimizer slots
     num_parameters: int  # values in them
     left_out: tuple[str, ...]  # arrays that the format cannot store
@@ -105,7 +109,7 @@ def convert(config: ConversionConfig) -> Summary:
         if config.verify:
             # Another depth or copied groups are meant to change the outputs.
             reference = source if _keeps_outputs(source, config) else target
-            differences = output_differences(reference, load.read(folder))
+            differences = output_differences(reference, discovery.open(folder))
             _check_equal(differences)
             if config.output_format == "huggingface":
                 notes = [*notes, *token_ids.compare(folder, target)]
@@ -120,7 +124,7 @@ def convert(config: ConversionConfig) -> Summary:
         )
     written = [a for n, a in target.weights.items() if n not in left_out]
     return Summary(
-        input_format=beside.recognise(config.input_path),
+        input_format=source.format,
         num_weights=len(written),
         num_parameters=sum(array.size for array in written),
         left_out=tuple(left_out),
@@ -134,14 +138,18 @@ def _read(config: ConversionConfig) -> Checkpoint:
     given = None
     if config.albert_config_file:
         given = config_lib.load_config(config.albert_config_file)
-    source = load.read(config.input_path, albert_config=given, with_slots=True)
-    checkpoint.check(source, config.input_path)
-    source = meaning.with_vocabulary(
+    source = discovery.open(config.input_path, albert_config=given)
+    compatibility.check(source)
+    source = compatibility.with_vocabulary(
         source,
         config.spm_model_file or config.vocab_file,
         config.do_lower_case,
     )
     known, notes = source.metadata, source.notes
+    names = heads.candidates(source.heads, known)
+    is_sure = len(names) == 1 and names[0] in heads.HEADS
+    if known.head is None and is_sure and not source.may_be_choices:
+        known = dataclasses.replace(known, head=names[0])
     if config.null_from_cls:
         known = dataclasses.replace(known, null_from_cls=True)
     if source.vocabulary is None:
@@ -173,7 +181,7 @@ def warm_start(
 
     Source: Beltagy et al. 2020, "Longformer", section 5 (positions).
     """
-    old = checkpoint.known_config(source)
+    old = source.known_config
     new = dataclasses.replace(old, **changes)
     copies_first = "num_hidden_groups" in changes
     if new.parameter_sharing not in _SHARING_FROM[old.parameter_sharing]:
@@ -211,7 +219,7 @@ def warm_start(
     arrays[_POSITIONS] = np.resize(arrays[_POSITIONS], size)
     if new.adapter_rank and not old.adapter_rank:
         named = variable_names.variables_by_tf1_name(
-            load.new_model("encoder", new, source).weights
+            heads.ENCODER.make_model(new, source).weights
         )
         arrays |= {
             name: np.asarray(variable)
@@ -241,7 +249,7 @@ def _copy_sets(
 
 
 def _keeps_outputs(source: Checkpoint, config: ConversionConfig) -> bool:
-    shape = checkpoint.known_config(source)
+    shape = source.known_config
     return (
         config.num_hidden_layers in (None, shape.num_hidden_layers)
         and config.attention_window in (None, shape.attention_window)
@@ -271,7 +279,7 @@ def output_differences(
 
     Outputs that only one of them has are not compared.
     """
-    configs = map(checkpoint.known_config, (first, second))
+    configs = (first.known_config, second.known_config)
     # The longer one reads what the shorter one can.
     batch = _fixed_batch(min(configs, key=lambda c: c.max_position_embeddings))
     ours, theirs = outputs(first, batch), outputs(second, batch)
@@ -292,24 +300,21 @@ def outputs(
     that is missing has its initial weights. Returns `sequence_output`
     `[B, S, H]`, `pooled_output` `[B, H]`, and the logits of all heads.
     """
-    config = checkpoint.known_config(source)
+    config = source.known_config
     batch = dict(_fixed_batch(config) if batch is None else batch)
     batch["p_mask"] = np.zeros(np.shape(batch["input_ids"]), np.float32)
     batch["start_positions"] = np.zeros(len(batch["input_ids"]), np.int32)
     result: dict[str, np.ndarray] = {}
-    for kind, heads in meaning.CHECKPOINT_HEADS.items():
-        # Multiple choice has the weights of a classifier.
-        if kind == "multiple_choice" or (heads and not heads & source.heads):
-            continue
-        model = load.new_model(kind, config, source)
+    found = heads.present(source.heads, source.metadata)
+    for head in (heads.ENCODER, *found):
+        model = head.make_model(config, source)
         weights = {
             name: array
-            for name, array in load.with_pooler(source, model, _SOURCE).items()
-            if variable_names.head_of(name) in {"", *heads}
+            for name, array in source.weights.items()
+            if variable_names.head_of(name) in {"", *head.groups}
         }
-        load.assign(model, weights, _SOURCE)
-        options = {"teacher_forcing": True} if kind == "beam_span" else {}
-        answers = model(batch, **options)
+        load.load_checkpoint(model, dataclasses.replace(source, arrays=weights))
+        answers = model(batch, **head.all_outputs)
         result |= {name: np.asarray(array) for name, array in answers.items()}
     return result
 

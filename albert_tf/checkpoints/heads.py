@@ -8,9 +8,11 @@ Plain Python: a model is imported when it is made.
 """
 
 import dataclasses
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Protocol
+from collections.abc import Callable, Collection, Mapping
+from typing import TYPE_CHECKING, Any
 
+from albert_tf import checks
+from albert_tf.checkpoints.metadata import Metadata
 from albert_tf.config import AlbertConfig
 
 if TYPE_CHECKING:
@@ -22,42 +24,39 @@ if TYPE_CHECKING:
 OBJECTIVES = {"cls/predictions": "mlm", "cls/seq_relationship": "sop"}
 
 
-class MakeModel(Protocol):
-    """Makes a model with a head.
-
-    `stored` is the checkpoint that the model will have the weights of, whose
-    sizes it takes; `arguments` are those of the model's class.
-    """
-
-    def __call__(
-        self, config: AlbertConfig, stored: "Checkpoint", **arguments: Any
-    ) -> "keras.Model":
-        """Returns the model, built, with initial weights."""
-        ...
-
-
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Head:
     """A head, as a checkpoint has it.
 
     Args:
-        name: The word for it, in Python, of commands, and in metadata.
-        make_model: See `MakeModel`.
+        name: The word for it, in Python, of commands and in `metadata.json`.
+        make_model: Makes a model with the head, of a config, of the checkpoint
+            that it will have the weights of, whose sizes it takes, and of
+            keyword arguments of the model's class.
+        model_class: Name of the class of the models that it makes.
         groups: Groups of variables, of `variable_names.head_of`; a checkpoint
             with one of them may have this head. Empty for the bare encoder.
+        over_pooler: Those that were trained on the pooled output.
         transformers: The class of transformers that has exactly these groups;
             None if there is none.
-        uses_pooler: Whether the head reads the pooled output.
+        pipeline: What model hubs call its task; "" if it has learnt none.
+        command: The command that trains it.
         other_names: Names of tasks by which checkpoints that do not name
             their head are known to have this one.
+        all_outputs: Arguments of a call of the model that gives the outputs of
+            all its variables.
     """
 
     name: str
-    make_model: MakeModel
+    make_model: Callable[..., "keras.Model"]
+    model_class: str = ""
     groups: frozenset[str] = frozenset()
+    over_pooler: frozenset[str] = frozenset()
     transformers: str | None = None
-    uses_pooler: bool = False
+    pipeline: str = ""
+    command: str = "run_pretraining.py"
     other_names: frozenset[str] = frozenset()
+    all_outputs: Mapping[str, bool] = dataclasses.field(default_factory=dict)
 
 
 def objectives_of(stored: "Checkpoint") -> list[str]:
@@ -82,8 +81,8 @@ def _pretraining(
 ) -> "keras.Model":
     from albert_tf.modeling.pretraining_model import PretrainingModel
 
-    arguments.setdefault("objectives", objectives_of(stored))
-    return PretrainingModel(config, **arguments)
+    sizes = {"objectives": objectives_of(stored)}
+    return PretrainingModel(config, **sizes | arguments)
 
 
 def _classifier(
@@ -91,9 +90,8 @@ def _classifier(
 ) -> "keras.Model":
     from albert_tf.modeling.sequence_models import ClassifierModel
 
-    outputs = stored.arrays.get("output_bias", [0])
-    arguments.setdefault("num_labels", len(outputs))
-    return ClassifierModel(config, **arguments)
+    sizes = {"num_labels": len(stored.arrays.get("output_bias", [0]))}
+    return ClassifierModel(config, **sizes | arguments)
 
 
 def _multiple_choice(
@@ -120,37 +118,58 @@ def _beam_span(
     return BeamSpanModel(config, **arguments)
 
 
-ENCODER = Head(name="encoder", make_model=_encoder, transformers="AlbertModel")
+ENCODER = Head(
+    name="encoder",
+    make_model=_encoder,
+    model_class="AlbertModel",
+    transformers="AlbertModel",
+)
 PRETRAINING = Head(
     name="pretraining",
     make_model=_pretraining,
+    model_class="PretrainingModel",
     groups=frozenset(OBJECTIVES),
+    over_pooler=frozenset({"cls/seq_relationship"}),
     transformers="AlbertForPreTraining",
 )
 CLASSIFIER = Head(
     name="classifier",
     make_model=_classifier,
+    model_class="ClassifierModel",
     groups=frozenset({"task"}),
+    over_pooler=frozenset({"task"}),
     transformers="AlbertForSequenceClassification",
-    uses_pooler=True,
+    pipeline="text-classification",
+    command="run_classifier.py",
 )
 # Regression and multiple choice have the same variables.
-MULTIPLE_CHOICE = Head(
+MULTIPLE_CHOICE = dataclasses.replace(
+    CLASSIFIER,
     name="multiple_choice",
     make_model=_multiple_choice,
-    groups=frozenset({"task"}),
+    model_class="MultipleChoiceModel",
     transformers="AlbertForMultipleChoice",
-    uses_pooler=True,
+    pipeline="multiple-choice",
+    command="run_race.py",
     other_names=frozenset({"race"}),
 )
 SPAN = Head(
     name="span",
     make_model=_span,
+    model_class="SpanModel",
     groups=frozenset({"cls/squad"}),
     transformers="AlbertForQuestionAnswering",
+    pipeline="question-answering",
+    command="run_squad.py",
 )
-BEAM_SPAN = Head(
-    name="beam_span", make_model=_beam_span, groups=frozenset({"beam"})
+BEAM_SPAN = dataclasses.replace(
+    SPAN,
+    name="beam_span",
+    make_model=_beam_span,
+    model_class="BeamSpanModel",
+    groups=frozenset({"beam"}),
+    transformers=None,
+    all_outputs={"teacher_forcing": True},
 )
 HEADS: Mapping[str, Head] = {
     head.name: head
@@ -163,3 +182,69 @@ HEADS: Mapping[str, Head] = {
         BEAM_SPAN,
     )
 }
+
+
+def named(head: str | Head) -> Head:
+    """Returns the head of a name; an unknown one is an error that lists all."""
+    if isinstance(head, Head):
+        return head
+    checks.check_choice("head", head, tuple(HEADS))
+    return HEADS[head]
+
+
+def of_task(task: str | None) -> Head | None:
+    """Returns the head that the name of a task stands for, if it does."""
+    return next((h for h in HEADS.values() if task in h.other_names), None)
+
+
+def of_model(class_name: str) -> Head | None:
+    """Returns the head of the models of a class, if it is one of ours."""
+    return next(
+        (h for h in HEADS.values() if h.model_class == class_name), None
+    )
+
+
+def present(groups: Collection[str], known: Metadata) -> list[Head]:
+    """Returns the heads that have one of some groups, those of tasks first.
+
+    Of those with the same groups, it is the one that the metadata name, or that
+    the name of the task stands for, or else the first.
+    """
+    found: dict[frozenset[str], Head] = {}
+    for head in HEADS.values():
+        if head.groups.isdisjoint(groups):
+            continue
+        is_named = head.name == known.head or (
+            known.head is None and known.task in head.other_names
+        )
+        if is_named or head.groups not in found:
+            found[head.groups] = head
+    return sorted(found.values(), key=lambda head: head is PRETRAINING)
+
+
+def candidates(groups: Collection[str], known: Metadata) -> list[str]:
+    """Returns the names of the heads that a checkpoint may be used with.
+
+    They are those of tasks, and groups that belong to no known head; or else
+    that of pretraining, or else the encoder.
+    """
+    found = present(groups, known)
+    tasks = [head.name for head in found if head is not PRETRAINING]
+    tasks += sorted({*groups}.difference(*(h.groups for h in HEADS.values())))
+    return tasks or [head.name for head in found] or [ENCODER.name]
+
+
+def find(groups: Collection[str], known: Metadata, where: str) -> Head:
+    """Returns the head of a checkpoint.
+
+    It is one of the `candidates`, of which there must be only one. Errors name
+    `where`.
+    """
+    names = candidates(groups, known)
+    if len(names) > 1 or names[0] not in HEADS:
+        raise ValueError(
+            f"Checkpoint {where!r} has the heads of several tasks, or one that "
+            f"is not known: {', '.join(names)}. Name the one to use, such as "
+            f"head={names[0]!r}, or by --task. Known are {', '.join(HEADS)}."
+        )
+    return HEADS[names[0]]

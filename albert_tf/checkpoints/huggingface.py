@@ -7,20 +7,28 @@ NumPy and safetensors.
 Source: transformers 5, `models/albert`.
 """
 
+import contextlib
 import dataclasses
 import logging
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
 import safetensors.numpy
 
 from albert_tf import checks, files
-from albert_tf.checkpoints import checkpoint, metadata, variable_names
+from albert_tf.checkpoints import (
+    checkpoint,
+    compatibility,
+    heads,
+    metadata,
+    variable_names,
+)
 from albert_tf.checkpoints.checkpoint import (
     Arrays,
     Checkpoint,
+    LazyArrays,
     Note,
     WriteReport,
 )
@@ -32,6 +40,8 @@ _LOGGER = logging.getLogger(__name__)
 _CONFIG_FILE = "config.json"
 _WEIGHTS_FILE = "model.safetensors"
 _INDEX_FILE = "model.safetensors.index.json"
+# A folder has one of these.
+WEIGHTS_FILES = (_WEIGHTS_FILE, _INDEX_FILE)
 _TOKENIZER_FILE = "tokenizer_config.json"
 _VOCABULARIES = (
     checkpoint.SPM_FILE,
@@ -46,6 +56,8 @@ _BIAS = "predictions.bias"
 _WORD_EMBEDDINGS = "albert.embeddings.word_embeddings.weight"
 # Constants that older versions stored.
 _CONSTANTS = {"albert.embeddings.position_ids", "embeddings.position_ids"}
+# The package says nothing of its types.
+_deserialize: Callable[[bytes], Any] = safetensors.deserialize
 _DTYPES = {"F16": "<f2", "F32": "<f4", "F64": "<f8"}
 
 # Their names of our activations. ALBERT's GELU is the tanh form; what they
@@ -62,6 +74,7 @@ _ACTIVATIONS = {
 _EXACT_GELU = "gelu"
 # ALBERT's text normalization; other values are reported only.
 _TOKENIZER_SETTINGS = {"keep_accents": False, "remove_space": True}
+_OUR_NORMALIZATION = "ALBERT's text normalization is built in"
 # The class that takes a tokenizer.json as it is; AlbertTokenizer does not.
 _TOKENIZER = {
     "tokenizer_class": "PreTrainedTokenizerFast",
@@ -80,43 +93,88 @@ _FIELDS = tuple(
     for field in dataclasses.fields(AlbertConfig)
     if field.name not in ("hidden_act", "parameter_sharing")
 )
-_CLASSIFIER = "AlbertForSequenceClassification"
-# The first class all of whose heads are present is the one to write.
-_ARCHITECTURES: tuple[tuple[set[str], str], ...] = (
-    ({"task"}, _CLASSIFIER),
-    ({"cls/squad"}, "AlbertForQuestionAnswering"),
-    ({"cls/predictions", "cls/seq_relationship"}, "AlbertForPreTraining"),
-    ({"cls/predictions"}, "AlbertForMaskedLM"),
-    (set(), "AlbertModel"),
-)
+# One of the two objectives of a pretraining has a class of its own.
+_MASKED_LM = "AlbertForMaskedLM"
+# Problems of a classifier.
+_MULTI_LABEL = "multi_label_classification"
+_REGRESSION = "regression"
+# The names that it gives to labels begin with this.
+_UNNAMED_LABEL = "LABEL_"
 
 
 # Reading.
 
 
-def describe(
-    path: files.Path, *, albert_config: AlbertConfig | None = None
-) -> Checkpoint:
-    """Reads a folder without its arrays.
+def describe(path: str, albert_config: AlbertConfig | None) -> Checkpoint:
+    """Describes a folder.
 
     `albert_config`, if the user has given one, says whether
     `hidden_act="gelu"` means ALBERT's GELU.
     """
-    folder = files.check_local(path)
-    config_file = os.path.join(folder, _CONFIG_FILE)
+    config_file = os.path.join(path, _CONFIG_FILE)
     values = files.read_json_object(config_file)
-    vocabularies = (os.path.join(folder, name) for name in _VOCABULARIES)
+    config = _read_config(values, config_file, albert_config)
+    vocabularies = (os.path.join(path, name) for name in _VOCABULARIES)
+    tokenizer = files.read_json_object(
+        os.path.join(path, _TOKENIZER_FILE), missing_ok=True
+    )
+    # Settings that our tokenizer does not have.
+    others = {
+        name: tokenizer[name]
+        for name, ours in _TOKENIZER_SETTINGS.items()
+        if tokenizer.get(name, ours) != ours
+    }
+    facts = _facts(values, config_file)
+    facts["do_lower_case"] = _lower_cases(path, tokenizer)
+    theirs = metadata.from_values(config_file, facts)
     return Checkpoint(
-        config=_read_config(values, config_file, albert_config),
+        arrays=LazyArrays(path, lambda: _read_arrays(path, config)),
+        config=config,
         vocabulary=next(filter(os.path.isfile, vocabularies), None),
-        metadata=metadata.read(folder),
-        notes=tuple(_notes(folder)),
+        metadata=metadata.combined(metadata.read(path), theirs),
+        notes=tuple(
+            checkpoint.notes_of(
+                others, "ALBERT's text normalization is built in"
+            )
+        ),
     )
 
 
-def read_arrays(path: files.Path, config: AlbertConfig) -> Arrays:
-    """Reads the arrays of a folder that `describe` has described."""
-    folder = files.check_local(path)
+def _facts(config: dict[str, Any], path: str) -> dict[str, Any]:
+    """Returns what a `config.json` says of the head and its labels."""
+    problem = config.get("problem_type")
+    names = files.object_of(config, "id2label", path)
+    # A gap in the numbers leaves a label that is no text.
+    labels = [names.get(str(i)) for i in range(len(names))]
+    is_number = len(labels) == 1 and problem != _MULTI_LABEL
+    is_unnamed = all(str(label).startswith(_UNNAMED_LABEL) for label in labels)
+    facts: dict[str, Any] = {}
+    if problem == _REGRESSION:
+        facts["labels"] = []
+    elif not is_number and not is_unnamed:
+        facts["labels"] = labels
+    if problem == _MULTI_LABEL:
+        facts["multi_label"] = True
+    choice = heads.MULTIPLE_CHOICE
+    if config.get("architectures") == [choice.transformers]:
+        [facts["task"]] = choice.other_names
+    return facts
+
+
+def _lower_cases(
+    folder: str, tokenizer_config: Mapping[str, Any]
+) -> bool | None:
+    """Returns whether a folder lower-cases text, if it says so."""
+    *others, path = (os.path.join(folder, name) for name in _VOCABULARIES)
+    if any(map(os.path.isfile, others)) or not os.path.isfile(path):
+        return tokenizer_config.get("do_lower_case")
+    # This file decides where it is the vocabulary, if it is one of ALBERT's.
+    with contextlib.suppress(ValueError):
+        return tokenizer_json.lower_cases(path)
+    return None
+
+
+def _read_arrays(folder: str, config: AlbertConfig) -> Arrays:
     tensors = _without_tied_copies(_read_tensors(folder), folder)
     arrays, unknown = _translate(tensors, source="huggingface", target="tf1")
     if unknown:
@@ -209,33 +267,23 @@ def _read_tensors(folder: str) -> dict[str, np.ndarray]:
 
 
 def _read_safetensors(path: str) -> dict[str, np.ndarray]:
-    try:
-        with files.open_read(path) as file:
-            tensors = safetensors.deserialize(file.read())
-    except safetensors.SafetensorError as error:
-        raise ValueError(
-            f"{path!r} is damaged or incomplete ({error}). Copy it again."
-        ) from error
+    with files.open_read(path) as file:
+        tensors = _deserialize(file.read())
     return {
-        name: _float32(path, name, values)
+        name: _float32(values)
         for name, values in tensors
         if name not in _CONSTANTS
     }
 
 
-def _float32(path: str, name: str, values: Mapping[str, Any]) -> np.ndarray:
+def _float32(values: Mapping[str, Any]) -> np.ndarray:
     dtype = values["dtype"]
     if dtype == "BF16":
         # NumPy has no bfloat16, which is the upper half of a float32.
         upper = np.frombuffer(values["data"], "<u2").astype(np.uint32)
         array = (upper << 16).view(np.float32)
-    elif dtype in _DTYPES:
-        array = np.frombuffer(values["data"], _DTYPES[dtype])
     else:
-        raise ValueError(
-            f"{path!r} holds {name} as {dtype}, but only F32, F16, BF16 and "
-            "F64 are supported. Save the model in float32, not quantized."
-        )
+        array = np.frombuffer(values["data"], _DTYPES[dtype])
     return array.astype(np.float32).reshape(values["shape"])
 
 
@@ -276,29 +324,12 @@ def _translate(
     return translated, sorted(unknown)
 
 
-def _notes(folder: str) -> list[Note]:
-    """Returns notes on settings of the tokenizer that ours does not have."""
-    tokenizer = files.read_json_object(
-        os.path.join(folder, _TOKENIZER_FILE), missing_ok=True
-    )
-    others = {
-        name: tokenizer[name]
-        for name, ours in _TOKENIZER_SETTINGS.items()
-        if tokenizer.get(name, ours) != ours
-    }
-    return checkpoint.notes_of(
-        others, "ALBERT's text normalization is built in"
-    )
-
-
 # Writing.
 
 
 def write(folder: str, source: Checkpoint) -> WriteReport:
     """Fills an empty folder so that `from_pretrained` loads it."""
-    config = checkpoint.as_groups(
-        checkpoint.known_config(source), "transformers"
-    )
+    config = checkpoint.as_groups(source.known_config, "transformers")
     _check_groups(config)
     tensors, left_out = _translate(
         checkpoint.with_projection(source), source="tf1", target="huggingface"
@@ -313,6 +344,8 @@ def write(folder: str, source: Checkpoint) -> WriteReport:
         file.write(data)
     files.write_json(os.path.join(folder, _CONFIG_FILE), values)
     _write_vocabulary(folder, source)
+    known = checkpoint.stored_head(source.metadata, left_out)
+    source = dataclasses.replace(source, metadata=known)
     return WriteReport(left_out, _write_metadata(folder, source))
 
 
@@ -345,38 +378,34 @@ def _config_values(config: AlbertConfig, source: Checkpoint) -> dict[str, Any]:
 
 def _problem_type(known: Metadata) -> str | None:
     if known.multi_label:
-        return metadata.MULTI_LABEL
+        return _MULTI_LABEL
     # Without it, transformers takes a single output for log odds.
-    return metadata.REGRESSION if known.labels == () else None
+    return _REGRESSION if known.labels == () else None
 
 
 def _architectures(source: Checkpoint) -> list[str]:
-    first = next(
-        name for heads, name in _ARCHITECTURES if heads <= source.heads
-    )
-    if first != _CLASSIFIER or len(source.arrays["output_weights"]) > 1:
-        return [first]
-    # Regression and multiple choice have the same weights.
-    if source.metadata.task in metadata.MULTIPLE_CHOICE_TASKS:
-        return [metadata.MULTIPLE_CHOICE]
-    if _problem_type(source.metadata):
-        return [first]
-    return [first, metadata.MULTIPLE_CHOICE]
+    """Returns the class for the head; two if it is not known which it is."""
+    found = heads.present(source.heads, source.metadata)
+    classes = [
+        head.transformers
+        for head in (*found, heads.ENCODER)
+        if head.transformers and head.groups <= source.heads
+    ]
+    if len(classes) == 1 and "cls/predictions" in source.heads:
+        return [_MASKED_LM]
+    choice = heads.MULTIPLE_CHOICE.transformers
+    if choice and source.may_be_choices:
+        return [classes[0], choice]
+    return classes[:1]
 
 
 def _labels(source: Checkpoint) -> tuple[str, ...]:
     num_labels = len(source.arrays["output_weights"])
+    known = source.metadata
+    if known.labels:
+        return compatibility.find_labels(known, num_labels, where=source.path)
     # Regression has one output and no label.
-    labels = source.metadata.labels or tuple(
-        f"{metadata.UNNAMED_LABEL}{i}" for i in range(num_labels)
-    )
-    if len(labels) != num_labels:
-        raise ValueError(
-            f"The checkpoint's metadata name {len(labels)} labels "
-            f"({checks.listed(labels)}), but its classifier has {num_labels} "
-            f"outputs. Correct or remove {metadata.METADATA_FILE}."
-        )
-    return labels
+    return tuple(f"{_UNNAMED_LABEL}{i}" for i in range(num_labels))
 
 
 def _write_metadata(folder: str, source: Checkpoint) -> list[Note]:
@@ -406,7 +435,7 @@ def _write_vocabulary(folder: str, source: Checkpoint) -> None:
         settings["tokenizer_class"] = "BertTokenizer"
     else:
         name = checkpoint.SPM_FILE
-        longest = checkpoint.known_config(source).max_position_embeddings
+        longest = source.known_config.max_position_embeddings
         settings |= _TOKENIZER_SETTINGS | _TOKENIZER
         settings["model_max_length"] = longest
         made = tokenizer_json.make(

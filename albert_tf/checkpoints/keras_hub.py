@@ -19,13 +19,19 @@ from albert_tf.checkpoints import checkpoint, metadata, variable_names
 from albert_tf.checkpoints.checkpoint import (
     Arrays,
     Checkpoint,
+    LazyArrays,
     Note,
     WriteReport,
 )
+from albert_tf.checkpoints.metadata import Metadata
 from albert_tf.config import AlbertConfig
 from albert_tf.text import tokenizer_json
 
 CONFIG_FILE = "config.json"
+# Ours; that of KerasHub has the name that ours has elsewhere.
+METADATA_FILE = "albert_metadata.json"
+# Describes the head.
+_TASK_FILE = "task.json"
 _WEIGHTS_FILE = "model.weights.h5"
 _TASK_WEIGHTS_FILE = "task.weights.h5"
 _VOCABULARY = os.path.join("assets", "tokenizer", "vocabulary.spm")
@@ -54,11 +60,13 @@ _CLASSIFIERS = (
 )
 
 
-def describe(path: files.Path) -> Checkpoint:
-    """Reads a folder without its arrays."""
-    folder = files.check_local(path)
-    vocabulary = os.path.join(folder, _VOCABULARY)
-    known, notes = metadata.read(folder), []
+def describe(path: str, albert_config: AlbertConfig | None) -> Checkpoint:
+    """Describes a folder."""
+    config = _read_config(os.path.join(path, CONFIG_FILE))
+    vocabulary = os.path.join(path, _VOCABULARY)
+    known, notes = metadata.read(path, name=METADATA_FILE), []
+    if _read_task(path)[1].get("activation") == "sigmoid":
+        known = metadata.combined(known, Metadata(multi_label=True))
     if known.do_lower_case is None:
         text = (
             "do_lower_case=true (the preset does not say, and KerasHub itself "
@@ -66,17 +74,24 @@ def describe(path: files.Path) -> Checkpoint:
         )
         notes.append(Note("assumed", text))
     return Checkpoint(
-        config=_read_config(os.path.join(folder, CONFIG_FILE)),
+        arrays=LazyArrays(path, lambda: _read_arrays(path, config)),
+        config=config,
         vocabulary=vocabulary if os.path.isfile(vocabulary) else None,
         metadata=known,
         notes=tuple(notes),
     )
 
 
-def read_arrays(path: files.Path, config: AlbertConfig) -> Arrays:
-    """Reads the arrays of a folder that `describe` has described."""
-    folder = files.check_local(path)
-    model = _read_task(folder, _backbone(config))
+def _read_task(folder: str) -> tuple[str, dict[str, Any]]:
+    """Returns the name and the settings of a preset's task, if it has one."""
+    path = os.path.join(folder, _TASK_FILE)
+    values = files.read_json_object(path, missing_ok=True)
+    name = str(values.get("registered_name", ""))
+    return name, files.object_of(values, "config", path)
+
+
+def _read_arrays(folder: str, config: AlbertConfig) -> Arrays:
+    model = _load_task(folder, _backbone(config))
     model.backbone.load_weights(os.path.join(folder, _WEIGHTS_FILE))
     arrays = {}
     for name, variable, is_transposed in _named_variables(model):
@@ -120,15 +135,14 @@ class _BackboneOnly:
         self.save_to_preset = backbone.save_to_preset
 
 
-def _read_task(folder: str, backbone: Any) -> Any:
+def _load_task(folder: str, backbone: Any) -> Any:
     """Returns the model of a preset with the weights of its head, if any."""
-    path = os.path.join(folder, metadata.PRESET_TASK_FILE)
+    name, settings = _read_task(folder)
     weights = os.path.join(folder, _TASK_WEIGHTS_FILE)
+    path = os.path.join(folder, _TASK_FILE)
     if not os.path.isfile(path) or not os.path.isfile(weights):
         return _BackboneOnly(backbone)
-    values = files.read_json_object(path)
-    settings = files.object_of(values, "config", path)
-    name, activation = values.get("registered_name"), settings.get("activation")
+    activation = settings.get("activation")
     is_known = name == _MASKED_LM or name in _CLASSIFIERS
     if not is_known or activation not in _ACTIVATIONS:
         raise ValueError(
@@ -182,7 +196,7 @@ def write(folder: str, source: Checkpoint) -> WriteReport:
     A preset holds one head: that of the classifier if there is one, otherwise
     that of the masked LM.
     """
-    config = checkpoint.as_groups(checkpoint.known_config(source), "KerasHub")
+    config = checkpoint.as_groups(source.known_config, "KerasHub")
     _check_expressible(config)
     tokenizer = _tokenizer(source)
     model = _model(source, config, tokenizer)
@@ -190,15 +204,15 @@ def write(folder: str, source: Checkpoint) -> WriteReport:
     model.save_to_preset(folder)
     if tokenizer:
         tokenizer.save_to_preset(folder)
-    metadata.write(folder, source.metadata, name=metadata.PRESET_METADATA_FILE)
-    return WriteReport(sorted(set(source.arrays) - used), _notes(source))
+    left_out = sorted(set(source.arrays) - used)
+    known = checkpoint.stored_head(source.metadata, left_out)
+    metadata.write(folder, known, name=METADATA_FILE)
+    return WriteReport(left_out, _notes(source))
 
 
 def _notes(source: Checkpoint) -> list[Note]:
     """Returns notes on what KerasHub's readers of a preset do not learn."""
-    reason = (
-        f"only in {metadata.PRESET_METADATA_FILE}: KerasHub does not read it"
-    )
+    reason = f"only in {METADATA_FILE}: KerasHub does not read it"
     others = dataclasses.replace(source.metadata, do_lower_case=None)
     notes = checkpoint.notes_of_metadata(others, reason)
     path = source.vocabulary

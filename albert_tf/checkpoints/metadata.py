@@ -1,35 +1,20 @@
-"""What is known of a checkpoint besides its arrays: task, labels, lower-casing.
+"""What is known of a checkpoint besides its arrays: head, labels, thresholds.
 
-Whoever saves weights writes `metadata.json` beside them. Facts that it lacks
-come from the files of a Hugging Face folder or of a KerasHub preset, which has
-a `metadata.json` of its own: ours is `albert_metadata.json` there.
+Whoever saves weights writes `metadata.json` beside them. What the files of
+other formats say of a checkpoint is read where those formats are.
 
 Plain Python: no TensorFlow.
 """
 
-import contextlib
 import dataclasses
 import os
 from collections.abc import Mapping
 from typing import Any
 
 from albert_tf import files
-from albert_tf.checkpoints import run_checkpoints
 from albert_tf.metrics.scores import Score
 
 METADATA_FILE = "metadata.json"
-PRESET_METADATA_FILE = "albert_metadata.json"
-# Describes the head of a KerasHub preset.
-PRESET_TASK_FILE = "task.json"
-# Names that transformers has for problems of a classifier.
-MULTI_LABEL = "multi_label_classification"
-REGRESSION = "regression"
-# Tasks whose single output is the score of a choice, and the class of
-# transformers for them.
-MULTIPLE_CHOICE_TASKS = ("race",)
-MULTIPLE_CHOICE = "AlbertForMultipleChoice"
-# The names that transformers gives to labels begin with this.
-UNNAMED_LABEL = "LABEL_"
 NULL_THRESHOLD = "null_threshold"
 
 
@@ -38,8 +23,8 @@ class Metadata:
     """What is known of a checkpoint; None stands for unknown.
 
     Args:
-        head: Name of the head.
         task: Name of the task that the model was trained for.
+        head: Name of its head, of `heads.HEADS`.
         do_lower_case: Whether the model takes lower-cased text.
         labels: Names of the classes, in the order of the logits; empty for
             regression.
@@ -57,8 +42,8 @@ class Metadata:
             with.
     """
 
-    head: str | None = None
     task: str | None = None
+    head: str | None = None
     do_lower_case: bool | None = None
     labels: tuple[str, ...] | None = None
     multi_label: bool | None = None
@@ -70,29 +55,31 @@ class Metadata:
     tokenizer_hash: str | None = None
 
     def __post_init__(self) -> None:
+        problems = [
+            f"`{name}` must be true or false. Received: {value!r}."
+            for name in ("do_lower_case", "multi_label", "null_from_cls")
+            if not isinstance(value := getattr(self, name), bool | None)
+        ]
         labels, thresholds = self.labels, self.thresholds
         if labels is not None and (
             not isinstance(labels, tuple)
             or not all(isinstance(label, str) for label in labels)
             or len({*labels}) < len(labels)
         ):
-            raise ValueError(
+            problems.append(
                 "`labels` must be a list of texts that differ from one "
                 f"another. Received: {labels!r}."
             )
-        for name in ("do_lower_case", "multi_label", "null_from_cls"):
-            if not isinstance(value := getattr(self, name), bool | None):
-                raise ValueError(
-                    f"`{name}` must be true or false. Received: {value!r}."
-                )
         # A Hugging Face folder has its labels in another file.
-        if None not in (thresholds, labels) and (
+        elif None not in (thresholds, labels) and (
             len(thresholds or ()) != len(labels or ())
         ):
-            raise ValueError(
+            problems.append(
                 "`thresholds` must have a number for each label. Received: "
                 f"labels={labels}, thresholds={thresholds}."
             )
+        if problems:
+            raise ValueError(" ".join(problems))
 
     def with_thresholds(self, scores: Mapping[str, Any]) -> "Metadata":
         """Returns it with what was chosen on the examples of an evaluation.
@@ -127,101 +114,25 @@ def write(
         files.write_json(os.path.join(folder, name), metadata.known())
 
 
-def read(path: files.Path) -> Metadata:
-    """Reads what is known of a checkpoint, given as `--init_checkpoint`."""
-    facts: dict[str, Any] = {}
-    results: dict[str, Any] = {}
-    for folder in run_checkpoints.folders_of(path):
-        # The last one that knows a fact decides.
-        facts = {
-            **_facts_of_keras_hub(folder),
-            **_facts_of_huggingface(folder),
-            **_facts_of_metadata(folder),
-            **facts,
-        }
-        results |= _read_json(folder, run_checkpoints.RESULTS_FILE)
-    # Weights that were saved before their evaluation have its thresholds.
-    evaluated = Metadata(**facts).with_thresholds(results)
-    return Metadata(**evaluated.known() | facts)
-
-
-def _read_json(folder: str, name: str) -> dict[str, Any]:
+def read(folder: files.Path, *, name: str = METADATA_FILE) -> Metadata:
+    """Reads what the `metadata.json` in a folder says, if it is there."""
     path = os.path.join(folder, name)
-    return files.read_json_object(path, missing_ok=True)
+    return from_values(path, files.read_json_object(path, missing_ok=True))
 
 
-def known(path: str, **values: Any) -> dict[str, Any]:
-    """Returns the facts that a file states, checked."""
-    for name in ("labels", "thresholds"):
-        if isinstance(values.get(name), list):
-            values[name] = tuple(values[name])
+def from_values(path: str, values: Mapping[str, Any]) -> Metadata:
+    """Returns the facts that a file states, checked; errors name the file."""
+    facts: dict[str, Any] = {
+        name: tuple(value) if isinstance(value, list) else value
+        for name, value in values.items()
+    }
     try:
-        return Metadata(**values).known()
+        return Metadata(**facts)
     # Keys that are not known are a TypeError.
     except (TypeError, ValueError) as error:
         raise ValueError(f"{path} is damaged: {error}") from error
 
 
-def _facts_of_metadata(folder: str) -> dict[str, Any]:
-    name = METADATA_FILE
-    values = _read_json(folder, name)
-    if "keras_version" in values:
-        name = PRESET_METADATA_FILE
-        values = _read_json(folder, name)
-    return known(os.path.join(folder, name), **values)
-
-
-def _facts_of_huggingface(folder: str) -> dict[str, Any]:
-    path = os.path.join(folder, "config.json")
-    config = _read_json(folder, "config.json")
-    is_choice = config.get("architectures") == [MULTIPLE_CHOICE]
-    return known(
-        path,
-        task=MULTIPLE_CHOICE_TASKS[0] if is_choice else None,
-        do_lower_case=_lower_cases(folder),
-        labels=_labels_of_huggingface(config, path),
-        multi_label=config.get("problem_type") == MULTI_LABEL or None,
-    )
-
-
-def _lower_cases(folder: str) -> bool | None:
-    """Returns whether a Hugging Face folder lower-cases text, if it says so."""
-    path = os.path.join(folder, "tokenizer.json")
-    others = ("spiece.model", "vocab.txt")
-    has_other = any(os.path.isfile(os.path.join(folder, n)) for n in others)
-    if has_other or not os.path.isfile(path):
-        settings = _read_json(folder, "tokenizer_config.json")
-        return settings.get("do_lower_case")
-    from albert_tf.text import tokenizer_json
-
-    # This file decides where it is the vocabulary, if it is one of ALBERT's.
-    with contextlib.suppress(ValueError):
-        return tokenizer_json.lower_cases(path)
-    return None
-
-
-def _labels_of_huggingface(
-    config: dict[str, Any], path: str
-) -> tuple[str, ...] | None:
-    problem = config.get("problem_type")
-    names = files.object_of(config, "id2label", path)
-    if problem == REGRESSION and len(names) > 1:
-        raise ValueError(
-            f"{path} is of a regression with {len(names)} outputs. Only one is "
-            "supported."
-        )
-    if problem == REGRESSION:
-        return ()
-    # A gap in the numbers leaves a label that is no text.
-    labels: tuple[Any, ...] = tuple(
-        names.get(str(i)) for i in range(len(names))
-    )
-    is_regression = len(labels) == 1 and problem != MULTI_LABEL
-    is_unnamed = all(str(label).startswith(UNNAMED_LABEL) for label in labels)
-    return None if is_regression or is_unnamed else labels
-
-
-def _facts_of_keras_hub(folder: str) -> dict[str, Any]:
-    path = os.path.join(folder, PRESET_TASK_FILE)
-    task = files.object_of(_read_json(folder, PRESET_TASK_FILE), "config", path)
-    return known(path, multi_label=task.get("activation") == "sigmoid" or None)
+def combined(first: Metadata, second: Metadata) -> Metadata:
+    """Returns what either knows; where they differ, the first decides."""
+    return Metadata(**second.known() | first.known())

@@ -9,7 +9,7 @@ import os
 import shlex
 
 from albert_tf import files
-from albert_tf.checkpoints import run_checkpoints
+from albert_tf.checkpoints import heads, run_checkpoints
 from albert_tf.checkpoints.checkpoint import Checkpoint
 from albert_tf.checkpoints.conversion_config import ConversionConfig
 
@@ -38,12 +38,14 @@ def write(
         return
     # The folder of a run comes after that of its weights.
     source = run_checkpoints.folders_of(run)[-1] if run else ""
+    found = heads.present(model.heads, model.metadata)
     flags = run_checkpoints.flags_of(source).splitlines()
     results = os.path.join(source, run_checkpoints.RESULTS_FILE)
     template = jinja2.Template(files.read_text(_TEMPLATE), trim_blocks=True)
     card = template.render(
         marker=_MARKER,
         model=model,
+        head=[*found, heads.ENCODER][0],
         flags=flags,
         settings=dict(line.partition("=")[::2] for line in flags),
         scores=run and files.read_json_object(results, missing_ok=True),

@@ -1,9 +1,8 @@
-"""Where a run keeps its checkpoints: the newest ones, and the best one.
-
-`run.json` identifies the run.
+"""Where a run keeps its checkpoints, and what it says of itself.
 
     run/checkpoints/step-00000100/
     run/best/
+    run/run.json
 
 Plain Python: a script looks here before any slow import.
 """
@@ -18,7 +17,6 @@ BEST_FOLDER = "best"
 CHECKPOINTS_FOLDER = "checkpoints"
 # The stem of the weights' files in each of these folders.
 MODEL_PREFIX = "model.ckpt"
-# Its fingerprint: all that determines the numbers of a run.
 FINGERPRINT_FILE = "run.json"
 # Key of a fingerprint: the settings of the task.
 SETTINGS = "settings"
@@ -28,11 +26,6 @@ RESULTS_FILE = "eval_results.json"
 STATE_FILE = "state.json"
 # Key of a state: the score of the weights in `best/`; None if there are none.
 BEST_SCORE = "best_score"
-# Parts of `<run>/checkpoints/step-00000100/model.ckpt` and `<run>/best/`, which
-# a kill may have left as `<run>/best.0123abcd.replaced`.
-_IN_RUN = re.compile(
-    r"checkpoints$|step-\d+$|best(\.[0-9a-f]{8}\.replaced)?$|model\.ckpt"
-)
 _STEP_FOLDER = re.compile(r"step-(\d{8,})$")
 
 
@@ -75,6 +68,16 @@ def flags_of(output_dir: str) -> str:
     return files.read_text(path) if os.path.exists(path) else ""
 
 
+def read_fingerprint(output_dir: str) -> dict[str, Any]:
+    """Returns the fingerprint of the run in a directory; empty without one.
+
+    See `training.run_folder`. That of a checkpoint in the directory is the
+    field `run` of the opened `Checkpoint`.
+    """
+    path = os.path.join(output_dir, FINGERPRINT_FILE)
+    return files.read_json_object(path, missing_ok=True)
+
+
 def trained_weights(output_dir: str) -> str | None:
     """Returns the folder of a run's best weights, or None.
 
@@ -97,12 +100,10 @@ def trained_weights(output_dir: str) -> str | None:
 def folders_of(path: files.Path) -> list[str]:
     """Returns the folders with the files that belong to a checkpoint.
 
-    `path` is its prefix or folder, or the folder of a run, which stands for its
-    `trained_weights`. The folder of the weights comes first; then that of the
-    run, if they are a run's.
+    `path` is its prefix or folder. The folder of the weights comes first; then
+    that of the run, if they are a run's.
     """
     name = os.path.abspath(files.check_local(path))
-    name = trained_weights(name) or name
     folder = name if os.path.isdir(name) else os.path.dirname(name)
     parent, base = os.path.split(folder)
     is_moved = folder == files.replaced_copy(os.path.join(parent, BEST_FOLDER))
@@ -111,23 +112,3 @@ def folders_of(path: files.Path) -> list[str]:
     if os.path.basename(parent) == CHECKPOINTS_FOLDER:
         return [folder, os.path.dirname(parent)]
     return [folder]
-
-
-def read_fingerprint(output_dir: str) -> dict[str, Any]:
-    """Returns the fingerprint of the run in a directory; empty without one."""
-    return files.read_json_object(
-        os.path.join(output_dir, FINGERPRINT_FILE), missing_ok=True
-    )
-
-
-def fingerprint_of_weights(path: str) -> dict[str, Any]:
-    """Returns the fingerprint of the run that made weights; empty if unknown.
-
-    The path is a run's output directory, a checkpoint in it, or its prefix.
-    """
-    folder = os.path.abspath(files.check_local(path))
-    while not (values := read_fingerprint(folder)):
-        folder, name = os.path.split(folder)
-        if not _IN_RUN.match(name):
-            break
-    return values

@@ -4,32 +4,44 @@ Reads what google-research/albert released and wrote, and writes the same.
 Checkpoints of our own runs have this format, too.
 
 `albert_config.json` and the vocabulary are beside the two files. In a run, the
-config is in the folder of the run.
+config is in the folder of the run. TensorFlow is imported when arrays are read
+or written.
 """
 
 import contextlib
 import dataclasses
+import functools
+import glob
 import os
-from collections.abc import Callable, Mapping
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
-import tensorflow as tf
 
-from albert_tf import files
+from albert_tf import checks, files
 from albert_tf.checkpoints import (
-    beside,
     checkpoint,
     metadata,
     run_checkpoints,
     variable_names,
 )
-from albert_tf.checkpoints.checkpoint import Checkpoint, WriteReport
-from albert_tf.config import CONFIG_FILE
+from albert_tf.checkpoints.checkpoint import (
+    Arrays,
+    Checkpoint,
+    LazyArrays,
+    Note,
+    WriteReport,
+)
+from albert_tf.checkpoints.metadata import Metadata
+from albert_tf.config import CONFIG_FILE, AlbertConfig
 
 # TF1: the stem of the released checkpoints.
 _RELEASED_PREFIX = "model.ckpt-best"
+_INDEX = ".index"
 _DATA = ".data-00000-of-00001"
+_ENDING = re.compile(r"\.(index|meta|data-\d{5}-of-\d{5})$")
+_STATE_FILE = "checkpoint"
 # Not in the original's configs; `write_released` leaves it out.
 _OUR_FIELD = "parameter_sharing"
 _NOT_IN_ORIGINAL = (
@@ -37,29 +49,150 @@ _NOT_IN_ORIGINAL = (
 )
 
 
-def read(
-    path: files.Path, *, wanted: Callable[[str], bool] | None = None
-) -> dict[str, np.ndarray]:
-    """Reads arrays of a checkpoint by name, without `module/`.
+# Reading.
 
-    For the path, see `beside.resolve`. `wanted` says of a full name whether to
-    read it; None stands for all.
+
+def describe(path: str, albert_config: AlbertConfig | None) -> Checkpoint:
+    """Describes a checkpoint: a prefix, a file or folder of it, or a run."""
+    prefix = resolve(path)
+    folders = run_checkpoints.folders_of(prefix)
+    return describe_folders(folders, _lazy_arrays(prefix))
+
+
+def describe_folders(
+    folders: Sequence[str],
+    arrays: Arrays,
+    *,
+    settings: Mapping[str, Any] | None = None,
+) -> Checkpoint:
+    """Describes a checkpoint by the files that we write beside it.
+
+    Args:
+        folders: That of the weights; then that of the run, if they are a
+            run's.
+        arrays: The weights.
+        settings: Those that they were made with; if there are none, they are
+            those of the run.
     """
-    prefix = beside.resolve(path)
-    try:
+    known, run = Metadata(), dict[str, Any]()
+    notes: list[Note] = []
+    vocabulary = config = None
+    for folder in folders:
+        # The first folder that knows something decides.
+        known = metadata.combined(known, metadata.read(folder))
+        config_file = os.path.join(folder, CONFIG_FILE)
+        if config is None and os.path.isfile(config_file):
+            config = AlbertConfig.from_json_file(config_file)
+        found, own_notes = vocabulary_in(folder)
+        vocabulary = vocabulary or found
+        notes += own_notes
+        run = run or run_checkpoints.read_fingerprint(folder)
+    # Weights that were saved before their evaluation have its thresholds.
+    path = os.path.join(folders[-1], run_checkpoints.RESULTS_FILE)
+    results = files.read_json_object(path, missing_ok=True)
+    known = metadata.combined(known, known.with_thresholds(results))
+    return Checkpoint(
+        arrays=arrays,
+        config=config,
+        vocabulary=vocabulary,
+        metadata=known,
+        notes=tuple(notes),
+        run=run,
+        settings=settings or run.get(run_checkpoints.SETTINGS, {}),
+    )
+
+
+def vocabulary_in(folder: str) -> tuple[str | None, list[Note]]:
+    """Returns the one vocabulary in a folder, or why there is none."""
+    paths = checkpoint.vocabularies_in(folder)
+    if len(paths) < 2:
+        return next(iter(paths), None), []
+    names = checks.listed(map(os.path.basename, paths))
+    text = f"{checkpoint.VOCABULARY} ({names}: which of them is unknown)"
+    return None, [Note("left out", text)]
+
+
+def resolve(path: files.Path) -> str:
+    """Returns the prefix of the checkpoint at a path.
+
+    That is a prefix; one of the files that begin with it; a folder, in which
+    the file `checkpoint` names the prefix if there are several; or the folder
+    of a run, which stands for its `run_checkpoints.trained_weights`.
+    """
+    name = files.check_local(path)
+    name = run_checkpoints.trained_weights(name) or name
+    prefixes = [_ENDING.sub("", name)]
+    if os.path.isdir(name):
+        pattern = os.path.join(glob.escape(name), f"*{_INDEX}")
+        prefixes = sorted(p.removesuffix(_INDEX) for p in glob.glob(pattern))
+        named = _prefix_in_state_file(name)
+        prefixes = [named] if named in prefixes else prefixes
+    if not prefixes or not os.path.isfile(prefixes[0] + _INDEX):
+        raise FileNotFoundError(
+            f"There is no checkpoint {name!r} (no file *{_INDEX}). Pass the "
+            "prefix or folder of one, the folder of a run, or a folder of "
+            "KerasHub, or of Hugging Face with model.safetensors: "
+            "`save_pretrained` of transformers writes it. Pickles are never "
+            "read."
+        )
+    if len(prefixes) > 1:
+        raise ValueError(
+            f"Folder {name!r} has {len(prefixes)} checkpoints and no file "
+            f"`{_STATE_FILE}` that names one of them. Pass the prefix of one: "
+            f"{checks.listed(prefixes)}."
+        )
+    return prefixes[0]
+
+
+def _prefix_in_state_file(folder: str) -> str:
+    state_file = os.path.join(folder, _STATE_FILE)
+    if not os.path.isfile(state_file):
+        return ""
+    text = files.read_text(state_file)
+    match = re.search(r'^model_checkpoint_path: "(.*)"', text, re.MULTILINE)
+    # The released files name a folder on the machine that wrote them.
+    base = os.path.basename(match.group(1)) if match else ""
+    return os.path.join(folder, base)
+
+
+def _readers(prefix: str) -> dict[str, Callable[[], np.ndarray]]:
+    """Returns what reads each array, by name without `module/`."""
+    import tensorflow as tf
+
+    with _naming_damage(prefix):
         reader = tf.train.load_checkpoint(prefix)
-        arrays: dict[str, np.ndarray] = {}
-        for full_name in filter(
-            wanted, sorted(reader.get_variable_to_shape_map())
-        ):
-            name = full_name.removeprefix(variable_names.MODULE_PREFIX)
-            if name in arrays:
-                raise ValueError(
-                    f"Checkpoint {prefix!r} has {name!r} twice, with and "
-                    f"without {variable_names.MODULE_PREFIX!r}."
-                )
-            arrays[name] = np.asarray(reader.get_tensor(full_name))
-        return arrays
+    found: dict[str, Callable[[], np.ndarray]] = {}
+    for full_name in sorted(reader.get_variable_to_shape_map()):
+        name = full_name.removeprefix(variable_names.MODULE_PREFIX)
+        if name in found:
+            raise ValueError(
+                f"Checkpoint {prefix!r} has {name!r} twice, with and without "
+                f"{variable_names.MODULE_PREFIX!r}."
+            )
+        found[name] = functools.partial(_read, reader, full_name, prefix)
+    return found
+
+
+def _read(reader: Any, full_name: str, prefix: str) -> np.ndarray:
+    with _naming_damage(prefix):
+        return np.asarray(reader.get_tensor(full_name))
+
+
+def _lazy_arrays(prefix: str) -> LazyArrays:
+    return LazyArrays(prefix, lambda: _readers(prefix))
+
+
+def read(path: files.Path) -> dict[str, np.ndarray]:
+    """Reads all arrays of a checkpoint by name; for the path, see `resolve`."""
+    return dict(_lazy_arrays(resolve(path)))
+
+
+@contextlib.contextmanager
+def _naming_damage(prefix: str) -> Iterator[None]:
+    import tensorflow as tf
+
+    try:
+        yield
     # The reader raises IndexError at the end of a truncated data file.
     except (tf.errors.OpError, IndexError) as error:
         raise ValueError(
@@ -69,16 +202,7 @@ def read(
         ) from error
 
 
-def read_weights(path: files.Path) -> dict[str, np.ndarray]:
-    """Reads all arrays except optimizer slots and step counter; see `read`."""
-    is_state = variable_names.is_training_state
-    return read(path, wanted=lambda name: not is_state(name))
-
-
-def read_step(path: files.Path) -> int:
-    """Reads the step at which a checkpoint was saved, 0 if unknown."""
-    step = variable_names.GLOBAL_STEP
-    return int(read(path, wanted=lambda name: name == step).get(step, 0))
+# Writing.
 
 
 def write(prefix: files.Path, arrays: Mapping[str, Any]) -> None:
@@ -93,16 +217,17 @@ def write(prefix: files.Path, arrays: Mapping[str, Any]) -> None:
         _save(partial, arrays)
         # An older checkpoint of this name loses its index first, so that it
         # is never found with the new data.
-        _remove(name + beside.INDEX)
+        _remove(name + _INDEX)
         os.replace(partial + _DATA, name + _DATA)
-        os.replace(partial + beside.INDEX, name + beside.INDEX)
-    except BaseException:
+        os.replace(partial + _INDEX, name + _INDEX)
+    finally:
         _remove(partial + _DATA)
-        _remove(partial + beside.INDEX)
-        raise
+        _remove(partial + _INDEX)
 
 
 def _save(prefix: str, arrays: Mapping[str, Any]) -> None:
+    import tensorflow as tf
+
     names = sorted(arrays)
     try:
         tf.raw_ops.SaveV2(
@@ -116,7 +241,7 @@ def _save(prefix: str, arrays: Mapping[str, Any]) -> None:
             f"Cannot write checkpoint {prefix!r}: "
             f"{' '.join(str(error).split())}"
         ) from error
-    for ending in (_DATA, beside.INDEX):
+    for ending in (_DATA, _INDEX):
         with open(prefix + ending, "rb+") as file:
             os.fsync(file.fileno())
 
@@ -131,9 +256,7 @@ def write_released(folder: str, source: Checkpoint) -> WriteReport:
 
     Optimizer slots are written, too; and, for other readers, the metadata.
     """
-    config = checkpoint.as_groups(
-        checkpoint.known_config(source), "google-research/albert"
-    )
+    config = checkpoint.as_groups(source.known_config, "google-research/albert")
     values = config.to_dict()
     del values[_OUR_FIELD]
     files.write_json(os.path.join(folder, CONFIG_FILE), values)
@@ -152,8 +275,7 @@ def write_released(folder: str, source: Checkpoint) -> WriteReport:
 
 def write_ours(folder: str, source: Checkpoint) -> WriteReport:
     """Writes a checkpoint as our runs do to an empty folder."""
-    config = checkpoint.known_config(source)
-    config.to_json_file(os.path.join(folder, CONFIG_FILE))
+    source.known_config.to_json_file(os.path.join(folder, CONFIG_FILE))
     _write(os.path.join(folder, run_checkpoints.MODEL_PREFIX), source)
     return WriteReport([], [])
 

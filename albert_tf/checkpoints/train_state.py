@@ -141,12 +141,6 @@ class Checkpointer:
                 "none."
             ) from error
         for name, variable in (self._weights | self._slots).items():
-            if name not in arrays or arrays[name].shape != variable.shape:
-                raise ValueError(
-                    f"{path!r} has no {name!r} of shape "
-                    f"{tuple(variable.shape)}, so it belongs to another model "
-                    "or optimizer. Pass another --output_dir."
-                )
             variable.assign(arrays[name])
         return state
 

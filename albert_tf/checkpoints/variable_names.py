@@ -19,6 +19,9 @@ from albert_tf.config import AlbertConfig
 POOLER_PREFIX = "bert/pooler/"
 # Begins the paths of an encoder's variables in the column `ours`.
 _ENCODER = "albert/"
+_ENCODER_PARTS = frozenset({"embeddings", "encoder", "pooler"})
+# Begins the TF1 names of heads that are in no row.
+_OTHER_HEADS = "heads/"
 SLOT_SUFFIXES = ("/adam_m", "/adam_v")
 GLOBAL_STEP = "global_step"
 # TF-Hub modules begin every name with this.
@@ -309,8 +312,16 @@ def tf1_name(path: str) -> str:
 
     >>> tf1_name("albert/embeddings/layer_norm/gamma")
     'bert/embeddings/LayerNorm/gamma'
+
+    A variable that is in no row, and not the encoder's, is of a head that
+    nobody else stores.
+
+    >>> tf1_name("word_count_head/kernel")
+    'heads/word_count_head/kernel'
     """
     translated = translate(path, source="ours", target="tf1")
+    if translated is None and _ENCODER_PARTS.isdisjoint(path.split("/")):
+        return f"{_OTHER_HEADS}{path}"
     if translated is None:
         raise ValueError(
             f"Variable {path!r} has no name in TF1 checkpoints. Add a row for "
@@ -339,7 +350,11 @@ def head_of(name: str) -> str:
 
     >>> head_of("cls/predictions/transform/dense/kernel")
     'cls/predictions'
+    >>> head_of("heads/word_count_head/kernel")
+    'word_count_head'
     """
+    if name.startswith(_OTHER_HEADS):
+        return name.split("/")[1]
     if name.startswith("cls/"):
         return "/".join(name.split("/")[:2])
     if name.startswith(("start_logits/", "end_logits/", "answer_class/")):

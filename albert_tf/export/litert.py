@@ -18,14 +18,8 @@ from typing import Any
 import tensorflow as tf
 
 from albert_tf import files
-from albert_tf.checkpoints import (
-    beside,
-    checkpoint,
-    metadata,
-    run_checkpoints,
-)
+from albert_tf.checkpoints import litert_folder
 from albert_tf.checkpoints.checkpoint import Checkpoint
-from albert_tf.config import CONFIG_FILE
 from albert_tf.serving.exported_encoder import ExportedWeights
 
 
@@ -54,17 +48,10 @@ def write(
     `source` has config, vocabulary and metadata; `settings` are those of the
     fine-tuning and of the export.
     """
-    with files.atomic_write(os.path.join(folder, beside.LITERT_FILE)) as file:
+    path = os.path.join(folder, litert_folder.MODEL_FILE)
+    with files.atomic_write(path) as file:
         file.write(content)
-    checkpoint.known_config(source).to_json_file(
-        os.path.join(folder, CONFIG_FILE)
-    )
-    checkpoint.write_vocabulary(source, folder)
-    metadata.write(folder, source.metadata)
-    files.write_json(
-        os.path.join(folder, run_checkpoints.FINGERPRINT_FILE),
-        {run_checkpoints.SETTINGS: dict(settings)},
-    )
+    litert_folder.write_beside(folder, source, settings)
 
 
 @contextlib.contextmanager

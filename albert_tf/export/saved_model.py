@@ -15,9 +15,9 @@ import tensorflow as tf
 from albert_tf import config as config_lib
 from albert_tf.checkpoints import (
     checkpoint,
+    compatibility,
+    discovery,
     load,
-    meaning,
-    run_checkpoints,
 )
 from albert_tf.checkpoints.checkpoint import Checkpoint, Note
 from albert_tf.checkpoints.heads import ENCODER
@@ -98,14 +98,12 @@ def export(
     # given.
     if albert_config is None and config.albert_config_file:
         albert_config = config_lib.load_config(config.albert_config_file)
-    source = load.read(config.init_checkpoint, albert_config=albert_config)
-    source = meaning.with_vocabulary(
+    source = discovery.open(config.init_checkpoint, albert_config=albert_config)
+    source = compatibility.with_vocabulary(
         source, config.spm_model_file or config.vocab_file, config.do_lower_case
     )
-    run = run_checkpoints.fingerprint_of_weights(config.init_checkpoint)
-    trained = run.get(run_checkpoints.SETTINGS, {})
     spec = _find_spec(config, source)
-    settings = _settings(config, spec, trained, checkpoint.known_config(source))
+    settings = _settings(config, spec, source.settings, source.known_config)
     # 2. Text to tokens; the model and copies of its weights.
     tokenizer = graph_tokenizer.make(source.load_tokenizer())
     model, left_out = _load_model(config, spec, settings, source)
@@ -134,7 +132,7 @@ def export(
                 from_ids.function, exported.weights, bool(config.quantize)
             ),
             _described(spec, settings, source),
-            {**trained, **settings.answer_settings()},
+            {**source.settings, **settings.answer_settings()},
         )
 
     path = version_folder.write_version(
@@ -158,8 +156,7 @@ def _find_spec(config: ExportConfig, source: Checkpoint) -> TaskSpec:
     """Returns the head to export, which the checkpoint has."""
     asked_for = config.asked_for
     if not asked_for:
-        where = config.init_checkpoint
-        return table.spec_of(meaning.find_head(source, where))
+        return table.spec_of(source.head().name)
     bare = [spec for spec in config.specs if not spec.head.groups]
     found = [
         spec for spec in config.specs if spec.head.groups & source.heads
@@ -208,16 +205,14 @@ def _load_model(
     source: Checkpoint,
 ) -> tuple[keras.Model, list[str]]:
     """Returns the model, and the names of arrays that it has no use for."""
-    path = config.init_checkpoint
-    checkpoint.check_shapes(source, path)
+    compatibility.check_shapes(source)
     model = spec.head.make_model(
-        checkpoint.known_config(source),
+        source.known_config,
         source,
         dtype=_KERAS_DTYPES[config.precision],
         **spec.model_arguments(settings),
     )
-    weights = load.with_pooler(source, model, path)
-    return model, load.assign(model, weights, path)
+    return model, load.load_checkpoint(model, source)
 
 
 def _described(
@@ -248,9 +243,7 @@ def _write(
     served.weights = exported.weights.copies
     served.tokenizer = exported.tokenizer.resource
     with tempfile.TemporaryDirectory() as temporary:
-        checkpoint.known_config(source).to_json_file(
-            os.path.join(temporary, CONFIG_FILE)
-        )
+        source.known_config.to_json_file(os.path.join(temporary, CONFIG_FILE))
         checkpoint.write_vocabulary(source, temporary)
         served.assets = [
             tf.saved_model.Asset(os.path.join(temporary, name))

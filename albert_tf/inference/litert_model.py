@@ -8,8 +8,8 @@ from typing import Any
 
 import tensorflow as tf
 
-from albert_tf import files
-from albert_tf.checkpoints import beside, metadata
+from albert_tf.checkpoints import litert_folder
+from albert_tf.checkpoints.checkpoint import Checkpoint
 from albert_tf.tasks import table
 
 
@@ -20,8 +20,8 @@ class LiteRtModel:
         head: Name of its head.
     """
 
-    def __init__(self, folder: files.Path) -> None:
-        path = os.path.join(folder, beside.LITERT_FILE)
+    def __init__(self, source: Checkpoint) -> None:
+        path = os.path.join(source.path, litert_folder.MODEL_FILE)
         with warnings.catch_warnings():
             # It is announced that the class moves to a package of its own.
             warnings.simplefilter("ignore")
@@ -39,9 +39,7 @@ class LiteRtModel:
             for name, one in details.items()
         }
         # Older exports do not say it.
-        self.head = metadata.read(folder).head or table.head_of_outputs(
-            self._outputs
-        )
+        self.head = source.metadata.head or table.head_of_outputs(self._outputs)
         # An interpreter computes one batch at a time.
         self._lock = threading.Lock()
 

@@ -10,20 +10,14 @@ from typing import TYPE_CHECKING, Any
 
 import tensorflow as tf
 
-from albert_tf import checks, files, hub
-from albert_tf.checkpoints import (
-    beside,
-    checkpoint,
-    load,
-    meaning,
-    run_checkpoints,
-)
+from albert_tf import checks, files
+from albert_tf.checkpoints import compatibility, discovery, load
 from albert_tf.checkpoints.checkpoint import Checkpoint
 from albert_tf.data.bucketed_batches import Padding
 from albert_tf.devices.workers import Workers
 from albert_tf.inference.record_outputs import OutputComputer
+from albert_tf.tasks import table
 from albert_tf.tasks.spec import TaskSpec
-from albert_tf.tasks.table import TASKS
 from albert_tf.tasks.task import AnswerData, AnswerTask
 
 if TYPE_CHECKING:
@@ -77,17 +71,20 @@ def load_predictor(
             `in_order`, the probability that they are in this order.
         encoder: a text, or two; `vector`, float32 `[H]`.
     """
-    path = hub.local_folder(path)
-    where = files.check_local(path)
-    source, exported = _open(path)
-    spec = _find_spec(head, source, exported, where)
-    model = exported or _load_model(spec, source, where, dtype)
-    settings: Mapping[str, Any] = {}
-    if spec.is_finetuned or exported:
-        settings = run_checkpoints.fingerprint_of_weights(where).get(
-            run_checkpoints.SETTINGS, {}
-        )
-    most = checkpoint.known_config(source).max_position_embeddings
+    source = discovery.open(path)
+    compatibility.check_vocabulary(source)
+    source = compatibility.with_vocabulary(source)
+    exported: Any = None
+    if source.format == discovery.LITERT:
+        from albert_tf.inference.litert_model import LiteRtModel
+
+        exported = LiteRtModel(source)
+    else:
+        compatibility.check_shapes(source)
+    spec = _find_spec(head, source, exported)
+    model = exported or _load_model(spec, source, dtype)
+    settings = source.settings if spec.is_finetuned or exported else {}
+    most = source.known_config.max_position_embeddings
     if max_seq_length is None:
         longest = settings.get("max_seq_length", spec.max_seq_length)
         max_seq_length = min(longest, most)
@@ -103,52 +100,30 @@ def load_predictor(
     return Predictor(spec, data, spec.answer_task(data, model))
 
 
-def _open(path: files.Path) -> "tuple[Checkpoint, LiteRtModel | None]":
-    """Reads a checkpoint, or an export in its place, with its vocabulary."""
-    exported: Any = None
-    if beside.recognise(path) == beside.LITERT:
-        from albert_tf.inference.litert_model import LiteRtModel
-
-        exported = LiteRtModel(path)
-    source = beside.describe(path) if exported else load.read(path)
-    beside.check_vocabulary(source, str(path))
-    if exported is None:
-        checkpoint.check_shapes(source, str(path))
-    return meaning.with_vocabulary(source, None, None), exported
-
-
 def _find_spec(
     head: str | TaskSpec | None,
     source: Checkpoint,
     exported: "LiteRtModel | None",
-    where: str,
 ) -> TaskSpec:
     """Returns what to do with the head to use, which must be there."""
-    if isinstance(head, TaskSpec):
-        spec = head
-    else:
-        own = exported.head if exported else None
-        word = head or own or meaning.find_head(source, where)
-        checks.check_choice("head", word, tuple(TASKS))
-        spec = TASKS[word]()
-    name, groups = spec.head.name, spec.head.groups
     if exported:
-        found, is_there = exported.head, exported.head in (None, name)
-    else:
-        found = ", ".join(sorted(source.heads)) or "none"
-        is_there = not groups or bool(groups & source.heads)
-    if not is_there:
-        raise ValueError(f"{where!r} has no {name} head. It has: {found}.")
-    return spec
+        spec = table.spec_of(head or exported.head)
+        if spec.head.name != exported.head:
+            raise ValueError(
+                f"{source.path!r} has no {spec.head.name} head. It has: "
+                f"{exported.head}."
+            )
+        return spec
+    if isinstance(head, TaskSpec):
+        source.head(head.head)
+        return head
+    return table.spec_of(source.head(head).name)
 
 
-def _load_model(
-    spec: TaskSpec, source: Checkpoint, where: str, dtype: Any
-) -> Any:
+def _load_model(spec: TaskSpec, source: Checkpoint, dtype: Any) -> Any:
     """Returns the model of a checkpoint, with its weights."""
-    config = checkpoint.known_config(source)
-    model = spec.head.make_model(config, source, dtype=dtype)
-    load.assign(model, load.with_pooler(source, model, where), where)
+    model = spec.head.make_model(source.known_config, source, dtype=dtype)
+    load.load_checkpoint(model, source)
     return model
 
 

@@ -10,7 +10,7 @@ import keras
 import tensorflow as tf
 
 from albert_tf import checks, files
-from albert_tf.checkpoints import beside, checkpoint, metadata
+from albert_tf.checkpoints import checkpoint, discovery, metadata
 from albert_tf.checkpoints.checkpoint import Checkpoint
 from albert_tf.modeling import base
 from albert_tf.serving import graph_tokenizer, model_inputs, signature
@@ -50,7 +50,7 @@ class TokenizerLayer(keras.layers.Layer):
         checks.check_integer("max_seq_length", max_seq_length, at_least=least)
         self.max_seq_length = max_seq_length
         if not isinstance(tokenizer, Tokenizer | None):
-            tokenizer = beside.load_tokenizer(tokenizer)
+            tokenizer = discovery.load_tokenizer(tokenizer)
         self._use(tokenizer)
         # As in Keras' own layers that take strings.
         self._convert_input_args = False
@@ -99,7 +99,7 @@ class TokenizerLayer(keras.layers.Layer):
         metadata.write(dir_path, metadata.Metadata(do_lower_case=lower_case))
 
     def load_assets(self, dir_path: str) -> None:
-        [path] = beside.vocabularies_in(dir_path)
+        [path] = checkpoint.vocabularies_in(dir_path)
         source = Checkpoint(vocabulary=path, metadata=metadata.read(dir_path))
         self._use(source.load_tokenizer())
 

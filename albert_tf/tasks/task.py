@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeAlias, TypeVar
 
 import numpy as np
 
-from albert_tf.checkpoints.metadata import Metadata
+from albert_tf.checkpoints.checkpoint import Checkpoint
 from albert_tf.features import ArraySpec
 from albert_tf.metrics.scores import Scores
 from albert_tf.text.base import Tokenizer
@@ -43,20 +43,8 @@ Outputs: TypeAlias = Mapping[str, np.ndarray | list[np.ndarray]]
 SPLITS = {"train": "train", "eval": "dev", "predict": "test"}
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class TrainedWeights:
-    """The weights that a run uses, or resumes from, and what is known of them.
-
-    `path` is None if there are none before the training. `settings` are the
-    `TaskData.settings` that they were trained with, empty if unknown.
-    """
-
-    path: str | None = None
-    metadata: Metadata = Metadata()
-    settings: Mapping[str, Any] = dataclasses.field(default_factory=dict)
-
-
-NO_WEIGHTS = TrainedWeights()
+# Of a run that has no weights before its training.
+NO_WEIGHTS = Checkpoint()
 
 
 class RecordMaker(Protocol):

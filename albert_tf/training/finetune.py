@@ -17,7 +17,7 @@ import shutil
 from collections.abc import Callable, Mapping
 
 from albert_tf import files
-from albert_tf.checkpoints import load, meaning, run_checkpoints
+from albert_tf.checkpoints import compatibility, discovery, run_checkpoints
 from albert_tf.checkpoints.metadata import Metadata
 from albert_tf.devices import workers as workers_lib
 from albert_tf.devices.workers import Workers
@@ -115,8 +115,8 @@ def _check_weights(
     """Checks that weights have the model, labels and tokenizer of the task."""
     run_folder.check_model(config, data.name)
     labels = data.settings.get("labels")
-    meaning.check_task(
-        weights,
+    compatibility.check_task(
+        discovery.open(weights),
         Metadata(
             labels=None if labels is None else tuple(labels),
             do_lower_case=data.tokenizer.do_lower_case,
@@ -188,10 +188,9 @@ def _claim(
     stack.enter_context(folder.locked())
     for seed_config in config.seed_configs():
         finetuning_data.folder_of(seed_config, sets).check()
-    if config.init_checkpoint and not run_checkpoints.read_fingerprint(
-        folder.path
-    ):
-        load.global_step(config.init_checkpoint)
+    run = run_checkpoints.read_fingerprint(folder.path)
+    if config.init_checkpoint and not run:
+        discovery.open(config.init_checkpoint)
     folder.claim(config)
 
 

@@ -180,9 +180,8 @@ class FinetuningRun:
         The results of all seeds, if any, are written in place of the scores.
         """
         config, sets, workers = self._config, self._sets, self._workers
-        load.load_checkpoint(self._task.model, weights)
+        step = load.load_at_step(self._task.model, weights)
         workers.check_same_weights(self._task.model)
-        step = load.global_step(weights)
         _LOGGER.info("Using the weights of %s, of step %d.", weights, step)
         computer = OutputComputer(self._task, workers, self._padding)
 

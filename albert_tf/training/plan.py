@@ -17,13 +17,7 @@ from typing import Any
 
 from albert_tf import checks, files, hub, settings
 from albert_tf import config as config_lib
-from albert_tf.checkpoints import (
-    beside,
-    checkpoint,
-    meaning,
-    metadata,
-    run_checkpoints,
-)
+from albert_tf.checkpoints import compatibility, discovery, run_checkpoints
 from albert_tf.checkpoints.checkpoint import Checkpoint
 from albert_tf.settings import setting
 from albert_tf.tasks import (
@@ -33,7 +27,7 @@ from albert_tf.tasks import (
     small_data_defaults,
 )
 from albert_tf.tasks.spec import FinetuningSpec
-from albert_tf.tasks.task import NO_WEIGHTS, SPLITS, Sets, TrainedWeights
+from albert_tf.tasks.task import NO_WEIGHTS, SPLITS, Sets
 from albert_tf.text.tokenizer import VocabularyBeside
 from albert_tf.training import run_folder
 from albert_tf.training.pretrain_config import PretrainingConfig
@@ -171,15 +165,13 @@ def finetuning(
 
     # 2. The weights to start from.
     source = open_start(values.all())
-    source = meaning.with_vocabulary(
+    source = compatibility.with_vocabulary(
         source,
         options.spm_model_file or options.vocab_file,
         options.do_lower_case,
     )
-    beside.check_vocabulary(
-        source, values["init_checkpoint"] or values["output_dir"]
-    )
-    albert_config = checkpoint.known_config(source)
+    compatibility.check_vocabulary(source)
+    albert_config = source.known_config
 
     # 3. The paper's settings; the weights in use, and lengths that suit them.
     if options.preset:
@@ -220,7 +212,7 @@ def finetuning(
         task_config=task_config,
         options=dataclasses.replace(options, **source.tokenizer_settings),
         sets=sets,
-        weights=weights.path,
+        weights=weights.path or None,
     )
 
 
@@ -232,7 +224,7 @@ def pretraining(given: Mapping[str, Any]) -> PretrainingConfig:
     return settings.read(
         PretrainingConfig,
         values,
-        albert_config=open_start(values).config,
+        albert_config=open_start(values).known_config,
         **start_fields(values),
     )
 
@@ -271,18 +263,17 @@ def open_start(values: Mapping[str, Any]) -> Checkpoint:
     path = values["init_checkpoint"] or values.get("continue_from")
     if not path and run_checkpoints.trained_weights(output_dir):
         path = output_dir
-    source = Checkpoint()
     if path:
-        source = beside.describe(path, albert_config=config)
-    config = config or source.config
+        return discovery.open(
+            path,
+            albert_config=config,
+            may_change_layers=bool(values.get("init_from_group0")),
+        )
     if config is None:
         raise ValueError(
-            "--albert_config_file must be given: there is no config beside "
-            f"{path!r}."
-            if path
-            else "--albert_config_file or --init_checkpoint must be given."
+            "--albert_config_file or --init_checkpoint must be given."
         )
-    return dataclasses.replace(source, config=config)
+    return Checkpoint(path=output_dir, config=config)
 
 
 def _check(values: _Values, options: FinetuningOptions) -> None:
@@ -310,7 +301,7 @@ def _check(values: _Values, options: FinetuningOptions) -> None:
         )
 
 
-def _find_weights(values: _Values) -> TrainedWeights:
+def _find_weights(values: _Values) -> Checkpoint:
     """Finds the weights to use, or those of the run that the training resumes.
 
     The latter may not exist yet.
@@ -322,20 +313,13 @@ def _find_weights(values: _Values) -> TrainedWeights:
         path = run_folder.weights_to_use(
             values["output_dir"], values["init_checkpoint"], is_training=False
         )
-    if path is None:
-        return NO_WEIGHTS
-    run = run_checkpoints.fingerprint_of_weights(path)
-    return TrainedWeights(
-        path=path,
-        metadata=metadata.read(path),
-        settings=run.get(run_checkpoints.SETTINGS, {}),
-    )
+    return NO_WEIGHTS if path is None else discovery.open(path)
 
 
 def _fit_lengths(
     values: _Values,
     config: config_lib.AlbertConfig,
-    weights: TrainedWeights,
+    weights: Checkpoint,
 ) -> _Values:
     """Gives lengths that the user did not give.
 

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 import numpy as np
 import tensorflow as tf
 
-from albert_tf.checkpoints import load, meaning
+from albert_tf.checkpoints import compatibility, discovery, load
 from albert_tf.checkpoints.checkpoint import Checkpoint
 from albert_tf.checkpoints.metadata import Metadata
 from albert_tf.data import (
@@ -105,9 +105,8 @@ def run(config: PretrainingConfig) -> Scores | None:
         if not evaluator:
             return Scores()
         path = _weights_to_evaluate(config, folder)
-        load.load_checkpoint(task.model, path)
+        step = load.load_at_step(task.model, path)
         workers.check_same_weights(task.model)
-        step = load.global_step(path)
         _LOGGER.info("Using the weights of %s, of step %d.", path, step)
         scores = dataclasses.replace(evaluator.evaluate(), step=step)
         if workers.is_chief:
@@ -427,5 +426,5 @@ def _weights_to_evaluate(config: PretrainingConfig, folder: RunFolder) -> str:
     path = run_folder.weights_to_use(
         output_dir, config.init_checkpoint, is_training=False
     )
-    meaning.check_task(path, folder.metadata)
+    compatibility.check_task(discovery.open(path), folder.metadata)
     return path

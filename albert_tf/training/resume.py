@@ -15,7 +15,14 @@ import keras
 import tensorflow as tf
 
 from albert_tf import checks
-from albert_tf.checkpoints import load, meaning, run_checkpoints
+from albert_tf.checkpoints import (
+    compatibility,
+    discovery,
+    heads,
+    load,
+    run_checkpoints,
+)
+from albert_tf.checkpoints.metadata import Metadata
 from albert_tf.checkpoints.train_state import Checkpointer
 from albert_tf.devices import strategies
 from albert_tf.devices.workers import Workers
@@ -98,7 +105,7 @@ def prepare_training(
             optimizer=train_step.optimizer,
             keep_max=config.keep_checkpoint_max,
             trained=train_step.variables,
-            metadata=folder.metadata,
+            metadata=_with_head(folder.metadata, task.model),
         )
         stack.callback(checkpointer.close)
         latest = checkpointer.latest()
@@ -143,6 +150,14 @@ def prepare_training(
             state=state,
             is_new=latest is None,
         )
+
+
+def _with_head(known: Metadata, model: keras.Model) -> Metadata:
+    """Returns the metadata with the head's name, if it is known."""
+    head = heads.of_model(type(model).__name__)
+    if known.head or head is None:
+        return known
+    return dataclasses.replace(known, head=head.name)
 
 
 def _warn_of_short_runs(config: RunConfig) -> None:
@@ -196,7 +211,7 @@ def _continue(
             f"{source!r} is not the output directory of a pretraining with a "
             "checkpoint. Pass that of one as --continue_from."
         )
-    meaning.check_task(source, checkpointer.metadata)
+    compatibility.check_task(discovery.open(source), checkpointer.metadata)
     different = checks.differences(_learnt(theirs), _learnt(fingerprint))
     if different:
         raise ValueError(

@@ -17,10 +17,9 @@ from typing import Any
 
 from albert_tf import checks, files
 from albert_tf.checkpoints import (
-    beside,
     checkpoint,
-    meaning,
-    metadata,
+    compatibility,
+    discovery,
     model_card,
     run_checkpoints,
     variable_names,
@@ -40,6 +39,7 @@ from albert_tf.training.run_config import FinetuningConfig, RunConfig
 _LOGGER = logging.getLogger(__name__)
 
 LOCK_FILE = "run.lock"
+# Key of a fingerprint, among the settings of the task.
 TOKENIZER = "tokenizer"
 _NUM_STEPS = "num_train_steps"
 _START, _START_DIGEST = "init_checkpoint", "init_checkpoint_sha256"
@@ -96,6 +96,7 @@ class RunFolder:
 
     path: str
     fingerprint: Mapping[str, Any]
+    head: str | None = None  # the name of the model's head, if it is known
 
     @property
     def metadata(self) -> Metadata:
@@ -104,6 +105,7 @@ class RunFolder:
         labels = settings.get("labels")
         return Metadata(
             task=self.fingerprint.get("task"),
+            head=self.head,
             labels=None if labels is None else tuple(labels),
             multi_label=settings.get("multi_label"),
             target_mean=settings.get("target_mean"),
@@ -117,9 +119,11 @@ class RunFolder:
         Weights to start from must be those of the same vocabulary.
         """
         start = self.fingerprint.get(_START)
-        if start:
-            tokenizer = self.metadata.tokenizer_hash
-            meaning.check_task(start, Metadata(tokenizer_hash=tokenizer))
+        tokenizer = self.metadata.tokenizer_hash
+        if start and tokenizer:
+            compatibility.check_task(
+                discovery.open(start), Metadata(tokenizer_hash=tokenizer)
+            )
         kept = read_fingerprint(self.path)
         if kept:
             _check_same(self.path, kept, self.fingerprint)
@@ -187,7 +191,7 @@ class RunFolder:
         # The fingerprint first, so that a killed run leaves a known directory.
         files.write_json(os.path.join(self.path, FINGERPRINT_FILE), values)
         config.albert_config.to_json_file(os.path.join(self.path, CONFIG_FILE))
-        if config.vocabulary and not beside.vocabularies_in(self.path):
+        if config.vocabulary and not checkpoint.vocabularies_in(self.path):
             checkpoint.write_vocabulary(
                 Checkpoint(vocabulary=config.vocabulary), self.path
             )
@@ -301,7 +305,7 @@ def write_results(
         described = Checkpoint(
             arrays=variable_names.variables_by_tf1_name(model.weights),
             config=config.albert_config,
-            metadata=metadata.read(folder),
+            metadata=discovery.open(folder).metadata,
         )
         model_card.write(folder, described, run=folder)
 

@@ -10,7 +10,7 @@ import itertools
 import numpy as np
 import pytest
 
-from albert_tf.checkpoints import load, meaning, tf1
+from albert_tf.checkpoints import compatibility, discovery, load, tf1
 from albert_tf.checkpoints.checkpoint import Checkpoint
 from albert_tf.checkpoints.conversion_config import FORMATS
 from albert_tf.checkpoints.metadata import Metadata
@@ -94,7 +94,7 @@ def written(tmp_path_factory, tiny_spm_model):
 
 def _answers(path):
     """Returns what the model at a path answers to the texts."""
-    source = load.read(path)
+    source = discovery.open(path)
     batch = source.load_tokenizer().batch(_TEXTS, max_seq_length=24)
     length = batch["input_ids"].shape
     positions = np.broadcast_to(np.arange(length[1], dtype="int32"), length)
@@ -106,7 +106,7 @@ def _answers(path):
     names = None
     if "task" in source.heads:
         number = len(source.weights["output_bias"])
-        names = meaning.find_labels(source.metadata, number, where="x")
+        names = compatibility.find_labels(source.metadata, number, where="x")
     known = source.metadata
     if known.target_scale is not None:
         numbers = outputs["logits"] * known.target_scale + known.target_mean

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 from albert_tf.checkpoints import (
-    checkpoint,
+    compatibility,
     conversion,
-    load,
+    discovery,
     tf1,
     variable_names,
 )
@@ -23,6 +23,7 @@ from tests.checkpoints.weights import PARITY, check_same, convert, weights_of
 
 _LABELLED = Metadata(
     task="custom",
+    head="classifier",
     labels=("bad", "so-so", "good"),
     do_lower_case=False,
     null_threshold=1.5,
@@ -47,7 +48,7 @@ def released(source, tmp_path):
     ],
 )
 def test_a_round_trip_keeps_every_bit(tmp_path, name, formats):
-    source = load.read(PARITY / name)
+    source = discovery.open(PARITY / name)
     left_out, path = set(), PARITY / name
 
     for output_format in formats:
@@ -57,7 +58,7 @@ def test_a_round_trip_keeps_every_bit(tmp_path, name, formats):
         left_out |= set(summary.left_out)
         path = target
 
-    found = load.read(path)
+    found = discovery.open(path)
     kept = {n: a for n, a in source.arrays.items() if n not in left_out}
     check_same(found.arrays, kept)
     assert found.config == source.config
@@ -67,11 +68,11 @@ def test_a_round_trip_keeps_every_bit(tmp_path, name, formats):
 
 
 def test_slots_and_step_go_to_ours_and_back(tmp_path):
-    source = load.read(PARITY / "model_base", with_slots=True)
+    source = discovery.open(PARITY / "model_base")
     convert(PARITY / "model_base", tmp_path / "ours", "keras")
     convert(tmp_path / "ours", tmp_path / "tf1", "tf1")
 
-    found = load.read(tmp_path / "tf1", with_slots=True)
+    found = discovery.open(tmp_path / "tf1")
 
     check_same(found.arrays, source.arrays)
     assert any(name.endswith("/adam_v") for name in found.arrays)
@@ -104,7 +105,7 @@ def test_config_and_vocabulary_may_be_given(
         null_from_cls=True,
     )
 
-    found = load.read(tmp_path / "out")
+    found = discovery.open(tmp_path / "out")
     assert found.config == config
     assert not found.do_lower_case
     assert found.metadata.null_from_cls
@@ -136,7 +137,7 @@ def test_metadata_go_with_every_format(labelled, tmp_path, vocabulary):
             output_format,
             vocab_file=str(vocabulary),
         )
-        found = load.read(tmp_path / output_format)
+        found = discovery.open(tmp_path / output_format)
         assert found.metadata == _LABELLED
         for note in summary.notes:
             names = lacking[note.kind].setdefault(output_format, [])
@@ -252,7 +253,7 @@ def test_less_sharing_gives_the_same_outputs(make, before, after):
 
     unshared = conversion.warm_start(source, parameter_sharing=after)
 
-    checkpoint.check(unshared, "x")
+    compatibility.check(unshared)
     assert unshared.config.parameter_sharing == after
     _assert_same_outputs(source, unshared)
 
@@ -276,13 +277,13 @@ def test_new_adapters_change_nothing(make, sharing, tmp_path):
 
     adapted = conversion.warm_start(source, adapter_rank=2)
 
-    checkpoint.check(adapted, "x")
+    compatibility.check(adapted)
     assert len(adapted.arrays) == len(source.arrays) + {"all": 12}.get(
         sharing, 8
     )
     _assert_same_outputs(source, adapted)
     tf1.write_ours(str(tmp_path), adapted)
-    check_same(load.read(tmp_path).arrays, adapted.arrays)
+    check_same(discovery.open(tmp_path).arrays, adapted.arrays)
 
 
 def test_new_adapters_bring_no_pooler(make):
@@ -308,7 +309,7 @@ def test_every_group_is_a_copy_of_the_first(make):
         source, num_hidden_layers=6, num_hidden_groups=3
     )
 
-    checkpoint.check(grouped, "x")
+    compatibility.check(grouped)
     for group, name in itertools.product(range(3), (_QUERY, _FFN)):
         np.testing.assert_array_equal(
             grouped.arrays[name.format(group)], source.arrays[name.format(0)]
@@ -324,7 +325,7 @@ def test_a_deeper_model_spreads_what_is_not_shared(make, sharing):
 
     deeper = conversion.warm_start(source, num_hidden_layers=4)
 
-    checkpoint.check(deeper, "x")
+    compatibility.check(deeper)
     assert deeper.config.num_hidden_layers == 4
     assert _QUERY.format(1) not in deeper.arrays
     origins = [0] if sharing == "all" else [0, 0, 1, 1]

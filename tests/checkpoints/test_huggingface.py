@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import safetensors.numpy
 
-from albert_tf.checkpoints import conversion, huggingface, load, tf1
+from albert_tf.checkpoints import conversion, discovery, huggingface, tf1
 from albert_tf.checkpoints.metadata import Metadata
 from albert_tf.text import base
 from albert_tf.text.sentencepiece_tokenizer import SentencePieceTokenizer
@@ -67,7 +67,7 @@ def test_the_vocabulary_is_copied(
     )
     huggingface.write(str(tmp_path), source)
 
-    found = load.read(tmp_path)
+    found = discovery.open(tmp_path)
 
     assert found.vocabulary == str(tmp_path / name)
     assert not found.do_lower_case
@@ -91,14 +91,14 @@ def test_a_folder_may_have_a_tokenizer_json_only(
     _edit_config(folder, id2label={"0": "a", "1": "b"})
     (folder / "tokenizer_config.json").write_text('{"do_lower_case": true}')
 
-    found = load.read(folder)
+    found = discovery.open(folder)
 
     assert found.vocabulary == str(folder / "tokenizer.json")
     assert found.metadata.do_lower_case is False
     ours = tmp_path / "ours"
     ours.mkdir()
     tf1.write_ours(str(ours), found)
-    again = load.read(ours)
+    again = discovery.open(ours)
     assert again.vocabulary == str(ours / "spiece.model")
     tokens, expected = (
         one.load_tokenizer().encode("The snow, 25, fell.")
@@ -128,7 +128,7 @@ def _copy_tied(tensors):
 def test_other_names_of_the_same_tensors_are_read(edit, kept, source, folder):
     _edit_tensors(folder, edit)
 
-    found = load.read(folder).arrays
+    found = discovery.open(folder).arrays
 
     check_same(found, starting(source.arrays, kept))
 
@@ -158,18 +158,18 @@ def test_an_index_names_files_beside_it(name, error, message, folder):
     (folder / "model.safetensors.index.json").write_text(index)
 
     with pytest.raises(error, match=message):
-        load.read(folder)
+        discovery.open(folder).weights  # noqa: B018
 
 
 def test_files_in_parts_are_read_unless_a_whole_one_is_there(source, folder):
     tensors = safetensors.numpy.load_file(folder / _WEIGHTS)
     _write_parts(folder, {name: array + 1 for name, array in tensors.items()})
-    check_same(load.read(folder).arrays, source.arrays)
+    check_same(discovery.open(folder).arrays, source.arrays)
 
     _write_parts(folder, tensors)
     (folder / _WEIGHTS).unlink()
 
-    check_same(load.read(folder).arrays, source.arrays)
+    check_same(discovery.open(folder).arrays, source.arrays)
 
 
 def test_bfloat16_is_the_upper_half_of_a_float32(folder):
@@ -188,7 +188,7 @@ def test_bfloat16_is_the_upper_half_of_a_float32(folder):
         len(text).to_bytes(8, "little") + text + data
     )
 
-    bias = load.read(folder).arrays["bert/embeddings/word_embeddings"]
+    bias = discovery.open(folder).arrays["bert/embeddings/word_embeddings"]
 
     full = found["albert.embeddings.word_embeddings.weight"]
     np.testing.assert_allclose(bias, full, rtol=2**-7)
@@ -229,7 +229,46 @@ def test_what_a_single_output_means_is_in_the_config(
     config = json.loads((tmp_path / "config.json").read_text())
     assert config["architectures"] == [f"AlbertFor{name}" for name in classes]
     assert config.get("problem_type") == problem_type
-    assert load.read(tmp_path).metadata == source.metadata
+    assert discovery.open(tmp_path).metadata == source.metadata
+
+
+_THRESHOLDS = {"metadata": {"thresholds": [0.25, 0.75]}}
+_CASED = {"tokenizer_config": {"do_lower_case": False}}
+_MULTI = {"problem_type": "multi_label_classification"}
+_NUMBER = {"problem_type": "regression"}
+_CHOICE = {"architectures": ["AlbertForMultipleChoice"]}
+
+
+@pytest.mark.parametrize(
+    ("labels", "config", "files", "expected"),
+    [
+        ("b a", {}, _CASED, {"labels": ("b", "a"), "do_lower_case": False}),
+        ("LABEL_0 LABEL_1", {}, {}, {}),
+        (
+            "a b",
+            _MULTI,
+            _THRESHOLDS,
+            {
+                "labels": ("a", "b"),
+                "multi_label": True,
+                "thresholds": (0.25, 0.75),
+            },
+        ),
+        # A number has no label, whatever its name.
+        ("stars", _NUMBER, {}, {"labels": ()}),
+        ("stars", {}, {}, {}),
+        ("LABEL_0", _CHOICE, {}, {"task": "race"}),
+    ],
+)
+def test_what_the_files_say_of_the_head_is_read(
+    labels, config, files, expected, folder
+):
+    names = {str(i): label for i, label in enumerate(labels.split())}
+    _edit_config(folder, id2label=names, **config)
+    for name, values in files.items():
+        (folder / f"{name}.json").write_text(json.dumps(values))
+
+    assert discovery.open(folder).metadata == Metadata(**expected)
 
 
 # Compared with transformers.
@@ -270,7 +309,7 @@ def _log_softmax(logits):
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["model_base", "model_groups"])
 def test_transformers_gives_the_recorded_outputs(name, tmp_path):
-    huggingface.write(str(tmp_path), load.read(PARITY / name))
+    huggingface.write(str(tmp_path), discovery.open(PARITY / name))
     with np.load(PARITY / name / "golden.npz") as file:
         golden = dict(file)
 
@@ -305,7 +344,7 @@ def test_a_folder_that_transformers_saved_answers_the_same(tmp_path):
     )
 
     ours = conversion.outputs(
-        load.read(folder),
+        discovery.open(folder),
         batch | {"masked_lm_positions": np.tile(np.arange(9), (2, 1))},
     )
 

@@ -8,7 +8,7 @@ import keras_hub as theirs
 import numpy as np
 import pytest
 
-from albert_tf.checkpoints import conversion, keras_hub, load
+from albert_tf.checkpoints import conversion, discovery, keras_hub
 from tests.checkpoints.weights import (
     PARITY,
     check_close,
@@ -42,27 +42,27 @@ def test_what_a_preset_says_of_its_classifier_is_read(
     keras_hub.write(str(tmp_path), dataclasses.replace(source, arrays=arrays))
     _edit(tmp_path / "task.json", lambda v: v["config"].update(settings))
 
-    found = load.read(tmp_path)
+    found = discovery.open(tmp_path)
 
     check_same(found.arrays, arrays)
     assert found.metadata.multi_label is multi_label
 
 
 def test_equal_widths_travel_with_an_identity(tmp_path):
-    source = load.read(PARITY / "model_groups")
+    source = discovery.open(PARITY / "model_groups")
     config = dataclasses.replace(source.config, hidden_act="gelu")
     arrays = starting(source.arrays, "bert/", "cls/predictions/")
     source = dataclasses.replace(source, arrays=arrays, config=config)
     keras_hub.write(str(tmp_path), source)
 
-    found = load.read(tmp_path)
+    found = discovery.open(tmp_path)
 
     check_same(found.arrays, arrays)
     assert found.config == config
 
 
 def test_keras_hub_gives_the_recorded_outputs(tmp_path):
-    source = load.read(PARITY / "model_base")
+    source = discovery.open(PARITY / "model_base")
     keras_hub.write(str(tmp_path), source)
     with np.load(PARITY / "model_base" / "golden.npz") as file:
         golden = dict(file)
@@ -97,7 +97,7 @@ def test_the_task_and_its_tokenizer_load(
         str(tmp_path), **({} if has_tokenizer else {"preprocessor": None})
     )
 
-    found = load.read(tmp_path)
+    found = discovery.open(tmp_path)
     assert (found.vocabulary is not None) == has_tokenizer
     if has_tokenizer:
         assert model.preprocessor.tokenizer.vocabulary_size() == 300
@@ -134,7 +134,7 @@ def test_a_preset_that_keras_hub_saved_answers_the_same(tmp_path):
         }
     )
 
-    found = conversion.outputs(load.read(tmp_path), batch)
+    found = conversion.outputs(discovery.open(tmp_path), batch)
 
     for name in ("sequence_output", "pooled_output"):
         np.testing.assert_allclose(

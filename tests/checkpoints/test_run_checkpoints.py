@@ -45,7 +45,7 @@ def test_weights_that_were_being_replaced_are_not_passed_over(tmp_path):
     _make(tmp_path, "checkpoints/step-00000005", moved)
 
     assert run_checkpoints.trained_weights(str(tmp_path)) == moved
-    assert run_checkpoints.folders_of(tmp_path) == [moved, str(tmp_path)]
+    assert run_checkpoints.folders_of(moved) == [moved, str(tmp_path)]
 
     _make(tmp_path, "best")
     best = str(tmp_path / "best")
@@ -55,7 +55,7 @@ def test_weights_that_were_being_replaced_are_not_passed_over(tmp_path):
 @pytest.mark.parametrize(
     ("path", "expected"),
     [
-        ("run", ["run/best", "run"]),
+        ("run", ["run"]),
         ("run/best/model.ckpt", ["run/best", "run"]),
         (f"run/{_STEP}/model.ckpt", [f"run/{_STEP}", "run"]),
         ("run/checkpoints", ["run/checkpoints", "run"]),

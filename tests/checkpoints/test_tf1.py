@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from albert_tf.checkpoints import beside, load, tf1, variable_names
+from albert_tf.checkpoints import discovery, load, tf1, variable_names
 from albert_tf.checkpoints.checkpoint import Checkpoint
 from albert_tf.checkpoints.metadata import Metadata
 from albert_tf.config import AlbertConfig
@@ -48,7 +48,7 @@ def chinese_model(chinese):
 
 
 def test_the_released_index_has_our_names_and_shapes(chinese, chinese_model):
-    shapes = dict(tf.train.list_variables(beside.resolve(chinese)))
+    shapes = dict(tf.train.list_variables(tf1.resolve(chinese)))
     variables = variable_names.variables_by_tf1_name(chinese_model.weights)
 
     del shapes["global_step"]
@@ -58,7 +58,7 @@ def test_the_released_index_has_our_names_and_shapes(chinese, chinese_model):
 def test_the_released_graph_gives_the_same_outputs(
     chinese, chinese_model, tmp_path
 ):
-    shapes = dict(tf.train.list_variables(beside.resolve(chinese)))
+    shapes = dict(tf.train.list_variables(tf1.resolve(chinese)))
     seeded = {}
     for index, name in enumerate(sorted(shapes)):
         rng = np.random.default_rng(1000 + index)
@@ -108,12 +108,12 @@ def test_what_a_folder_holds_is_written_is_read_back(
 
     assert write(str(tmp_path), source) == ([], [])
 
-    found = load.read(tmp_path, with_slots=True)
+    found = discovery.open(tmp_path)
     check_same(found.arrays, arrays)
     assert found.config == source.config
     assert found.vocabulary == str(tmp_path / "tiny.model")
     assert found.metadata == source.metadata
-    assert beside.resolve(tmp_path) == str(tmp_path / stem)
+    assert tf1.resolve(tmp_path) == str(tmp_path / stem)
 
 
 def test_module_names_lose_their_prefix_and_slots_may_be_left(source, tmp_path):
@@ -121,7 +121,7 @@ def test_module_names_lose_their_prefix_and_slots_may_be_left(source, tmp_path):
     arrays["global_step"] = np.int64(7)
     tf1.write_ours(str(tmp_path), dataclasses.replace(source, arrays=arrays))
 
-    found = tf1.read_weights(tmp_path)
+    found = discovery.open(tmp_path).weights
 
     check_same(found, source.arrays)
 
@@ -141,7 +141,7 @@ def test_of_several_vocabularies_none_is_taken(source, tmp_path):
     for name in ("a.model", "b.model", "vocab.txt"):
         (tmp_path / name).touch()
 
-    found = load.read(tmp_path)
+    found = discovery.open(tmp_path)
 
     assert found.vocabulary is None
     assert list(map(str, found.notes)) == [

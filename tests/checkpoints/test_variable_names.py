@@ -1,6 +1,6 @@
 import pytest
 
-from albert_tf.checkpoints import tf1, variable_names
+from albert_tf.checkpoints import discovery, variable_names
 from albert_tf.modeling.pretraining_model import PretrainingModel
 from tests.checkpoints.weights import PARITY
 
@@ -10,7 +10,7 @@ _POOLER = "bert/pooler/dense"
 
 
 def test_a_model_has_the_names_of_the_original(tiny_config):
-    original = tf1.read_weights(PARITY / "model_base")
+    original = discovery.open(PARITY / "model_base").weights
 
     model = PretrainingModel(tiny_config)
     named = variable_names.variables_by_tf1_name(model.weights)

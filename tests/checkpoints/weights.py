@@ -7,8 +7,10 @@ import subprocess
 import numpy as np
 import pytest
 
-from albert_tf.checkpoints import conversion, variable_names
+from albert_tf.checkpoints import conversion, metadata, tf1, variable_names
 from albert_tf.checkpoints.conversion_config import ConversionConfig
+from albert_tf.checkpoints.metadata import Metadata
+from albert_tf.config import CONFIG_FILE
 
 PARITY = pathlib.Path(__file__).resolve().parents[1] / "parity"
 
@@ -93,3 +95,20 @@ def ask_transformers(script, *arguments, batch, folder):
     run_transformers(script, *arguments, question, answers)
     with np.load(answers) as file:
         return dict(file)
+
+
+def save(folder, config, arrays, **facts):
+    """Writes a checkpoint, and what is known of it; returns the folder."""
+    tf1.write(folder / "model", arrays)
+    config.to_json_file(folder / CONFIG_FILE)
+    metadata.write(folder, Metadata(**facts))
+    return folder
+
+
+def assert_same(found, model):
+    """Checks that two models are of one class, config and weights."""
+    assert type(found) is type(model)
+    assert found.config == model.config
+    for ours, theirs in zip(found.weights, model.weights, strict=True):
+        assert ours.path == theirs.path
+        np.testing.assert_array_equal(ours, theirs)

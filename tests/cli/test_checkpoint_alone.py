@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import albert_tf
-from albert_tf.checkpoints import huggingface, keras_hub, load, tf1
+from albert_tf.checkpoints import discovery, huggingface, keras_hub, tf1
 from albert_tf.checkpoints.metadata import Metadata
 
 WRITERS = {
@@ -92,7 +92,7 @@ def test_a_folder_of_any_format_is_fine_tuned(
     name, pretrained, tiny_spm_model, fine_tune, tmp_path
 ):
     source = dataclasses.replace(
-        load.read(pretrained),
+        discovery.open(pretrained),
         vocabulary=str(tiny_spm_model),
         metadata=Metadata(do_lower_case=False),
     )

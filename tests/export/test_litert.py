@@ -142,9 +142,9 @@ def test_lengths_and_limits_are_those_of_the_export(export):
         assert " " not in answer["answer"]
     assert {*os.listdir(exported)} == {
         "albert_config.json",
+        "export.json",
         "metadata.json",
         "model.tflite",
-        "run.json",
         "tiny.model",
     }
 

@@ -4,13 +4,13 @@ The tests of the commands compare answers with the files of `--do_predict`.
 """
 
 import dataclasses
+import json
 
 import numpy as np
 import pytest
 import tensorflow as tf
 
 import albert_tf
-from albert_tf.checkpoints import run_checkpoints
 from albert_tf.checkpoints.metadata import Metadata
 from albert_tf.config import AlbertConfig
 
@@ -106,12 +106,9 @@ def test_the_training_decides_the_length(load):
     assert predictor.predict("snow " * 99) == predictor.predict("snow " * 98)
 
 
-def test_a_model_of_one_text_takes_no_pair(load, monkeypatch):
+def test_a_model_of_one_text_takes_no_pair(load, tmp_path):
     settings = {"text_columns": ["text"], "max_seq_length": 16}
-    run = {run_checkpoints.SETTINGS: settings}
-    monkeypatch.setattr(
-        run_checkpoints, "fingerprint_of_weights", lambda _: run
-    )
+    (tmp_path / "run.json").write_text(json.dumps({"settings": settings}))
     predictor = load(albert_tf.ClassifierModel(CONFIG, num_labels=2))
 
     with pytest.raises(ValueError, match="trained on one text"):

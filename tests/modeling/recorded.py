@@ -10,8 +10,8 @@ import pytest
 import tensorflow as tf
 
 from albert_tf import features
-from albert_tf.checkpoints import load as load_lib
-from albert_tf.checkpoints import tf1, variable_names
+from albert_tf.checkpoints import discovery, load, variable_names
+from albert_tf.checkpoints.checkpoint import Checkpoint
 from albert_tf.config import AlbertConfig
 
 _PARITY = pathlib.Path(__file__).resolve().parents[1] / "parity"
@@ -50,7 +50,7 @@ class Recorded:
     @property
     def weights(self):
         """The recorded weights of encoder and head, by TF1 name."""
-        return tf1.read_weights(self.folder) | {
+        return discovery.open(self.folder).weights | {
             key.removeprefix("var/"): self.numbers[key]
             for key in self.numbers
             if key.startswith("var/")
@@ -58,7 +58,7 @@ class Recorded:
 
     def load(self, model):
         """Gives a model the recorded weights; returns it."""
-        load_lib.assign(model, self.weights, "recorded")
+        load.load_checkpoint(model, Checkpoint(arrays=self.weights))
         return model
 
     def assert_close(self, actual, name, tolerance=1e-5):

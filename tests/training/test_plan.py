@@ -6,9 +6,10 @@ import types
 
 import pytest
 
+from albert_tf.checkpoints.checkpoint import Checkpoint
 from albert_tf.settings import setting
 from albert_tf.tasks.spec import FinetuningSpec
-from albert_tf.tasks.task import ExampleSet, Sets, TrainedWeights
+from albert_tf.tasks.task import ExampleSet, Sets
 from albert_tf.training import plan
 
 CONFIG = {
@@ -233,7 +234,7 @@ def test_few_questions_of_ones_own_are_trained_on_longer(
 def test_lengths_are_those_of_the_training(
     given, settings, expected, make_plan, monkeypatch
 ):
-    weights = TrainedWeights(path="run/best", settings=settings)
+    weights = Checkpoint(path="run/best", settings=settings)
     monkeypatch.setattr(plan, "_find_weights", lambda _: weights)
 
     found = make_plan({"max_seq_length": 384}, **EVALUATION, **given)

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from albert_tf.checkpoints import load, metadata
+from albert_tf.checkpoints import discovery, load
 from albert_tf.config import AlbertConfig
 from albert_tf.data import input_pipeline, shards
 from albert_tf.devices import strategies
@@ -247,7 +247,7 @@ def test_training_starts_from_the_weights_of_a_checkpoint(trained, job):
         np.testing.assert_array_equal(first[name], wanted, err_msg=name)
     tokenizer = shards.read(done.input_file).tokenizer_hash
     for path in (again.output_dir, start):
-        assert metadata.read(path).tokenizer_hash == tokenizer
+        assert discovery.open(path).metadata.tokenizer_hash == tokenizer
 
 
 def test_every_group_may_start_from_the_first(trained, job):

@@ -15,6 +15,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from albert_tf import checks
+from albert_tf.checkpoints.checkpoint import Checkpoint
 from albert_tf.checkpoints.metadata import Metadata
 from albert_tf.tasks import example_files
 from albert_tf.tasks.classification import examples as examples_lib
@@ -29,7 +30,7 @@ from albert_tf.tasks.classification.examples import (
     TableStream,
 )
 from albert_tf.tasks.example_files import RowsInMemory, Source
-from albert_tf.tasks.task import SPLITS, Examples, TrainedWeights
+from albert_tf.tasks.task import SPLITS, Examples
 from albert_tf.text.tokenizer import Tokenizer
 
 _logger = logging.getLogger(__name__)
@@ -44,7 +45,7 @@ def read_examples(
     *,
     tokenizer: Tokenizer,
     max_seq_length: int,
-    weights: TrainedWeights,
+    weights: Checkpoint,
     given_examples: Mapping[str, RowsInMemory],
 ) -> tuple[ClassificationData, dict[str, Examples]]:
     """Reads the examples of a custom task by use; see `sets.read_sets`."""

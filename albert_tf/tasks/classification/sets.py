@@ -12,6 +12,7 @@ import functools
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
+from albert_tf.checkpoints.checkpoint import Checkpoint
 from albert_tf.metrics.scores import Scores
 from albert_tf.tasks import example_files, task
 from albert_tf.tasks.classification import glue
@@ -25,7 +26,6 @@ from albert_tf.tasks.task import (
     ExampleSet,
     MakeTask,
     Sets,
-    TrainedWeights,
 )
 from albert_tf.text.tokenizer import Tokenizer
 
@@ -39,7 +39,7 @@ def read_sets(
     *,
     tokenizer: Tokenizer,
     max_seq_length: int,
-    weights: TrainedWeights = NO_WEIGHTS,
+    weights: Checkpoint = NO_WEIGHTS,
     given_examples: Mapping[str, RowsInMemory] = {},
 ) -> Sets:
     """Reads the examples of a run, and checks that they can be used.

@@ -8,7 +8,7 @@ for the ids.
 
 import tensorflow as tf
 
-from albert_tf.checkpoints import meaning
+from albert_tf.checkpoints import compatibility
 from albert_tf.serving import model_inputs, signature
 from albert_tf.serving.signature import Signature, Tensors
 from albert_tf.tasks import head_flags, served_logits
@@ -30,7 +30,7 @@ def make_signatures(exported: Exported) -> list[Signature]:
     """
     settings: ClassifierSettings = exported.settings
     known, model = exported.metadata, exported.model
-    labels = meaning.find_labels(
+    labels = compatibility.find_labels(
         known,
         model.task_head.output_bias.shape[0],
         where="the checkpoint",

@@ -4,7 +4,7 @@ import dataclasses
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from albert_tf.checkpoints import checkpoint, heads, meaning
+from albert_tf.checkpoints import checkpoint, compatibility, heads
 from albert_tf.checkpoints.checkpoint import Checkpoint, Note
 from albert_tf.checkpoints.metadata import Metadata
 from albert_tf.settings import setting
@@ -91,7 +91,7 @@ class ClassifierSpec(TaskSpec):
             prediction_range = dataset.prediction_range if dataset else None
         return ClassificationData(
             name=facts.task or "texts",
-            labels=meaning.find_labels(
+            labels=compatibility.find_labels(
                 facts, model.num_labels, where="The checkpoint"
             ),
             score_names=(),

@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
 from albert_tf import checks
+from albert_tf.checkpoints.checkpoint import Checkpoint
 from albert_tf.metrics.scores import Scores
 from albert_tf.settings import setting
 from albert_tf.tasks import task
@@ -27,7 +28,6 @@ from albert_tf.tasks.task import (
     ExampleSet,
     MakeTask,
     Sets,
-    TrainedWeights,
 )
 from albert_tf.text.tokenizer import Tokenizer
 
@@ -116,7 +116,7 @@ def read_sets(
     *,
     tokenizer: Tokenizer,
     max_seq_length: int,
-    weights: TrainedWeights = NO_WEIGHTS,
+    weights: Checkpoint = NO_WEIGHTS,
     given_examples: Mapping[str, RowsInMemory] = {},
 ) -> Sets:
     """Reads the questions of a run, and checks that they can be used.

@@ -4,12 +4,12 @@ import json
 import numpy as np
 import pytest
 
+from albert_tf.checkpoints.checkpoint import Checkpoint
 from albert_tf.checkpoints.metadata import Metadata
 from albert_tf.tasks.classification import custom
 from albert_tf.tasks.classification import sets as sets_lib
 from albert_tf.tasks.classification.config import ClassificationConfig
 from albert_tf.tasks.classification.examples import ClassificationExample
-from albert_tf.tasks.task import TrainedWeights
 
 
 @pytest.fixture
@@ -49,7 +49,7 @@ def read(words, tmp_path, monkeypatch):
             uses,
             tokenizer=words,
             max_seq_length=12,
-            weights=TrainedWeights(
+            weights=Checkpoint(
                 metadata=kept or Metadata(), settings=kept_settings or {}
             ),
         )

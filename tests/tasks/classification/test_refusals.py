@@ -2,10 +2,10 @@
 
 import pytest
 
+from albert_tf.checkpoints.checkpoint import Checkpoint
 from albert_tf.checkpoints.metadata import Metadata
 from albert_tf.tasks.classification import examples, sets
 from albert_tf.tasks.classification.config import ClassificationConfig
-from albert_tf.tasks.task import TrainedWeights
 
 CUSTOM = {"task_name": "custom", "text_columns": ("text",)}
 TABLE = CUSTOM | {"label_column": "kind", "train_file": "train.tsv"}
@@ -158,7 +158,7 @@ def test_tables_that_cannot_be_used(
             [use],
             tokenizer=words,
             max_seq_length=12,
-            weights=TrainedWeights(**known),
+            weights=Checkpoint(**known),
         )
 
 

@@ -1,9 +1,9 @@
 import pytest
 
+from albert_tf.checkpoints.checkpoint import Checkpoint
 from albert_tf.checkpoints.metadata import Metadata
 from albert_tf.tasks.classification import sets as sets_lib
 from albert_tf.tasks.classification.config import ClassificationConfig
-from albert_tf.tasks.task import TrainedWeights
 
 CUSTOM = {"task_name": "custom", "text_columns": ("text",)}
 
@@ -24,7 +24,7 @@ def read(words):
             uses,
             tokenizer=words,
             max_seq_length=12,
-            weights=TrainedWeights(metadata=Metadata(labels=kept)),
+            weights=Checkpoint(metadata=Metadata(labels=kept)),
         )
 
     return make

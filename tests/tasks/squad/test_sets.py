@@ -2,11 +2,11 @@ import json
 
 import pytest
 
+from albert_tf.checkpoints.checkpoint import Checkpoint
 from albert_tf.checkpoints.metadata import Metadata
 from albert_tf.tasks.squad import sets as sets_lib
 from albert_tf.tasks.squad.sets import SquadConfig
 from albert_tf.tasks.squad.windows import WindowLengths
-from albert_tf.tasks.task import TrainedWeights
 
 ANSWERED = {"answers": [{"text": "white", "answer_start": 8}]}
 IMPOSSIBLE = {"answers": [], "is_impossible": True}
@@ -32,7 +32,7 @@ def read(tmp_path, words):
             uses,
             tokenizer=words,
             max_seq_length=96,
-            weights=TrainedWeights(metadata=Metadata(null_threshold=2.0)),
+            weights=Checkpoint(metadata=Metadata(null_threshold=2.0)),
         )
 
     return make

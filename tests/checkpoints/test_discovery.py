@@ -1,13 +1,14 @@
 """Where a checkpoint is, and what lies beside it."""
 
 import dataclasses
+import json
 import os
 import shutil
 
 import pytest
 
 import albert_tf
-from albert_tf.checkpoints import beside, huggingface, keras_hub, tf1
+from albert_tf.checkpoints import discovery, huggingface, keras_hub, tf1
 from albert_tf.checkpoints.metadata import Metadata
 from tests.checkpoints.weights import PARITY
 
@@ -16,8 +17,8 @@ _DATA = ".data-00000-of-00001"
 
 @pytest.mark.parametrize("ending", ["", ".index", _DATA])
 def test_a_checkpoint_is_its_prefix_file_or_folder(prefix, ending):
-    assert beside.resolve(prefix + ending) == prefix
-    assert beside.resolve(os.path.dirname(prefix)) == prefix
+    assert tf1.resolve(prefix + ending) == prefix
+    assert tf1.resolve(os.path.dirname(prefix)) == prefix
 
 
 def test_a_folder_of_several_names_the_right_one_in_a_file(prefix, arrays):
@@ -27,7 +28,7 @@ def test_a_folder_of_several_names_the_right_one_in_a_file(prefix, arrays):
     with open(os.path.join(folder, "checkpoint"), "w") as file:
         file.write('model_checkpoint_path: "/gone/model.ckpt-7"\n')
 
-    assert beside.resolve(folder) == prefix
+    assert tf1.resolve(folder) == prefix
 
 
 @pytest.mark.parametrize("place", ["best", "checkpoints/step-00000007"])
@@ -38,7 +39,7 @@ def test_the_config_of_a_run_is_found(source, tmp_path, place):
     (folder / "albert_config.json").rename(tmp_path / "albert_config.json")
 
     for path in (tmp_path, folder):
-        assert beside.describe(path).config == source.config
+        assert discovery.open(path).config == source.config
 
 
 @pytest.mark.parametrize(
@@ -55,14 +56,13 @@ def test_a_folder_of_any_format_says_what_it_has(
     )
     write(str(tmp_path), source)
 
-    found = beside.describe(tmp_path)
+    found = discovery.open(tmp_path)
 
     assert found.config == source.config
     assert (
         found.load_tokenizer().fingerprint
         == source.load_tokenizer().fingerprint
     )
-    assert not found.arrays
 
 
 @pytest.mark.parametrize("place", ["best", "checkpoints/step-00000007"])
@@ -72,7 +72,7 @@ def test_the_vocabulary_of_a_run_is_found(tmp_path, tiny_spm_model, place):
     path = shutil.copyfile(tiny_spm_model, tmp_path / "spiece.model")
 
     for name in (tmp_path, folder, folder / "model.ckpt-best"):
-        assert beside.describe(name).vocabulary == str(path)
+        assert discovery.open(name).vocabulary == str(path)
 
 
 @pytest.mark.parametrize("other", ["b.model", "vocab.txt"])
@@ -119,3 +119,89 @@ def test_several_vocabularies_of_a_run_are_named(tmp_path):
 
     with pytest.raises(ValueError, match="a.model, b.model.*is unknown"):
         albert_tf.load_tokenizer(tmp_path)
+
+
+# What is known of a checkpoint, beside it or in its run.
+
+
+_PLACES = ["", "best/model.ckpt", "checkpoints/step-00000007/model"]
+
+
+def _write(folder, **values):
+    """Writes JSON files, by name without the ending."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, value in values.items():
+        (folder / f"{name}.json").write_text(json.dumps(value))
+
+
+def _weights(run, place, **known):
+    """Writes the files of weights, without arrays, and what is known."""
+    prefix = run / place if "model" in place else run / place / "model"
+    _write(prefix.parent, metadata=known)
+    prefix.with_name(f"{prefix.name}.index").touch()
+
+
+def test_a_run_stands_for_its_best_weights(tmp_path):
+    for place, threshold in (("checkpoints/step-00000007", 7.0), ("best", 5.0)):
+        _weights(tmp_path, place, null_threshold=threshold)
+
+        found = discovery.open(tmp_path)
+
+        assert found.metadata.null_threshold == threshold
+
+
+@pytest.mark.parametrize(
+    ("labels", "results", "scores", "thresholds"),
+    [
+        (("a", "b"), {"a": 0.1, "b": 0.5}, {}, (0.1, 0.5)),
+        # A label may end like the result of the best seed.
+        (
+            ("a", "a_best"),
+            {"a": 0.25, "a_best": 0.75},
+            {"num_seeds": 2},
+            (0.25, 0.75),
+        ),
+    ],
+)
+@pytest.mark.parametrize("place", _PLACES)
+def test_weights_evaluated_later_have_the_thresholds_of_the_run(
+    place, labels, results, scores, thresholds, tmp_path
+):
+    _weights(tmp_path, place, labels=labels, multi_label=True)
+    results = {f"threshold_of_{name}": t for name, t in results.items()}
+    scores = scores | {"null_threshold": 9.0}
+    _write(tmp_path, eval_results=results | scores)
+
+    found = discovery.open(tmp_path / place).metadata
+
+    assert (found.thresholds, found.null_threshold) == (thresholds, 9.0)
+
+
+def test_a_fact_beside_the_weights_comes_before_the_run_s(tmp_path):
+    _write(tmp_path, eval_results={"null_threshold": 9.0})
+    _weights(tmp_path, "best", null_threshold=2.0)
+
+    found = discovery.open(tmp_path / "best")
+
+    assert found.metadata.null_threshold == 2
+
+
+@pytest.mark.parametrize(
+    ("path", "is_known"),
+    [
+        ("run", True),
+        ("run/best", True),
+        ("run/best/model.ckpt", True),
+        ("run/checkpoints/step-00000002/model.ckpt", True),
+        ("run/other/model.ckpt", False),
+        ("best/model.ckpt", False),
+    ],
+)
+def test_weights_know_the_run_that_made_them(path, is_known, tmp_path):
+    _write(tmp_path / "run", run={"task": "custom", "settings": {"a": 1}})
+    _weights(tmp_path, path if "model" in path else "run/best/model.ckpt")
+
+    found = discovery.open(tmp_path / path)
+
+    assert bool(found.run) == is_known
+    assert found.settings == ({"a": 1} if is_known else {})

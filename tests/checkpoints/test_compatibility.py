@@ -4,7 +4,7 @@ import dataclasses
 
 import pytest
 
-from albert_tf.checkpoints import meaning, metadata
+from albert_tf.checkpoints import compatibility
 from albert_tf.checkpoints.checkpoint import Checkpoint
 from albert_tf.checkpoints.metadata import Metadata
 from tests import tiny
@@ -26,7 +26,11 @@ def test_configs_that_make_the_same_outputs(change, same):
     known = tiny.config(num_hidden_layers=2, parameter_sharing="none")
     other = dataclasses.replace(known, **change)
 
-    meaning.check_config(known, other, "x", may_change_layers=not same)
+    source = compatibility.with_config(
+        Checkpoint(config=known), other, may_change_layers=not same
+    )
+
+    assert source.config == other
 
 
 @pytest.mark.parametrize(
@@ -43,7 +47,7 @@ def test_configs_that_make_the_same_outputs(change, same):
 def test_labels_are_the_given_or_the_known_ones(
     known, given, num_outputs, expected
 ):
-    labels = meaning.find_labels(
+    labels = compatibility.find_labels(
         Metadata(**known), num_outputs, where="x", given=given
     )
 
@@ -60,12 +64,10 @@ def test_labels_are_the_given_or_the_known_ones(
         ({"labels": _NAMES}, {"labels": ("0", "1")}, "labels=['ham', 'spam']"),
     ],
 )
-def test_what_is_the_same_or_unknown_is_used(
-    known, wanted, warning, tmp_path, caplog
-):
-    metadata.write(tmp_path, Metadata(**known))
+def test_what_is_the_same_or_unknown_is_used(known, wanted, warning, caplog):
+    source = Checkpoint(metadata=Metadata(**known))
 
-    meaning.check_task(tmp_path, Metadata(**wanted))
+    compatibility.check_task(source, Metadata(**wanted))
 
     assert warning in caplog.text
     assert bool(warning) == bool(caplog.text)
@@ -92,7 +94,7 @@ def test_lower_casing_is_what_the_user_says_or_what_is_known(
 ):
     source = dataclasses.replace(source, metadata=Metadata(do_lower_case=known))
 
-    result = meaning.with_vocabulary(source, None, given)
+    result = compatibility.with_vocabulary(source, None, given)
 
     assert result.metadata.do_lower_case is expected
     assert result.vocabulary == source.vocabulary
@@ -105,7 +107,7 @@ def test_the_tokenizer_of_the_training_decides_the_lower_casing(
     run = _trained_with(source, do_lower_case=is_lower)
     run = dataclasses.replace(run, vocabulary=None)
 
-    result = meaning.with_vocabulary(run, source.vocabulary, None)
+    result = compatibility.with_vocabulary(run, source.vocabulary, None)
 
     assert result.do_lower_case == is_lower
 
@@ -116,5 +118,5 @@ def test_a_vocabulary_that_is_surely_the_model_s_may_be_padded(source):
     beside = dataclasses.replace(source, config=larger)
     trained = dataclasses.replace(_trained_with(beside), vocabulary=None)
 
-    assert meaning.with_vocabulary(beside, None, None).vocabulary == path
-    assert meaning.with_vocabulary(trained, path, None).vocabulary == path
+    assert compatibility.with_vocabulary(beside, None, None).vocabulary == path
+    assert compatibility.with_vocabulary(trained, path, None).vocabulary == path

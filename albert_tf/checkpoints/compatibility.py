@@ -1,0 +1,364 @@
+"""What a checkpoint is compared with: a model, a config, what the user says.
+
+Activation and layers, labels, vocabulary and lower-casing do not show in the
+arrays. Whoever uses a checkpoint, of any format, asks here. A contradiction is
+an error.
+
+NumPy: no TensorFlow.
+"""
+
+import dataclasses
+import logging
+from collections.abc import Mapping
+
+import numpy as np
+
+from albert_tf import checks
+from albert_tf.checkpoints import checkpoint, variable_names
+from albert_tf.checkpoints.checkpoint import Arrays, Checkpoint
+from albert_tf.checkpoints.metadata import Metadata
+from albert_tf.config import AlbertConfig
+from albert_tf.text.base import Tokenizer
+
+_LOGGER = logging.getLogger(__name__)
+_CONFIG_ADVICE = "Use the config that the checkpoint was made with."
+_HEAD_ADVICE = (
+    "Use a checkpoint that has this head, or a model without it. Only training "
+    "may start with a random head: --allow_new_heads of run_pretraining.py, in "
+    "Python allow_new_heads=True."
+)
+
+
+# Whether arrays are those of a model.
+
+
+def check(source: Checkpoint) -> None:
+    """Checks that the weights match the config, and their values."""
+    check_shapes(source)
+    check_values(source.arrays, source.path)
+
+
+def check_shapes(source: Checkpoint) -> None:
+    """Checks that the weights match the config.
+
+    Whole heads may be absent, and so may the pooler, which some models in
+    other formats lack.
+    """
+    config = source.known_config
+    names = _encoder_names(config, has_pooler=source.has_pooler)
+    names |= {
+        row.tf1
+        for row in variable_names.HEADS
+        if variable_names.head_of(row.tf1) in source.heads
+    }
+    shapes = {name: variable_names.shape_of(name, config) for name in names}
+    check_fit(source.weights, shapes, source.path)
+
+
+def check_fit(
+    weights: Arrays,
+    shapes: Mapping[str, tuple[int | None, ...]],
+    where: str,
+) -> None:
+    """Checks that weights are all that a model needs, and nothing else.
+
+    Heads that are not among the variables of the model, in `shapes`, may be
+    there. A length of None stands for any. The message names `where`.
+    """
+    problems = {name: "missing" for name in shapes if name not in weights}
+    for name, array in weights.items():
+        if name not in shapes and not variable_names.head_of(name):
+            problems[name] = "unexpected"
+        elif name in shapes and not _fits(array.shape, shapes[name]):
+            expected = ["any" if n is None else n for n in shapes[name]]
+            problems[name] = (
+                f"of shape {list(array.shape)}, but must be {expected}"
+            )
+    if problems:
+        is_of_head = all(map(variable_names.head_of, problems))
+        texts = (f"{name} is {problems[name]}" for name in sorted(problems))
+        raise ValueError(
+            f"Checkpoint {where!r} does not have the weights of the model "
+            f"({len(problems)} variables): {checks.listed(texts)}. "
+            f"{_HEAD_ADVICE if is_of_head else _CONFIG_ADVICE}"
+        )
+
+
+def check_values(arrays: Arrays, where: str) -> None:
+    """Checks that weights are floats, without NaN and infinity."""
+    others = [
+        name
+        for name, array in arrays.items()
+        # That of bfloat16 is V.
+        if array.dtype.kind not in "fV" and name != variable_names.GLOBAL_STEP
+    ]
+    if others:
+        raise ValueError(
+            f"{where!r} has weights that are no floats: "
+            f"{checks.listed(sorted(others))}. Pass another checkpoint."
+        )
+    wrong = [name for name, a in arrays.items() if not np.isfinite(a).all()]
+    if wrong:
+        raise ValueError(
+            f"{where!r} has values that are not finite numbers (NaN or "
+            f"infinity), in {checks.listed(sorted(wrong))}. The training may "
+            "have diverged, or the file is damaged. Pass another checkpoint."
+        )
+
+
+def _encoder_names(config: AlbertConfig, *, has_pooler: bool) -> set[str]:
+    rows = [*variable_names.EMBEDDINGS]
+    if has_pooler:
+        rows += variable_names.POOLER
+    if config.embedding_size != config.hidden_size:
+        rows += variable_names.PROJECTION
+    names = {row.tf1 for row in rows}
+    for half, sublayer, adapters in (
+        (
+            "attention",
+            variable_names.ATTENTION,
+            variable_names.ATTENTION_ADAPTERS,
+        ),
+        (
+            "ffn",
+            variable_names.FEED_FORWARD,
+            variable_names.FEED_FORWARD_ADAPTERS,
+        ),
+    ):
+        names |= {
+            row.tf1.format(set=weight_set, inner=inner)
+            for weight_set in range(config.num_weight_sets(half))
+            for row in [
+                *sublayer,
+                *(adapters if config.has_adapters(half, weight_set) else ()),
+            ]
+            for inner in range(config.inner_group_num)
+        }
+    return names
+
+
+def _fits(shape: tuple[int, ...], expected: tuple[int | None, ...]) -> bool:
+    return len(shape) == len(expected) and all(
+        length in (number, None)
+        for number, length in zip(shape, expected, strict=True)
+    )
+
+
+# What the arrays do not show.
+
+
+def with_config(
+    source: Checkpoint,
+    wanted: AlbertConfig | None,
+    *,
+    may_change_layers: bool = False,
+) -> Checkpoint:
+    """Returns a checkpoint with another config than the one beside it, if any.
+
+    What configs say of the weights, and their shapes do not show, must be the
+    same. `wanted` is the config of the model that is to have the weights, and
+    that `may_change_layers`.
+    """
+    if wanted is None:
+        return source
+    fields = ["hidden_act", "num_attention_heads", "attention_window"]
+    beside = source.config or wanted
+    if not may_change_layers and _layers(beside) != _layers(wanted):
+        fields += [
+            "num_hidden_layers",
+            "num_hidden_groups",
+            "inner_group_num",
+            "parameter_sharing",
+        ]
+    different = checks.differences(
+        *(
+            {name: getattr(one, name) for name in fields}
+            for one in (beside, wanted)
+        )
+    )
+    if different:
+        raise ValueError(
+            f"Checkpoint {source.path!r} was made with "
+            f"{checks.listed(different)}. Use the config that the checkpoint "
+            "was made with, or correct the one beside it. "
+            "convert_checkpoint.py changes the layers and the window of a "
+            "checkpoint."
+        )
+    return dataclasses.replace(source, config=wanted)
+
+
+def _layers(config: AlbertConfig) -> list[tuple[int, int, int]]:
+    """Returns the sets of weights that each layer uses, and their blocks."""
+    return [
+        (
+            config.weight_set("attention", layer),
+            config.weight_set("ffn", layer),
+            config.inner_group_num,
+        )
+        for layer in range(config.num_hidden_layers)
+    ]
+
+
+def check_task(source: Checkpoint, wanted: Metadata) -> None:
+    """Checks that weights were trained with the labels and text of a task.
+
+    What is None in `wanted`, or not known of the weights, is not compared.
+    """
+    known, different = source.metadata, []
+    if None not in (known.labels, wanted.labels):
+        labels = checks.differences(
+            {"labels": known.labels}, {"labels": wanted.labels}
+        )
+        # Who trained weights elsewhere may have given the labels other names.
+        fold = str if known.task else str.casefold
+        theirs, ours = (
+            [*map(fold, one.labels or ())] for one in (known, wanted)
+        )
+        if theirs != ours and (known.task or {*theirs} & {*ours}):
+            different += labels
+        elif theirs != ours:
+            _LOGGER.warning(
+                "The weights of %s were trained with %s.",
+                source.path,
+                labels[0],
+            )
+    for name in ("do_lower_case", "tokenizer_hash"):
+        pair = [{name: getattr(one, name)} for one in (known, wanted)]
+        if None not in (pair[0][name], pair[1][name]):
+            different += checks.differences(*pair)
+    if different:
+        raise ValueError(
+            f"The weights of {source.path!r} were trained with another "
+            "vocabulary, lower-casing or labels: "
+            f"{checks.listed(different)}. Pass what they were trained with."
+        )
+
+
+def find_labels(
+    known: Metadata,
+    num_outputs: int,
+    *,
+    where: str,
+    given: tuple[str, ...] | None = None,
+) -> tuple[str, ...]:
+    """Returns the names of a classifier's labels, in the order of its logits.
+
+    They are those `given`, or else known of the checkpoint `where`, or else
+    `0`, `1`, ...; regression, with one output, has none.
+    """
+    is_regression = num_outputs == 1 and not known.multi_label
+    num_labels = 0 if is_regression else num_outputs
+    labels = known.labels if given is None else given
+    if labels is None:
+        return tuple(map(str, range(num_labels)))
+    if len(labels) != num_labels:
+        raise ValueError(
+            f"{repr(where) if given is None else '--labels'} names "
+            f"{len(labels)} labels ({checks.listed(labels)}), but the model "
+            f"has {num_outputs} outputs, which means {num_labels} labels. Pass "
+            "--labels with one name for each output, in their order; none for "
+            "regression."
+        )
+    pairs = zip(labels, known.labels or labels, strict=False)
+    if any(name != own and name in (known.labels or ()) for name, own in pairs):
+        raise ValueError(
+            f"--labels={','.join(labels)} gives names of the model's labels to "
+            f"other outputs: in its order they are "
+            f"{','.join(known.labels or ())}. Leave --labels out, or pass new "
+            "names."
+        )
+    return labels
+
+
+def check_vocabulary(source: Checkpoint) -> None:
+    """Checks that a checkpoint has one vocabulary."""
+    if source.vocabulary is None:
+        reasons = [
+            note.text
+            for note in source.notes
+            if note.text.startswith(checkpoint.VOCABULARY)
+        ]
+        raise ValueError(
+            f"There is no one vocabulary beside {source.path!r}"
+            f"{''.join(f': {reason}' for reason in reasons)}. Put that of the "
+            "training there, alone, or name it: commands have --spm_model_file "
+            "and --vocab_file."
+        )
+
+
+def with_vocabulary(
+    source: Checkpoint,
+    given: str | None = None,
+    do_lower_case: bool | None = None,
+) -> Checkpoint:
+    """Returns a checkpoint with the vocabulary and lower-casing to use.
+
+    They are those that the user names, or else those beside the checkpoint. If
+    the tokenizer that the model was trained with is known, it decides.
+    """
+    known = source.metadata.do_lower_case
+    if None not in (known, do_lower_case) and known != do_lower_case:
+        _LOGGER.warning(
+            "The checkpoint says do_lower_case=%s; %s is used, as you say.",
+            known,
+            do_lower_case,
+        )
+    path = given or source.vocabulary
+    if do_lower_case is None:
+        do_lower_case = known
+    result = _with(source, path, do_lower_case)
+    if path is None:
+        return result
+    result = as_trained(result)
+    num_tokens = result.load_tokenizer().vocab_size
+    vocab_size = source.known_config.vocab_size
+    if given and source.vocabulary not in (None, given):
+        _check_same_tokens(result.load_tokenizer(), source)
+    # A vocabulary beside its checkpoint may have fewer: the rest is padding.
+    is_certain = source.vocabulary or source.metadata.tokenizer_hash
+    if num_tokens > vocab_size or (num_tokens < vocab_size and not is_certain):
+        raise ValueError(
+            f"The vocabulary {path!r} has {num_tokens} tokens, but the config "
+            f"has vocab_size={vocab_size}. Pass the vocabulary that the model "
+            "was trained with."
+        )
+    return result
+
+
+def _with(
+    source: Checkpoint, vocabulary: str | None, do_lower_case: bool | None
+) -> Checkpoint:
+    known = dataclasses.replace(source.metadata, do_lower_case=do_lower_case)
+    return dataclasses.replace(source, vocabulary=vocabulary, metadata=known)
+
+
+def as_trained(source: Checkpoint) -> Checkpoint:
+    """Returns a checkpoint with the lower-casing of its training.
+
+    Another vocabulary than that of the training, if it is known, is an error.
+    """
+    trained_with = source.metadata.tokenizer_hash
+    if trained_with is None:
+        return source
+    known = source.metadata.do_lower_case
+    for do_lower_case in (True, False) if known is None else (known,):
+        result = _with(source, source.vocabulary, do_lower_case)
+        if result.load_tokenizer().fingerprint == trained_with:
+            return result
+    raise ValueError(
+        f"The model was trained with another tokenizer than "
+        f"{source.vocabulary!r} (do_lower_case={known}). Pass the vocabulary "
+        "and --do_lower_case of its training."
+    )
+
+
+def _check_same_tokens(tokenizer: Tokenizer, source: Checkpoint) -> None:
+    tokens, expected = (
+        [*map(one.id_to_token, range(one.vocab_size))]
+        for one in (tokenizer, source.load_tokenizer())
+    )
+    if tokens != expected:
+        raise ValueError(
+            "The given vocabulary differs from the one beside the checkpoint, "
+            f"{source.vocabulary}. Leave out --spm_model_file and --vocab_file."
+        )

@@ -1,0 +1,126 @@
+"""Opens a checkpoint of any format: what it is, and what lies beside it.
+
+The format is recognised by the files. No array is read, and neither TensorFlow
+nor KerasHub is imported, before the arrays are asked for, so that a command
+can ask before it does.
+"""
+
+import contextlib
+import dataclasses
+import os
+from collections.abc import Callable, Mapping
+
+from albert_tf import files, hub
+from albert_tf.checkpoints import (
+    checkpoint,
+    compatibility,
+    huggingface,
+    keras_file,
+    keras_hub,
+    litert_folder,
+    tf1,
+)
+from albert_tf.checkpoints.checkpoint import Checkpoint
+from albert_tf.config import AlbertConfig
+from albert_tf.text import tokenizer
+from albert_tf.text.tokenizer import Tokenizer
+
+TF1 = "tf1"
+HUGGING_FACE = "huggingface"
+KERAS_HUB = "keras_hub"
+KERAS_FILE = "keras_file"
+LITERT = "litert"
+# They describe a checkpoint at a path, with arrays that are not read yet.
+_READERS: Mapping[str, Callable[[str, AlbertConfig | None], Checkpoint]] = {
+    TF1: tf1.describe,
+    HUGGING_FACE: huggingface.describe,
+    KERAS_HUB: keras_hub.describe,
+    KERAS_FILE: keras_file.describe,
+    LITERT: litert_folder.describe,
+}
+
+
+def recognise(path: files.Path) -> str:
+    """Returns its format: of TF1, Hugging Face, KerasHub, Keras or LiteRT.
+
+    They are `tf1`, `huggingface`, `keras_hub`, `keras_file` and `litert`.
+    Checkpoints of our own runs are TF1 checkpoints.
+    """
+    name = files.check_local(path)
+    if name.endswith(".keras"):
+        return KERAS_FILE
+    if any(
+        os.path.isfile(os.path.join(name, one))
+        for one in huggingface.WEIGHTS_FILES
+    ):
+        return HUGGING_FACE
+    config = os.path.join(name, keras_hub.CONFIG_FILE)
+    if os.path.isfile(config) and (
+        "registered_name" in files.read_json_object(config)
+    ):
+        return KERAS_HUB
+    if os.path.isfile(os.path.join(name, litert_folder.MODEL_FILE)):
+        return LITERT
+    return TF1
+
+
+def open(  # noqa: A001
+    path: files.Path,
+    *,
+    albert_config: AlbertConfig | None = None,
+    may_change_layers: bool = False,
+) -> Checkpoint:
+    """Opens a checkpoint of any format that `recognise` knows.
+
+    Args:
+        path: A prefix, file or folder, `hf://owner/name`, or the folder of a
+            run, which stands for its `run_checkpoints.trained_weights`.
+        albert_config: The config that the user has given, if any. It replaces
+            the one beside the checkpoint, which it must agree with, and
+            answers what is ambiguous in a Hugging Face folder.
+        may_change_layers: Whether it may have other layers.
+    """
+    name = files.check_local(hub.local_folder(path))
+    format_name = recognise(name)
+    # Our own files name themselves in errors.
+    is_ours = format_name in (TF1, LITERT)
+    with contextlib.nullcontext() if is_ours else checkpoint.naming(name):
+        source = _READERS[format_name](name, albert_config)
+    return compatibility.with_config(
+        dataclasses.replace(source, path=name, format=format_name),
+        albert_config,
+        may_change_layers=may_change_layers,
+    )
+
+
+def load_tokenizer(
+    path: files.Path | None = None,
+    *,
+    spm_model_file: files.Path | None = None,
+    vocab_file: files.Path | None = None,
+    do_lower_case: bool | None = None,
+) -> Tokenizer:
+    """Loads the tokenizer of a checkpoint, or of a vocabulary.
+
+    Args:
+        path: A checkpoint of any format, or a run, with a vocabulary in its
+            folder; or else:
+        spm_model_file: SentencePiece model, as in the English checkpoints.
+        vocab_file: WordPiece vocabulary, as in the Chinese checkpoints.
+        do_lower_case: None for what the checkpoint says, or else true: the
+            released English vocabulary has no capitals.
+    """
+    if path is None:
+        return tokenizer.load_tokenizer(
+            spm_model_file=spm_model_file,
+            vocab_file=vocab_file,
+            do_lower_case=do_lower_case is not False,
+        )
+    source = open(path)
+    compatibility.check_vocabulary(source)
+    if do_lower_case is not None:
+        known = dataclasses.replace(
+            source.metadata, do_lower_case=do_lower_case
+        )
+        source = dataclasses.replace(source, metadata=known)
+    return compatibility.as_trained(source).load_tokenizer()

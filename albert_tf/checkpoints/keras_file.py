@@ -1,0 +1,75 @@
+"""`.keras` files that Keras has saved one of our models in.
+
+Keras is imported when the model is loaded.
+"""
+
+import importlib
+import json
+import os
+import re
+import zipfile
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from albert_tf.checkpoints import (
+    heads,
+    metadata,
+    tf1,
+    variable_names,
+)
+from albert_tf.checkpoints.checkpoint import Arrays, Checkpoint, LazyArrays
+from albert_tf.checkpoints.metadata import Metadata
+from albert_tf.config import AlbertConfig
+
+if TYPE_CHECKING:
+    import keras
+
+_OUR_PACKAGE = "albert_tf."
+_OUR_MODULE = re.compile(r'"module": "(albert_tf\.[\w.]+)"')
+
+
+def describe(path: str, albert_config: AlbertConfig | None) -> Checkpoint:
+    """Describes a file, and the vocabulary beside it."""
+    with zipfile.ZipFile(path) as archive:
+        saved = json.loads(archive.read("config.json"))
+    if not str(saved.get("module")).startswith(_OUR_PACKAGE):
+        raise ValueError(
+            f"{path!r} holds a {saved.get('class_name')} and not one of our "
+            "models. Load it without other arguments, and use its `export`."
+        )
+    known = metadata.from_values(path, saved["config"]["metadata"])
+    if head := heads.of_model(saved["class_name"]):
+        known = metadata.combined(Metadata(head=head.name), known)
+    vocabulary, notes = tf1.vocabulary_in(os.path.dirname(path))
+    return Checkpoint(
+        arrays=LazyArrays(path, lambda: _read_arrays(path)),
+        config=AlbertConfig.from_dict(saved["config"]["config"]),
+        vocabulary=vocabulary,
+        metadata=known,
+        notes=tuple(notes),
+    )
+
+
+def _read_arrays(path: str) -> Arrays:
+    model = load(path, compile=False)
+    if any(layer.quantization_mode for layer in model._flatten_layers()):
+        raise ValueError(
+            f"{path!r} is quantized: load it without other arguments, and use "
+            "its `export`; or pass the file from before `quantize`."
+        )
+    named = variable_names.variables_by_tf1_name(model.weights)
+    return {name: np.asarray(value) for name, value in named.items()}
+
+
+def load(path: str, **options: Any) -> "keras.Model":
+    """Loads a model as Keras does, with our classes if it is made of them."""
+    import keras
+
+    if zipfile.is_zipfile(path):
+        with zipfile.ZipFile(path) as archive:
+            text = archive.read("config.json").decode()
+        for name in _OUR_MODULE.findall(text):
+            importlib.import_module(name)
+    model: keras.Model = keras.saving.load_model(path, **options)
+    return model
