@@ -17,7 +17,12 @@ from typing import Any
 
 from albert_tf import checks, files, hub, settings
 from albert_tf import config as config_lib
-from albert_tf.checkpoints import compatibility, discovery, run_checkpoints
+from albert_tf.checkpoints import (
+    compatibility,
+    discovery,
+    heads,
+    run_checkpoints,
+)
 from albert_tf.checkpoints.checkpoint import Checkpoint
 from albert_tf.settings import setting
 from albert_tf.tasks import (
@@ -202,6 +207,7 @@ def finetuning(
         albert_config=albert_config,
         task_settings=settings.affects_training(task_config),
         vocabulary=source.vocabulary,
+        head=spec.spec_of(task_config).head.name,
         **start_fields(values.all()),
         **warmup,
     )
@@ -225,6 +231,7 @@ def pretraining(given: Mapping[str, Any]) -> PretrainingConfig:
         PretrainingConfig,
         values,
         albert_config=open_start(values).known_config,
+        head=heads.PRETRAINING.name,
         **start_fields(values),
     )
 

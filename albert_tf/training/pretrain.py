@@ -171,6 +171,7 @@ def _output_folder(
     by_files = config.read_order == "files"
     return RunFolder(
         path=config.output_dir,
+        head=config.head,
         fingerprint=run_folder.fingerprint(
             config,
             objectives=list(config.objectives),

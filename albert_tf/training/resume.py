@@ -18,11 +18,9 @@ from albert_tf import checks
 from albert_tf.checkpoints import (
     compatibility,
     discovery,
-    heads,
     load,
     run_checkpoints,
 )
-from albert_tf.checkpoints.metadata import Metadata
 from albert_tf.checkpoints.train_state import Checkpointer
 from albert_tf.devices import strategies
 from albert_tf.devices.workers import Workers
@@ -105,7 +103,7 @@ def prepare_training(
             optimizer=train_step.optimizer,
             keep_max=config.keep_checkpoint_max,
             trained=train_step.variables,
-            metadata=_with_head(folder.metadata, task.model),
+            metadata=folder.metadata,
         )
         stack.callback(checkpointer.close)
         latest = checkpointer.latest()
@@ -150,14 +148,6 @@ def prepare_training(
             state=state,
             is_new=latest is None,
         )
-
-
-def _with_head(known: Metadata, model: keras.Model) -> Metadata:
-    """Returns the metadata with the head's name, if it is known."""
-    head = heads.of_model(type(model).__name__)
-    if known.head or head is None:
-        return known
-    return dataclasses.replace(known, head=head.name)
 
 
 def _warn_of_short_runs(config: RunConfig) -> None:

@@ -58,6 +58,7 @@ class RunConfig(DeviceSettings, OptimizerConfig):
         flags_text: Written to `flags.txt`.
         vocabulary: Path of the vocabulary, which the output directory keeps
             a copy of; None if it is unknown.
+        head: Name of the head of the model, which checkpoints keep.
     """
 
     albert_config: AlbertConfig
@@ -126,6 +127,7 @@ class RunConfig(DeviceSettings, OptimizerConfig):
     )
     flags_text: str = ""
     vocabulary: str | None = None
+    head: str | None = None
 
     def __post_init__(self) -> None:
         OptimizerConfig.__post_init__(self)

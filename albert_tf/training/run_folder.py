@@ -238,7 +238,9 @@ def finetuning_folder(
             **_start(config.init_checkpoint),
             "seeds_from": config.random_seed,
         }
-    return RunFolder(path=config.output_dir, fingerprint=values)
+    return RunFolder(
+        path=config.output_dir, fingerprint=values, head=config.head
+    )
 
 
 def check_model(config: RunConfig, task_name: str | None) -> None:
