@@ -26,7 +26,8 @@ T = TypeVar("T")
 # Bytes of a file's name in a temporary name made of it: with the rest, at most
 # 255, the limit of file systems.
 _STEM_SIZE = 200
-_SHARDS = re.compile(r"(?P<stem>.*[^/])@(?P<count>[1-9]\d{0,4})", re.DOTALL)
+_SHARDS = re.compile(r"(?P<stem>.*[^/])@(?P<count>\d+)", re.DOTALL)
+_MAX_SHARDS = 99_999
 # Requests to remote file systems at the same time.
 _NUM_THREADS = 32
 _PARTIAL = re.compile(r"(?P<stem>.*)\.[0-9a-f]{8}\.partial", re.DOTALL)
@@ -61,6 +62,9 @@ def shard_names(name: str) -> list[str]:
     if match is None:
         return [name]
     count = int(match["count"])
+    # One file of this name is not what was meant.
+    if not 1 <= count <= _MAX_SHARDS:
+        raise ValueError(f"{name!r} must have 1 to {_MAX_SHARDS} shards.")
     return [f"{match['stem']}-{i:05}-of-{count:05}" for i in range(count)]
 
 
