@@ -130,7 +130,7 @@ def test_a_run_that_is_continued_brings_its_config(
     ("flags", "message"),
     [
         (("--nodo_lower_case",), "trained with another tokenizer than"),
-        (("--albert_config_file=base_v2",), "vocab_size=30000"),
+        (("--albert_config_file=base_v2",), "num_attention_heads=4 (now 12)"),
     ],
 )
 def test_flags_that_contradict_it_are_refused(
