@@ -41,6 +41,8 @@ MAX_FUNCTION_LINES = 60
 TESTED_TOGETHER = {
     "export/export_config.py": "export/test_refusals.py",
     "checkpoints/conversion_config.py": "checkpoints/test_conversion.py",
+    "modeling/attention.py": "modeling/test_conformance.py",
+    "modeling/sequence_models.py": "modeling/test_task_models.py",
     "tasks/task.py": "tasks/test_all_tasks.py",
     "tasks/classification/config.py": "tasks/classification/test_refusals.py",
 }
