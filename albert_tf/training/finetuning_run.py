@@ -14,7 +14,7 @@ import numpy as np
 
 from albert_tf import files
 from albert_tf.checkpoints import load, run_checkpoints
-from albert_tf.optimization import schedules
+from albert_tf.optimization import layerwise_decay
 from albert_tf.tasks.task import ExampleSet, MakeTask, Outputs, Sets
 from albert_tf.training import (
     chance,
@@ -96,7 +96,7 @@ class FinetuningRun:
             if a signal stopped the training.
         """
         config = self._config
-        multipliers = schedules.learning_rate_multipliers(
+        multipliers = layerwise_decay.learning_rate_multipliers(
             [v.path for v in self._task.model.trainable_variables],
             decay=config.layerwise_lr_decay,
             freeze_embeddings=config.freeze_embeddings,
