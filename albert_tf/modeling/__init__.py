@@ -14,6 +14,12 @@ the weights of an `AlbertModel` of the same seed.
 
 Two of these arguments are handed down to all layers: `seed`, an int tensor
 `[2]`, decides the dropout masks; without one, a layer drops nothing. `fusion`
-says what is compiled, see `fused.Fusion`; without one, nothing is. `site` is
-the number of the first dropout in a layer.
+says what is compiled, see `fused.Fusion`; without one, nothing is.
+`dropout_index` is the number, in the model, of the first dropout of a layer.
 """
+
+from typing import Any, TypeAlias
+
+# A tensor of the back end, eager, in a graph or symbolic; or what `keras.ops`
+# makes one of: a NumPy array, a variable, a number. They have no common class.
+Tensor: TypeAlias = Any

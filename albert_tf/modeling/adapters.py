@@ -12,16 +12,16 @@ from typing import Any
 
 from keras import ops
 
-from albert_tf import config as config_lib
-from albert_tf.modeling import base, layers
+from albert_tf.config import AlbertConfig
+from albert_tf.modeling import Tensor, base, layers
+from albert_tf.modeling.fused import shared_weights
 
 
 @base.register
-class Adapters(base.AlbertLayer):
+class Adapters(base.AlbertLayer, shared_weights.HasMatrixPerPass):
     """The adapters of one linear layer, for all P passes of its block.
 
-    Their variables, `down` `[P, in, R]` and `up` `[P, R, out]`, have a matrix
-    for each call that `fused.shared_weights` makes.
+    Their variables are `down` `[P, in, R]` and `up` `[P, R, out]`.
 
     Args:
         num_passes: P.
@@ -35,11 +35,9 @@ class Adapters(base.AlbertLayer):
         Float tensor `[..., out]`, to be added to its product.
     """
 
-    default_name = "adapters"
-
     def __init__(
         self,
-        config: config_lib.AlbertConfig,
+        config: AlbertConfig,
         *,
         num_passes: int,
         width: int,
@@ -68,28 +66,21 @@ class Adapters(base.AlbertLayer):
             autocast=False,
         )
 
-    def call(self, inputs: Any) -> Any:
+    def call(self, inputs: Tensor) -> Tensor:
         down = ops.cast(self.down, inputs.dtype)
         up = ops.cast(self.up, inputs.dtype)
         return ops.matmul(ops.matmul(inputs, down), up)
 
 
-def add_to(encoder: Any) -> None:
-    """Gives adapters to the linear layers that several blocks share."""
-    halves = zip(*encoder.sublayers_of_blocks, strict=True)
-    for sublayers, uses in zip(
-        (encoder.attention_sublayers, encoder.feed_forward_sublayers),
-        halves,
-        strict=True,
-    ):
-        for index, sublayer in enumerate(sublayers):
-            for layer in sublayer._flatten_layers(include_self=False):
-                if isinstance(layer, layers.Linear) and uses.count(index) > 1:
-                    layer.adapters = Adapters(
-                        encoder.config,
-                        num_passes=uses.count(index),
-                        width=layer.input_width,
-                        units=layer.units,
-                        seed=layers.derive_seed(sublayer.seed, layer.name),
-                        dtype=layer.dtype_policy,
-                    )
+def add_to(sublayer: base.AlbertLayer, num_passes: int) -> None:
+    """Gives adapters to the linear layers of a sublayer."""
+    for layer in sublayer._flatten_layers(include_self=False):
+        if isinstance(layer, layers.Linear):
+            layer.adapters = Adapters(
+                sublayer.config,
+                num_passes=num_passes,
+                width=layer.input_width,
+                units=layer.units,
+                seed=layers.derive_seed(sublayer.seed, layer.name),
+                dtype=layer.dtype_policy,
+            )

@@ -12,14 +12,22 @@ from typing import Any
 import keras
 from keras import ops
 
-from albert_tf import config as config_lib
-from albert_tf.modeling import base, fused, layers, packing, windows
+from albert_tf.config import AlbertConfig
+from albert_tf.modeling import (
+    Tensor,
+    base,
+    base_model,
+    layers,
+    packing,
+    windows,
+)
 from albert_tf.modeling.embeddings import Embeddings
 from albert_tf.modeling.encoder import Encoder
+from albert_tf.modeling.fused import Fusion
 
 
 @base.register
-class AlbertModel(base.BaseModel):
+class AlbertModel(base_model.BaseModel):
     """The encoder of Lan et al. 2020, with its pooler.
 
     All weights exist as soon as the model does; the same `seed` gives the
@@ -49,10 +57,10 @@ class AlbertModel(base.BaseModel):
             from the model's own generator. Without effect unless `training`.
         depth: Number of layers to compute, the first ones; None for all.
         recompute: Whether to keep little for the gradient, see `Encoder`.
-        fusion: How to compute on a CPU, see `fused.Fusion`.
-        read_at: Int tensor `[B, Q]`, the positions that are read of the last
-            block, which computes no others; the first must be 0, that of
-            `[CLS]`. None for all.
+        fusion: How to compute on a CPU, see `Fusion`.
+        output_positions: Int tensor `[B, Q]`, the positions that are read of
+            the last block, which computes no others; the first must be 0,
+            that of `[CLS]`. None for all.
 
     Returns:
         Dict of float tensors in the compute dtype:
@@ -64,16 +72,15 @@ class AlbertModel(base.BaseModel):
         `[B, S, H]`: the projected embeddings, then the output of every block.
     """
 
-    default_name = "albert"
-
     def __init__(
         self,
-        config: config_lib.AlbertConfig,
+        config: AlbertConfig,
         *,
         output_hidden_states: bool = False,
         global_segment: int | None = None,
         **kwargs: Any,
     ) -> None:
+        kwargs["name"] = kwargs.get("name") or "albert"
         super().__init__(config, **kwargs)
         self.output_hidden_states = output_hidden_states
         self.global_segment = global_segment
@@ -89,7 +96,7 @@ class AlbertModel(base.BaseModel):
         )
         size = config.hidden_size
         self.pooler = layers.dense(self, "pooler", size, size)
-        self.build(self.input_shapes())
+        self.build({name: x.shape for name, x in self.input.items()})
 
     def build(self, input_shape: Any = None) -> None:
         self.embeddings.build((None, None))
@@ -112,7 +119,9 @@ class AlbertModel(base.BaseModel):
             elif isinstance(layer, layers.Linear) or not has_parts:
                 layer.trainable = False
 
-    def dropout_seed(self, training: bool | None, seed: Any | None) -> Any:
+    def dropout_seed(
+        self, training: bool | None, seed: Tensor | None
+    ) -> Tensor:
         """Returns the seed that decides the dropout masks of one call.
 
         Models built around this one, whose heads drop values too, call this
@@ -125,14 +134,14 @@ class AlbertModel(base.BaseModel):
 
     def call(
         self,
-        inputs: Mapping[str, Any],
+        inputs: Mapping[str, Tensor],
         training: bool | None = None,
-        seed: Any | None = None,
+        seed: Tensor | None = None,
         depth: int | None = None,
         recompute: bool = False,
-        fusion: fused.Fusion | None = None,
-        read_at: Any | None = None,
-    ) -> dict[str, Any]:
+        fusion: Fusion | None = None,
+        output_positions: Tensor | None = None,
+    ) -> dict[str, Tensor]:
         seed = self.dropout_seed(training, seed)
         input_ids = ops.convert_to_tensor(inputs["input_ids"])
         input_mask = inputs.get("input_mask", ops.ones_like(input_ids))
@@ -150,8 +159,12 @@ class AlbertModel(base.BaseModel):
             input_ids, segment_ids, position_ids, seed=seed, fusion=fusion
         )  # [B, S, E]
 
-        def read(hidden: Any) -> tuple[Any, Any, Any]:
-            return rows.unpack(hidden) if rows else hidden, own_mask, read_at
+        def read(hidden: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+            return (
+                rows.unpack(hidden) if rows else hidden,
+                own_mask,
+                output_positions,
+            )
 
         hidden_states = self.encoder(
             embedded,
@@ -160,13 +173,13 @@ class AlbertModel(base.BaseModel):
             depth=depth,
             recompute=recompute,
             fusion=fusion,
-            read=None if read_at is None else read,
+            read=None if output_positions is None else read,
         )
         if not self.output_hidden_states:
             hidden_states = hidden_states[-1:]
         if rows:
             embedded = rows.unpack(embedded)
-            packed = len(hidden_states) - (read_at is not None)
+            packed = len(hidden_states) - (output_positions is not None)
             hidden_states[:packed] = map(rows.unpack, hidden_states[:packed])
         sequence_output = hidden_states[-1]  # [B, S, H]
         outputs = {
@@ -178,7 +191,7 @@ class AlbertModel(base.BaseModel):
             outputs["hidden_states"] = hidden_states
         return outputs
 
-    def attention_mask(self, input_mask: Any, segment_ids: Any) -> Any:
+    def attention_mask(self, input_mask: Tensor, segment_ids: Tensor) -> Tensor:
         """Returns the mask that the encoder takes, of int tensors `[B, S]`."""
         if self.config.attention_window:
             return windows.attention_mask(
@@ -186,6 +199,22 @@ class AlbertModel(base.BaseModel):
             )
         return ops.expand_dims(input_mask, (1, 2))
 
-    def pool(self, sequence_output: Any) -> Any:
+    def pool(self, sequence_output: Tensor) -> Tensor:
         """Returns the transformed vectors of the first tokens, `[B, H]`."""
         return ops.tanh(self.pooler(sequence_output[:, 0]))
+
+
+class ModelWithHead(base_model.BaseModel):
+    """The base class of models of an encoder, `albert`, and a head."""
+
+    # Of the encoder.
+    global_segment: int | None = None
+
+    def __init__(self, config: AlbertConfig, **kwargs: Any) -> None:
+        super().__init__(config, **kwargs)
+        self.albert = AlbertModel(
+            config,
+            global_segment=self.global_segment,
+            seed=self.seed,
+            dtype=self.dtype_policy,
+        )

@@ -10,8 +10,9 @@ from typing import Any
 
 from keras import ops
 
-from albert_tf import config as config_lib
-from albert_tf.modeling import base, dropout, fused, layers
+from albert_tf.config import AlbertConfig
+from albert_tf.modeling import Tensor, base, dropout, fused, layers
+from albert_tf.modeling.fused import Fusion
 from albert_tf.modeling.layers import LayerNorm
 
 
@@ -27,15 +28,13 @@ class AttentionSublayer(base.AlbertLayer):
         attention_mask: Int tensor `[B, 1, 1, S]` or `[B, 1, S, S]`, 1 where a
             key may be attended to. Integer, so that Keras does not cast it to
             a lower precision.
-        read_at: Int tensor `[B, Q]`, the positions to compute; None for all.
+        output_positions: Int tensor `[B, Q]`, those to compute; None for all.
 
     Returns:
         Float tensor `[B, S, H]`, or `[B, Q, H]`, in the compute dtype.
     """
 
-    default_name = "attention"
-
-    def __init__(self, config: config_lib.AlbertConfig, **kwargs: Any) -> None:
+    def __init__(self, config: AlbertConfig, **kwargs: Any) -> None:
         super().__init__(config, **kwargs)
         size = config.hidden_size
         self.query = layers.dense(self, "query", size, size)
@@ -47,44 +46,53 @@ class AttentionSublayer(base.AlbertLayer):
 
     def call(
         self,
-        hidden: Any,
-        attention_mask: Any,
-        seed: Any | None = None,
-        site: int = 0,
-        fusion: fused.Fusion | None = None,
-        read_at: Any | None = None,
-    ) -> Any:
-        residual, *inputs = fused.fan_out(hidden, 4, fusion)  # [B, S, H]
-        if read_at is not None:
-            residual = layers.gather_positions(residual, read_at)  # [B, Q, H]
+        hidden: Tensor,
+        attention_mask: Tensor,
+        seed: Tensor | None = None,
+        dropout_index: int = 0,
+        fusion: Fusion | None = None,
+        output_positions: Tensor | None = None,
+    ) -> Tensor:
+        residual, *inputs = fused.copy_for_gradients(
+            hidden, 4, fusion
+        )  # [B, S, H]
+        if output_positions is not None:
+            residual = layers.gather_positions(
+                residual, output_positions
+            )  # [B, Q, H]
         attended = self.attend(
-            inputs, attention_mask, read_at, seed=seed, site=site, fusion=fusion
+            inputs,
+            attention_mask,
+            output_positions,
+            seed=seed,
+            dropout_index=dropout_index,
+            fusion=fusion,
         )
         output = self.output_projection(attended, fusion=fusion)
         output = dropout.dropout(
             output,
             rate=self.config.hidden_dropout_prob,
             seed=seed,
-            site=site + 1,
+            dropout_index=dropout_index + 1,
         )
         return self.layer_norm(residual, output, fusion=fusion)
 
     def attend(
         self,
-        inputs: Sequence[Any],
-        attention_mask: Any,
-        read_at: Any | None,
+        inputs: Sequence[Tensor],
+        attention_mask: Tensor,
+        output_positions: Tensor | None,
         *,
-        fusion: fused.Fusion | None,
+        fusion: Fusion | None,
         **options: Any,
-    ) -> Any:
+    ) -> Tensor:
         """Computes attention, `[B, Q, H]`.
 
         The inputs are those of query, key and value, each `[B, S, H]`.
         """
         to_query, to_key, to_value = inputs
-        if read_at is not None:
-            to_query = layers.gather_positions(to_query, read_at)
+        if output_positions is not None:
+            to_query = layers.gather_positions(to_query, output_positions)
         query = self.query(to_query, fusion=fusion)
         key = self.key(to_key, fusion=fusion)
         value = self.value(to_value, fusion=fusion)
@@ -102,25 +110,25 @@ class AttentionSublayer(base.AlbertLayer):
 
     def attend_by_head(
         self,
-        query: Any,
-        key: Any,
-        value: Any,
-        attention_mask: Any,
+        query: Tensor,
+        key: Tensor,
+        value: Tensor,
+        attention_mask: Tensor,
         *,
-        site: int,
+        dropout_index: int,
         **options: Any,
-    ) -> Any:
+    ) -> Tensor:
         """Computes attention of all heads, `[B, N, Q, D]`."""
         drop = functools.partial(
             dropout.dropout,
             rate=self.config.attention_probs_dropout_prob,
-            site=site,
+            dropout_index=dropout_index,
         )
         return fused.attend(
             query, key, value, attention_mask, drop=drop, **options
         )
 
-    def _split_heads(self, inputs: Any, shape: Any) -> Any:
+    def _split_heads(self, inputs: Tensor, shape: Tensor) -> Tensor:
         """Splits vectors, `[B, S, H]`, into a slice a head, `[B, N, S, D]`."""
         *leading, width = shape
         num_heads = self.config.num_attention_heads

@@ -13,8 +13,9 @@ from typing import Any
 import keras
 from keras import ops
 
-from albert_tf import config as config_lib
-from albert_tf.modeling import base, dropout, fused, layers
+from albert_tf.config import AlbertConfig
+from albert_tf.modeling import Tensor, base, dropout, layers
+from albert_tf.modeling.fused import Fusion
 from albert_tf.modeling.layers import LayerNorm
 
 
@@ -36,7 +37,7 @@ class Table(keras.layers.Embedding):
         self._embeddings._path = self.path
 
     @property
-    def matrix(self) -> Any:
+    def matrix(self) -> Tensor:
         """All rows, float `[rows, E]`."""
         if self.quantization_mode is None:
             return self.embeddings
@@ -61,9 +62,7 @@ class Embeddings(base.AlbertLayer):
         Float tensor `[B, S, E]` in the compute dtype.
     """
 
-    default_name = "embeddings"
-
-    def __init__(self, config: config_lib.AlbertConfig, **kwargs: Any) -> None:
+    def __init__(self, config: AlbertConfig, **kwargs: Any) -> None:
         super().__init__(config, **kwargs)
         table = self._table
         self.word_embeddings = table("word_embeddings", config.vocab_size)
@@ -88,12 +87,12 @@ class Embeddings(base.AlbertLayer):
 
     def call(
         self,
-        input_ids: Any,
-        segment_ids: Any,
-        position_ids: Any | None = None,
-        seed: Any | None = None,
-        fusion: fused.Fusion | None = None,
-    ) -> Any:
+        input_ids: Tensor,
+        segment_ids: Tensor,
+        position_ids: Tensor | None = None,
+        seed: Tensor | None = None,
+        fusion: Fusion | None = None,
+    ) -> Tensor:
         if position_ids is None:
             length, longest = (
                 ops.shape(input_ids)[1],
@@ -118,7 +117,7 @@ class Embeddings(base.AlbertLayer):
             embedded,  # [B, S, E]
             rate=self.config.hidden_dropout_prob,
             seed=seed,
-            site=dropout.EMBEDDINGS_SITE,
+            dropout_index=dropout.EMBEDDINGS_INDEX,
         )
         return ops.cast(embedded, self.compute_dtype)
 

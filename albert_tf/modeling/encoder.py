@@ -10,54 +10,57 @@ from typing import Any
 
 from keras import ops
 
-from albert_tf import config as config_lib
-from albert_tf.modeling import adapters, base, dropout, fused, layers
+from albert_tf.config import AlbertConfig
+from albert_tf.modeling import Tensor, adapters, base, dropout, layers
 from albert_tf.modeling.attention import AttentionSublayer
 from albert_tf.modeling.feed_forward import FeedForwardSublayer
-from albert_tf.modeling.fused import shared_weights
+from albert_tf.modeling.fused import Fusion, shared_weights
 from albert_tf.modeling.windows import AttentionWithinWindow
 
-_ATTENTION_SITES = dropout.SITES_PER_BLOCK - 1
-
-Block = Callable[..., Any]
+Block = Callable[..., Tensor]
 
 
 def apply_block(
-    hidden: Any,
-    attention_mask: Any,
+    hidden: Tensor,
+    attention_mask: Tensor,
     *,
-    attention: Callable[..., Any],
-    feed_forward: Callable[..., Any],
-    read_at: Any | None = None,
-    site: int = 0,
+    attention: Callable[..., Tensor],
+    feed_forward: Callable[..., Tensor],
+    output_positions: Tensor | None = None,
+    dropout_index: int = 0,
     **options: Any,
-) -> Any:
+) -> Tensor:
     """Applies one block of the stack: attention, then feed-forward.
 
     `options` are the `seed` and the `fusion` of both sublayers.
     """
     hidden = attention(
-        hidden, attention_mask, read_at=read_at, site=site, **options
+        hidden,
+        attention_mask,
+        output_positions=output_positions,
+        dropout_index=dropout_index,
+        **options,
     )
-    return feed_forward(hidden, site=site + _ATTENTION_SITES, **options)
+    last_index = dropout_index + dropout.NUM_PER_BLOCK - 1
+    return feed_forward(hidden, dropout_index=last_index, **options)
 
 
 def at_first_position(block: Block) -> Block:
     """Returns a block that computes the vectors of `[CLS]`, `[B, 1, H]`."""
 
-    def call(hidden: Any, attention_mask: Any) -> Any:
+    def call(hidden: Tensor, attention_mask: Tensor) -> Tensor:
         first = ops.zeros((ops.shape(hidden)[0], 1), "int32")
-        return block(hidden, attention_mask, read_at=first)
+        return block(hidden, attention_mask, output_positions=first)
 
     return call
 
 
 def walk(
     blocks: Sequence[Block],
-    hidden: Any,
-    attention_mask: Any,
-    between_blocks: Callable[[Any, Any], tuple[Any, Any]] | None = None,
-) -> list[Any]:
+    hidden: Tensor,
+    attention_mask: Tensor,
+    between_blocks: Callable[..., tuple[Tensor, Tensor]] | None = None,
+) -> list[Tensor]:
     """Passes sequences through blocks: in training, early exit and export.
 
     `between_blocks` is called before each block but the first, and returns the
@@ -80,8 +83,8 @@ class Encoder(base.AlbertLayer):
     A block is an attention sublayer and a feed-forward sublayer; each layer
     runs `inner_group_num` blocks. `attention_sublayers` and
     `feed_forward_sublayers` hold the distinct sublayers, named after their
-    set of weights and their place in it; `sublayers_of_blocks` has, for each
-    block of the stack, the indices of the two that it uses.
+    set of weights and their position in it; `sublayers_of_blocks` has, for
+    each block of the stack, the indices of the two that it uses.
 
     Call arguments:
         embedded: Float tensor `[B, S, E]`.
@@ -101,9 +104,7 @@ class Encoder(base.AlbertLayer):
         is `[B, Q, H]`.
     """
 
-    default_name = "encoder"
-
-    def __init__(self, config: config_lib.AlbertConfig, **kwargs: Any) -> None:
+    def __init__(self, config: AlbertConfig, **kwargs: Any) -> None:
         super().__init__(config, **kwargs)
         num_inner = config.inner_group_num
         self.embedding_projection = None
@@ -114,16 +115,6 @@ class Encoder(base.AlbertLayer):
                 config.embedding_size,
                 config.hidden_size,
             )
-        self.attention_sublayers = self._sublayers(
-            AttentionWithinWindow
-            if config.attention_window
-            else AttentionSublayer,
-            "attention",
-            config.num_weight_sets("attention"),
-        )
-        self.feed_forward_sublayers = self._sublayers(
-            FeedForwardSublayer, "feed_forward", config.num_weight_sets("ffn")
-        )
         self.sublayers_of_blocks = tuple(
             (
                 config.weight_set("attention", layer) * num_inner + inner,
@@ -132,45 +123,60 @@ class Encoder(base.AlbertLayer):
             for layer in range(config.num_hidden_layers)
             for inner in range(num_inner)
         )
-        if config.adapter_rank:
-            adapters.add_to(self)
+        attentions, feed_forwards = zip(*self.sublayers_of_blocks, strict=True)
+        self.attention_sublayers = self._sublayers(
+            AttentionWithinWindow
+            if config.attention_window
+            else AttentionSublayer,
+            "attention",
+            attentions,
+        )
+        self.feed_forward_sublayers = self._sublayers(
+            FeedForwardSublayer, "feed_forward", feed_forwards
+        )
 
-    def _sublayers(self, layer_class: Any, kind: str, num_sets: int) -> Any:
-        names = [
-            f"{kind}_{weight_set}_{inner}"
-            for weight_set in range(num_sets)
-            for inner in range(self.config.inner_group_num)
-        ]
-        return [
-            layer_class(
-                self.config,
-                seed=layers.derive_seed(self.seed, name),
-                dtype=self.dtype_policy,
-                name=name,
+    def _sublayers(
+        self,
+        layer_class: type[base.AlbertLayer],
+        kind: str,
+        indices: Sequence[int],
+    ) -> list[base.AlbertLayer]:
+        """Returns the sublayers that the blocks use, given by index."""
+        sublayers = []
+        for index in range(max(indices) + 1):
+            weight_set, inner = divmod(index, self.config.inner_group_num)
+            name = f"{kind}_{weight_set}_{inner}"
+            seed = layers.derive_seed(self.seed, name)
+            sublayer = layer_class(
+                self.config, seed=seed, dtype=self.dtype_policy, name=name
             )
-            for name in names
-        ]
+            num_passes = indices.count(index)
+            if self.config.adapter_rank and num_passes > 1:
+                adapters.add_to(sublayer, num_passes)
+            sublayers.append(sublayer)
+        return sublayers
 
     def call(
         self,
-        embedded: Any,
-        attention_mask: Any,
-        seed: Any | None = None,
+        embedded: Tensor,
+        attention_mask: Tensor,
+        seed: Tensor | None = None,
         depth: int | None = None,
         recompute: bool = False,
-        fusion: fused.Fusion | None = None,
-        read: Callable[[Any], tuple[Any, Any, Any]] | None = None,
-    ) -> list[Any]:
+        fusion: Fusion | None = None,
+        read: Callable[..., tuple[Tensor, Tensor, Tensor]] | None = None,
+    ) -> list[Tensor]:
         hidden = self.project(embedded, fusion)  # [B, S, H]
         blocks = self.blocks(seed, depth, recompute, fusion)
         if read is None:
             return walk(blocks, hidden, attention_mask)
         *blocks, last = blocks
         hidden_states = walk(blocks, hidden, attention_mask)
-        hidden, attention_mask, read_at = read(hidden_states[-1])
-        return [*hidden_states, last(hidden, attention_mask, read_at=read_at)]
+        hidden, attention_mask, positions = read(hidden_states[-1])
+        output = last(hidden, attention_mask, output_positions=positions)
+        return [*hidden_states, output]
 
-    def project(self, embedded: Any, fusion: fused.Fusion | None = None) -> Any:
+    def project(self, embedded: Tensor, fusion: Fusion | None = None) -> Tensor:
         """Returns the input of the first block, `[B, S, H]`."""
         if self.embedding_projection is None:
             return embedded
@@ -178,15 +184,12 @@ class Encoder(base.AlbertLayer):
 
     def blocks(
         self,
-        seed: Any | None = None,
+        seed: Tensor | None = None,
         depth: int | None = None,
         recompute: bool = False,
-        fusion: fused.Fusion | None = None,
+        fusion: Fusion | None = None,
     ) -> list[Block]:
-        """Returns the blocks of the stack, each to be called once, in order.
-
-        The arguments are those of the call.
-        """
+        """Returns the blocks of the stack, for arguments of the call."""
         num_blocks = len(self.sublayers_of_blocks)
         if depth is not None:
             num_blocks = depth * self.config.inner_group_num
@@ -200,19 +203,17 @@ class Encoder(base.AlbertLayer):
             recompute=recompute,
             fusion=fusion,
         )
-        blocks: list[Block] = []
-        for index in range(num_blocks):
-            attention_call, feed_forward_call = calls[2 * index :][:2]
-            block = functools.partial(
+        return [
+            functools.partial(
                 apply_block,
-                attention=attention_call,
-                feed_forward=feed_forward_call,
+                attention=calls[2 * index],
+                feed_forward=calls[2 * index + 1],
                 seed=seed,
-                site=dropout.block_site(index),
+                dropout_index=dropout.first_index(index),
                 fusion=fusion,
             )
-            blocks.append(block)
-        return blocks
+            for index in range(num_blocks)
+        ]
 
     def compute_output_shape(self, input_shape: Any) -> Any:
         shape = (*input_shape[:-1], self.config.hidden_size)

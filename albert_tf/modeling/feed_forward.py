@@ -10,12 +10,13 @@ from typing import Any
 import keras
 from keras import ops
 
-from albert_tf import config as config_lib
-from albert_tf.modeling import base, dropout, fused, layers
+from albert_tf.config import AlbertConfig
+from albert_tf.modeling import Tensor, base, dropout, fused, layers
+from albert_tf.modeling.fused import Fusion
 from albert_tf.modeling.layers import LayerNorm
 
 # The functions that `hidden_act` can name.
-ACTIVATIONS: dict[str, Callable[..., Any]] = {
+ACTIVATIONS: dict[str, Callable[..., Tensor]] = {
     "gelu": fused.gelu,
     "relu": ops.relu,
     "tanh": ops.tanh,
@@ -34,9 +35,7 @@ class FeedForwardSublayer(base.AlbertLayer):
         Float tensor `[B, S, H]` in the compute dtype.
     """
 
-    default_name = "feed_forward"
-
-    def __init__(self, config: config_lib.AlbertConfig, **kwargs: Any) -> None:
+    def __init__(self, config: AlbertConfig, **kwargs: Any) -> None:
         super().__init__(config, **kwargs)
         size, inner_size = config.hidden_size, config.intermediate_size
         self.intermediate = layers.dense(
@@ -51,14 +50,17 @@ class FeedForwardSublayer(base.AlbertLayer):
 
     def call(
         self,
-        hidden: Any,
-        seed: Any | None = None,
-        site: int = 0,
-        fusion: fused.Fusion | None = None,
-    ) -> Any:
+        hidden: Tensor,
+        seed: Tensor | None = None,
+        dropout_index: int = 0,
+        fusion: Fusion | None = None,
+    ) -> Tensor:
         inner = self.intermediate(hidden, fusion=fusion)  # [B, S, F]
         output = self.output_projection(inner, fusion=fusion)  # [B, S, H]
         output = dropout.dropout(
-            output, rate=self.config.hidden_dropout_prob, seed=seed, site=site
+            output,
+            rate=self.config.hidden_dropout_prob,
+            seed=seed,
+            dropout_index=dropout_index,
         )
         return self.layer_norm(hidden, output, fusion=fusion)

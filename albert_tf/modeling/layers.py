@@ -3,7 +3,7 @@
 Every variable is drawn from a seed of its own. A model has one seed, and each
 layer derives the seeds of its parts from its own seed and their names. So the
 initial value of a variable depends only on the seed of the model and on the
-place of the variable: not on the order of creation, nor on any global state.
+path of the variable: not on the order of creation, nor on any global state.
 
 Source: google-research/albert, `modeling.create_initializer`;
 `run_pretraining.get_sentence_order_output`, `classifier_utils.create_model` and
@@ -17,7 +17,8 @@ from typing import Any
 import keras
 from keras import ops
 
-from albert_tf.modeling import base, fused
+from albert_tf.modeling import Tensor, base, fused
+from albert_tf.modeling.fused import Fusion
 
 _SEED_BYTES = 4
 _LARGEST_SEED = 2**31 - 1
@@ -60,7 +61,9 @@ class Linear(keras.layers.Dense):
     # Set by `dense`.
     input_width: int
     # Set by the encoder, if the config has an `adapter_rank`.
-    adapters: Any | None = None
+    adapters: keras.layers.Layer | None = None
+    # Whether something else reads the kernel, so that it is never quantized.
+    stays_float: bool = False
 
     def build(self, input_shape: Any = None) -> None:
         super().build(input_shape)
@@ -70,7 +73,7 @@ class Linear(keras.layers.Dense):
     def add_weight(self, *args: Any, **kwargs: Any) -> keras.Variable:
         return super().add_weight(*args, **(kwargs | {"autocast": False}))
 
-    def call(self, inputs: Any, fusion: fused.Fusion | None = None) -> Any:
+    def call(self, inputs: Tensor, fusion: Fusion | None = None) -> Tensor:
         return fused.linear(
             inputs,
             self.kernel,
@@ -81,14 +84,14 @@ class Linear(keras.layers.Dense):
         )
 
     def quantize(self, mode: Any = None, **options: Any) -> None:
-        if self.adapters:
-            raise NotImplementedError("A layer with adapters stays float32.")
+        if self.adapters or self.stays_float:
+            raise NotImplementedError(f"{self.name!r} stays float32.")
         # Keras refuses subclasses of `Dense`; this one has the same weights.
         super().quantize(mode, **(options | {"type_check": False}))
 
     def quantized_call(
-        self, inputs: Any, fusion: fused.Fusion | None = None
-    ) -> Any:
+        self, inputs: Tensor, fusion: Fusion | None = None
+    ) -> Tensor:
         return ops.cast(super().quantized_call(inputs), self.compute_dtype)
 
 
@@ -98,16 +101,15 @@ def dense(
     input_width: int,
     units: int,
     *,
-    activation: Callable[..., Any] | None = None,
+    activation: Callable[..., Tensor] | None = None,
     use_bias: bool = True,
-    layer_class: type[Linear] = Linear,
 ) -> Linear:
     """Returns the linear layer that a layer contains under a name.
 
     It has the precision of the parent. Its kernel, `[input_width, units]`, is
     drawn with the deviation and seed of the parent; its bias starts at 0.
     """
-    layer = layer_class(
+    layer = Linear(
         units,
         activation=activation,
         use_bias=use_bias,
@@ -159,8 +161,11 @@ class LayerNorm(base.SerializableLayer):
         )
 
     def call(
-        self, inputs: Any, *others: Any, fusion: fused.Fusion | None = None
-    ) -> Any:
+        self,
+        inputs: Tensor,
+        *others: Tensor,
+        fusion: Fusion | None = None,
+    ) -> Tensor:
         return fused.add_and_normalize(
             inputs, *others, gamma=self.gamma, beta=self.beta, fusion=fusion
         )
@@ -222,7 +227,7 @@ class OutputLayer(base.SerializableLayer):
             autocast=False,
         )
 
-    def call(self, inputs: Any) -> Any:
+    def call(self, inputs: Tensor) -> Tensor:
         logits = ops.matmul(inputs, ops.transpose(self.output_weights))
         return ops.cast(logits, "float32") + self.output_bias
 
@@ -230,7 +235,7 @@ class OutputLayer(base.SerializableLayer):
         return (*input_shape[:-1], self.units)
 
 
-def gather_positions(sequence: Any, positions: Any) -> Any:
+def gather_positions(sequence: Tensor, positions: Tensor) -> Tensor:
     """Returns the vectors `[B, P, H]` of a sequence `[B, S, H]` at positions.
 
     The positions are int `[B, P]`, 0 to S - 1.

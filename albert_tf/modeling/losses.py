@@ -13,11 +13,12 @@ Source: google-research/albert, `run_pretraining.get_masked_lm_output` and
 """
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from keras import ops
 
-from albert_tf.modeling import fused
+from albert_tf.modeling import Tensor, fused
+from albert_tf.modeling.fused import Fusion
 
 # TF1: keeps the loss of a batch without targets at 0 instead of 0 / 0.
 MASKED_LM_EPSILON = 1e-5
@@ -33,9 +34,9 @@ class LossSums(NamedTuple):
     largest logit is the label's; for a span, both at its start and at its end.
     """
 
-    loss: Any  # sum of weight x loss
-    weight: Any  # sum of the weights
-    correct: Any  # sum of weight x (1 if the row is correct)
+    loss: Tensor  # sum of weight x loss
+    weight: Tensor  # sum of the weights
+    correct: Tensor  # sum of weight x (1 if the row is correct)
 
 
 class BeamSpanSums(NamedTuple):
@@ -45,13 +46,13 @@ class BeamSpanSums(NamedTuple):
     whether there is an answer.
     """
 
-    loss: Any
-    weight: Any
-    correct: Any  # of the span; its end given the true start
-    answerable_correct: Any  # of whether there is an answer
+    loss: Tensor
+    weight: Tensor
+    correct: Tensor  # of the span; its end given the true start
+    answerable_correct: Tensor  # of whether there is an answer
 
 
-def example_weights(batch: Mapping[str, Any]) -> Any:
+def example_weights(batch: Mapping[str, Tensor]) -> Tensor:
     """Returns float32 `[B]`: 0 for rows that only pad a batch, else 1.
 
     A batch has `example_weights` if some of its rows may be padding.
@@ -62,10 +63,10 @@ def example_weights(batch: Mapping[str, Any]) -> Any:
 
 
 def weighted_sums(
-    logits: Any,
-    labels: Any,
-    weights: Any,
-    fusion: fused.Fusion | None = None,
+    logits: Tensor,
+    labels: Tensor,
+    weights: Tensor,
+    fusion: Fusion | None = None,
 ) -> LossSums:
     """Returns the sums of the cross entropy of logits `[..., K]`.
 
@@ -76,7 +77,9 @@ def weighted_sums(
     return _sums(weights, losses, _hits(logits, labels))
 
 
-def sentence_order_sums(logits: Any, labels: Any, weights: Any) -> LossSums:
+def sentence_order_sums(
+    logits: Tensor, labels: Tensor, weights: Tensor
+) -> LossSums:
     """Returns the sums of the sentence-order objective.
 
     The logits are float `[B, 2]`; the labels int `[B]` or `[B, 1]`, 0 in order,
@@ -85,7 +88,9 @@ def sentence_order_sums(logits: Any, labels: Any, weights: Any) -> LossSums:
     return weighted_sums(logits, ops.reshape(labels, (-1,)), weights)
 
 
-def regression_sums(logits: Any, label_ids: Any, weights: Any) -> LossSums:
+def regression_sums(
+    logits: Tensor, label_ids: Tensor, weights: Tensor
+) -> LossSums:
     """Returns the sums of squared errors; `correct` is 0.
 
     The logits are float `[B, 1]`; the labels are the true numbers, float `[B]`.
@@ -94,7 +99,9 @@ def regression_sums(logits: Any, label_ids: Any, weights: Any) -> LossSums:
     return _sums(weights, ops.square(errors), ops.zeros_like(errors))
 
 
-def multi_label_sums(logits: Any, label_ids: Any, weights: Any) -> LossSums:
+def multi_label_sums(
+    logits: Tensor, label_ids: Tensor, weights: Tensor
+) -> LossSums:
     """Returns the sums of the mean binary cross entropy of K labels.
 
     The logits are float `[B, K]`; so are the labels, 1 for each label of a row,
@@ -109,7 +116,7 @@ def multi_label_sums(logits: Any, label_ids: Any, weights: Any) -> LossSums:
 
 
 def span_sums(
-    outputs: Mapping[str, Any], starts: Any, ends: Any, weights: Any
+    outputs: Mapping[str, Tensor], starts: Tensor, ends: Tensor, weights: Tensor
 ) -> LossSums:
     """Returns the sums of a span: `start_logits`, `end_logits` `[B, S]`.
 
@@ -127,7 +134,9 @@ def span_sums(
 
 
 def beam_span_sums(
-    outputs: Mapping[str, Any], targets: Mapping[str, Any], weights: Any
+    outputs: Mapping[str, Tensor],
+    targets: Mapping[str, Tensor],
+    weights: Tensor,
 ) -> BeamSpanSums:
     """Returns the sums of a span, and of whether there is one.
 
@@ -161,7 +170,7 @@ def beam_span_sums(
     )
 
 
-def _sums(weights: Any, losses: Any, correct: Any) -> LossSums:
+def _sums(weights: Tensor, losses: Tensor, correct: Tensor) -> LossSums:
     """Returns the sums of losses, float32, which have the weights' shape."""
     weights = ops.cast(weights, "float32")
     return LossSums(
@@ -171,7 +180,7 @@ def _sums(weights: Any, losses: Any, correct: Any) -> LossSums:
     )
 
 
-def _hits(logits: Any, positions: Any) -> Any:
+def _hits(logits: Tensor, positions: Tensor) -> Tensor:
     chosen = ops.argmax(logits, axis=-1)
     is_hit = ops.equal(chosen, ops.cast(positions, chosen.dtype))
     return ops.cast(is_hit, "float32")

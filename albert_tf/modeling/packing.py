@@ -7,18 +7,19 @@ Source: Krell et al. 2021, "Efficient sequence packing without
 cross-contamination".
 """
 
-from typing import Any
-
 from keras import ops
+
+from albert_tf.modeling import Tensor
+from albert_tf.modeling.fused import fusion
 
 
 class PackedRows:
     """Moves the tokens of B sequences to R rows of the same length, and back.
 
-    A place is a number from 0 to R S - 1, counted row by row.
+    A slot is a position in the rows, 0 to R S - 1, counted row by row.
 
     Args:
-        packed_at: Int tensor `[B]`, the place of the first token of each
+        packed_at: Int tensor `[B]`, the slot of the first token of each
             sequence. No sequence crosses the end of a row or meets another.
         input_mask: Int tensor `[B, S]`, 1 for a token, 0 for the padding after
             the tokens.
@@ -30,52 +31,49 @@ class PackedRows:
             the same sequence.
     """
 
-    def __init__(self, packed_at: Any, input_mask: Any) -> None:
+    def __init__(self, packed_at: Tensor, input_mask: Tensor) -> None:
         batch, self._length = ops.shape(input_mask)
         self._num_rows = ops.max(packed_at) // self._length + 1
-        num_places = self._num_rows * self._length
+        num_slots = self._num_rows * self._length
         column = ops.arange(self._length, dtype="int32")
         is_token = ops.cast(input_mask, "bool")
-        places = ops.cast(packed_at, "int32")[:, None] + column
+        slots = ops.cast(packed_at, "int32")[:, None] + column
         # [B, S]; padding is given the vector of another token.
-        self._places = ops.where(is_token, places, 0)
-        # [R S], the number of each token, from 1 on; 0 where there is none.
-        # All padding is written behind the last place.
-        numbers = ops.arange(1, batch * self._length + 1, dtype="int32")
-        written = ops.where(is_token, places, num_places)
-        self._numbers = ops.scatter(
-            ops.reshape(written, (-1, 1)), numbers, (num_places + 1,)
+        self._slots = ops.where(is_token, slots, 0)
+        # [R S], the tokens counted from 1 on; 0 where there is none. All
+        # padding is written behind the last slot.
+        tokens = ops.arange(1, batch * self._length + 1, dtype="int32")
+        written = ops.where(is_token, slots, num_slots)
+        self._tokens = ops.scatter(
+            ops.reshape(written, (-1, 1)), tokens, (num_slots + 1,)
         )[:-1]
-        self.position_ids = self.pack(ops.zeros_like(places) + column)
+        self.position_ids = self.pack(ops.zeros_like(slots) + column)
         sequences = ops.arange(1, batch + 1, dtype="int32")[:, None]
-        owner = self.pack(ops.zeros_like(places) + sequences)
+        owner = self.pack(ops.zeros_like(slots) + sequences)
         self.attention_mask = ops.cast(
             ops.equal(owner[:, None, :, None], owner[:, None, None, :]), "int32"
         )
 
-    def pack(self, values: Any) -> Any:
+    def pack(self, values: Tensor) -> Tensor:
         """Moves an int tensor `[B, S]` to the rows, `[R, S]`; the rest is 0."""
         flat = ops.reshape(ops.cast(values, "int32"), (-1,))
-        flat = ops.pad(flat, [(1, 0)])
-        packed = ops.take(flat, self._numbers)
+        packed = ops.take(ops.pad(flat, [(1, 0)]), self._tokens)
         return ops.reshape(packed, (self._num_rows, self._length))
 
-    def unpack(self, hidden: Any) -> Any:
+    def unpack(self, hidden: Tensor) -> Tensor:
         """Moves vectors `[R, S, H]` back; those of padding must not be used."""
-        numbers, width = self._numbers, hidden.shape[-1]
+        tokens, width = self._tokens, hidden.shape[-1]
 
-        @ops.custom_gradient
-        def call(hidden: Any) -> Any:
-            flat = ops.reshape(hidden, (-1, width))
-
-            def grad(*args: Any, upstream: Any = None) -> Any:
+        @fusion.custom_gradient
+        def call(hidden: Tensor) -> Tensor:
+            def grad(upstream: Tensor) -> Tensor:
                 # Looked up, too: adding slices up takes several times as long.
-                upstream = args[0] if upstream is None else upstream
                 flat = ops.reshape(upstream, (-1, width))
-                vectors = ops.take(flat, ops.maximum(numbers - 1, 0), axis=0)
-                is_token = ops.cast(numbers > 0, vectors.dtype)[:, None]
+                vectors = ops.take(flat, ops.maximum(tokens - 1, 0), axis=0)
+                is_token = ops.cast(tokens > 0, vectors.dtype)[:, None]
                 return ops.reshape(vectors * is_token, ops.shape(hidden))
 
-            return ops.take(flat, self._places, axis=0), grad
+            flat = ops.reshape(hidden, (-1, width))
+            return ops.take(flat, self._slots, axis=0), grad
 
         return call(hidden)

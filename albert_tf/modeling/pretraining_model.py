@@ -11,10 +11,11 @@ from typing import Any
 from keras import ops
 
 from albert_tf import checks
-from albert_tf import config as config_lib
-from albert_tf.modeling import base, fused, layers
-from albert_tf.modeling.albert_model import AlbertModel
+from albert_tf.config import AlbertConfig
+from albert_tf.modeling import Tensor, base, base_model, layers
+from albert_tf.modeling.albert_model import ModelWithHead
 from albert_tf.modeling.feed_forward import ACTIVATIONS
+from albert_tf.modeling.fused import Fusion
 from albert_tf.modeling.layers import LayerNorm, OutputLayer
 
 OBJECTIVES = ("mlm", "sop")
@@ -37,9 +38,7 @@ class MaskedLmHead(base.AlbertLayer):
         Float32 tensor `[B, P, V]`, logits.
     """
 
-    default_name = "masked_lm_head"
-
-    def __init__(self, config: config_lib.AlbertConfig, **kwargs: Any) -> None:
+    def __init__(self, config: AlbertConfig, **kwargs: Any) -> None:
         super().__init__(config, **kwargs)
         self.transform = layers.dense(
             self,
@@ -63,10 +62,10 @@ class MaskedLmHead(base.AlbertLayer):
 
     def call(
         self,
-        hidden: Any,
-        word_embeddings: Any,
-        fusion: fused.Fusion | None = None,
-    ) -> Any:
+        hidden: Tensor,
+        word_embeddings: Tensor,
+        fusion: Fusion | None = None,
+    ) -> Tensor:
         hidden = self.transform(hidden, fusion=fusion)  # [B, P, E]
         hidden = self.layer_norm(hidden, fusion=fusion)
         logits = ops.matmul(hidden, ops.transpose(word_embeddings))
@@ -77,7 +76,7 @@ class MaskedLmHead(base.AlbertLayer):
 
 
 @base.register
-class PretrainingModel(base.BaseModel):
+class PretrainingModel(ModelWithHead):
     """An `AlbertModel` with one head for each pretraining objective.
 
     Args:
@@ -93,11 +92,9 @@ class PretrainingModel(base.BaseModel):
         for `sop`, `sentence_order_logits` `[B, 2]`.
     """
 
-    default_name = "pretraining_model"
-
     def __init__(
         self,
-        config: config_lib.AlbertConfig,
+        config: AlbertConfig,
         *,
         objectives: Sequence[str] = OBJECTIVES,
         **kwargs: Any,
@@ -106,9 +103,6 @@ class PretrainingModel(base.BaseModel):
             checks.check_choice("objectives", objective, OBJECTIVES)
         super().__init__(config, **kwargs)
         self.objectives = tuple(objectives)
-        self.albert = AlbertModel(
-            config, seed=self.seed, dtype=self.dtype_policy
-        )
         self.masked_lm_head = None
         self.sentence_order_head = None
         if "mlm" in objectives:
@@ -128,31 +122,33 @@ class PretrainingModel(base.BaseModel):
             )
         self.build_layers()
 
-    def input_specs(self) -> dict[str, base.Spec]:
+    def input_specs(self) -> dict[str, base_model.InputSpec]:
         specs = super().input_specs()
         if "mlm" in self.objectives:
-            specs["masked_lm_positions"] = base.Spec()
+            specs["masked_lm_positions"] = base_model.InputSpec()
         return specs
 
     def call(
         self,
-        inputs: Mapping[str, Any],
+        inputs: Mapping[str, Tensor],
         training: bool | None = None,
-        seed: Any | None = None,
-        fusion: fused.Fusion | None = None,
+        seed: Tensor | None = None,
+        fusion: Fusion | None = None,
         **options: Any,
-    ) -> dict[str, Any]:
+    ) -> dict[str, Tensor]:
         # Of the last block, `[CLS]` and the masked positions are read.
-        read_at = ops.zeros_like(inputs["input_ids"][:, :1], "int32")
+        output_positions = ops.zeros_like(inputs["input_ids"][:, :1], "int32")
         if self.masked_lm_head is not None:
             masked = ops.cast(inputs["masked_lm_positions"], "int32")
-            read_at = ops.concatenate([read_at, masked], axis=1)
+            output_positions = ops.concatenate(
+                [output_positions, masked], axis=1
+            )
         encoded = self.albert(
             inputs,
             training=training,
             seed=seed,
             fusion=fusion,
-            read_at=read_at,
+            output_positions=output_positions,
             **options,
         )
         outputs = {}

@@ -11,13 +11,13 @@ from typing import Any
 
 from keras import ops
 
-from albert_tf import config as config_lib
-from albert_tf.modeling import base, dropout, layers
-from albert_tf.modeling.albert_model import AlbertModel
+from albert_tf.config import AlbertConfig
+from albert_tf.modeling import Tensor, base, base_model, dropout, layers
+from albert_tf.modeling.albert_model import ModelWithHead
 
 
 @base.register
-class ClassifierModel(base.BaseModel):
+class ClassifierModel(ModelWithHead):
     """An `AlbertModel` with a linear layer over its pooled output.
 
     Args:
@@ -26,21 +26,15 @@ class ClassifierModel(base.BaseModel):
         trains_exits: Whether to apply the head to the output of every block
             in training, for early exit.
 
-    Call arguments:
-        inputs: Dict of the inputs of `AlbertModel`.
-
     Returns:
         Dict of `logits`, float32 `[B, K]`; in regression, the numbers. With
         `trains_exits`, in training also `exit_logits`, float32 `[L, B, K]`:
         those of each of L blocks, the first block first.
     """
 
-    default_name = "classifier_model"
-    global_segment: int | None = None
-
     def __init__(
         self,
-        config: config_lib.AlbertConfig,
+        config: AlbertConfig,
         *,
         num_labels: int,
         dropout_prob: float = 0.1,
@@ -51,28 +45,26 @@ class ClassifierModel(base.BaseModel):
         self.num_labels = num_labels
         self.dropout_prob = dropout_prob
         self.trains_exits = trains_exits
-        self.albert = AlbertModel(
-            config,
-            output_hidden_states=trains_exits,
-            global_segment=self.global_segment,
-            seed=self.seed,
-            dtype=self.dtype_policy,
-        )
+        self.albert.output_hidden_states = trains_exits
         self.task_head = layers.output_layer(self, "task_head", num_labels)
         self.build_layers()
 
     def call(
         self,
-        inputs: Mapping[str, Any],
+        inputs: Mapping[str, Tensor],
         training: bool | None = None,
-        seed: Any | None = None,
+        seed: Tensor | None = None,
         **options: Any,
-    ) -> dict[str, Any]:
+    ) -> dict[str, Tensor]:
         seed = self.albert.dropout_seed(training, seed)
         # Of the last block, the vector of `[CLS]` is read.
-        read_at = ops.zeros_like(inputs["input_ids"][:, :1], "int32")
+        output_positions = ops.zeros_like(inputs["input_ids"][:, :1], "int32")
         encoded = self.albert(
-            inputs, training=training, seed=seed, read_at=read_at, **options
+            inputs,
+            training=training,
+            seed=seed,
+            output_positions=output_positions,
+            **options,
         )
         logits = self._logits(encoded["pooled_output"], seed)
         if not (self.trains_exits and training):
@@ -83,9 +75,12 @@ class ClassifierModel(base.BaseModel):
         ]
         return {"logits": logits, "exit_logits": ops.stack([*exits, logits])}
 
-    def _logits(self, pooled: Any, seed: Any | None) -> Any:
+    def _logits(self, pooled: Tensor, seed: Tensor | None) -> Tensor:
         pooled = dropout.dropout(
-            pooled, rate=self.dropout_prob, seed=seed, site=dropout.HEAD_SITE
+            pooled,
+            rate=self.dropout_prob,
+            seed=seed,
+            dropout_index=dropout.HEAD_INDEX,
         )
         return self.task_head(pooled)
 
@@ -106,24 +101,23 @@ class MultipleChoiceModel(ClassifierModel):
         `exit_logits`, float32 `[L, B, C]`.
     """
 
-    default_name = "multiple_choice_model"
     # Question and choice.
     global_segment = 1
     metadata: Mapping[str, Any] = types.MappingProxyType({"task": "race"})
 
-    def __init__(self, config: config_lib.AlbertConfig, **kwargs: Any) -> None:
+    def __init__(self, config: AlbertConfig, **kwargs: Any) -> None:
         super().__init__(config, **(kwargs | {"num_labels": 1}))
 
-    def input_specs(self) -> dict[str, base.Spec]:
-        return base.encoder_specs(rank=3)
+    def input_specs(self) -> dict[str, base_model.InputSpec]:
+        return base_model.encoder_specs(rank=3)
 
     def call(
         self,
-        inputs: Mapping[str, Any],
+        inputs: Mapping[str, Tensor],
         training: bool | None = None,
-        seed: Any | None = None,
+        seed: Tensor | None = None,
         **options: Any,
-    ) -> dict[str, Any]:
+    ) -> dict[str, Tensor]:
         _, num_choices, length = ops.shape(inputs["input_ids"])
         rows = {
             name: ops.reshape(inputs[name], (-1, length))  # [B x C, S]

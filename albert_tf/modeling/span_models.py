@@ -14,10 +14,11 @@ from typing import Any
 
 from keras import ops
 
-from albert_tf import config as config_lib
-from albert_tf.modeling import base, dropout, fused, layers
-from albert_tf.modeling.albert_model import AlbertModel
-from albert_tf.modeling.layers import LayerNorm, Linear
+from albert_tf.config import AlbertConfig
+from albert_tf.modeling import Tensor, base, base_model, dropout, layers
+from albert_tf.modeling.albert_model import ModelWithHead
+from albert_tf.modeling.fused import Fusion
+from albert_tf.modeling.layers import LayerNorm
 
 # TF1: the logit of a position where no answer can start or end.
 FORBIDDEN_LOGIT = -1e30
@@ -25,54 +26,33 @@ _QUESTION_SEGMENT = 0
 
 
 @base.register
-class SpanModel(base.BaseModel):
+class SpanModel(ModelWithHead):
     """An `AlbertModel` with two logits for each position.
 
     As in the reference, nothing is masked: positions of the question and of
     padding have logits too, and the head has no dropout.
 
-    Call arguments:
-        inputs: Dict of the inputs of `AlbertModel`.
-
     Returns:
         Dict of `start_logits` and `end_logits`, float32 `[B, S]`.
     """
 
-    default_name = "span_model"
+    global_segment = _QUESTION_SEGMENT
 
-    def __init__(self, config: config_lib.AlbertConfig, **kwargs: Any) -> None:
+    def __init__(self, config: AlbertConfig, **kwargs: Any) -> None:
         super().__init__(config, **kwargs)
-        self.albert = AlbertModel(
-            config,
-            global_segment=_QUESTION_SEGMENT,
-            seed=self.seed,
-            dtype=self.dtype_policy,
-        )
         self.span_head = layers.output_layer(self, "span_head", 2)
         self.build_layers()
 
     def call(
         self,
-        inputs: Mapping[str, Any],
+        inputs: Mapping[str, Tensor],
         training: bool | None = None,
-        seed: Any | None = None,
+        seed: Tensor | None = None,
         **options: Any,
-    ) -> dict[str, Any]:
+    ) -> dict[str, Tensor]:
         encoded = self.albert(inputs, training=training, seed=seed, **options)
         logits = self.span_head(encoded["sequence_output"])  # [B, S, 2]
         return {"start_logits": logits[..., 0], "end_logits": logits[..., 1]}
-
-
-@base.register
-class LinearInHalves(Linear):
-    """The first layer that scores ends: see `BeamSpanHead.end_log_probs`."""
-
-    def quantize(self, *args: Any, **kwargs: Any) -> None:
-        # Without the scales of its columns, the product would be wrong.
-        raise NotImplementedError(
-            f"The layer {self.name!r} reads its kernel in halves, and keeps it "
-            "in float32."
-        )
 
 
 @base.register
@@ -102,11 +82,9 @@ class BeamSpanHead(base.AlbertLayer):
         where entry `i x K2 + j` is the j-th end of the i-th start.
     """
 
-    default_name = "beam_span_head"
-
     def __init__(
         self,
-        config: config_lib.AlbertConfig,
+        config: AlbertConfig,
         *,
         dropout_prob: float,
         **kwargs: Any,
@@ -115,9 +93,9 @@ class BeamSpanHead(base.AlbertLayer):
         self.dropout_prob = dropout_prob
         dense, hidden = layers.dense, config.hidden_size
         self.start_dense = dense(self, "start_dense", hidden, 1)
-        self.end_dense_0 = dense(
-            self, "end_dense_0", 2 * hidden, hidden, layer_class=LinearInHalves
-        )
+        self.end_dense_0 = dense(self, "end_dense_0", 2 * hidden, hidden)
+        # `end_log_probs` reads it in halves, without the scales of columns.
+        self.end_dense_0.stays_float = True
         self.end_layer_norm = LayerNorm(
             hidden, dtype="float32", name="end_layer_norm"
         )
@@ -130,15 +108,15 @@ class BeamSpanHead(base.AlbertLayer):
 
     def call(
         self,
-        sequence_output: Any,
-        p_mask: Any,
+        sequence_output: Tensor,
+        p_mask: Tensor,
         *,
-        start_positions: Any | None = None,
+        start_positions: Tensor | None = None,
         num_starts: int = 1,
         num_ends: int = 1,
-        seed: Any | None = None,
-        fusion: fused.Fusion | None = None,
-    ) -> dict[str, Any]:
+        seed: Tensor | None = None,
+        fusion: Fusion | None = None,
+    ) -> dict[str, Tensor]:
         start_logits = self.start_dense(sequence_output)[..., 0]  # [B, S]
         start_log_probs = masked_log_probs(start_logits, p_mask)
         cls_logits = self._cls_logits(sequence_output, start_log_probs, seed)
@@ -176,11 +154,11 @@ class BeamSpanHead(base.AlbertLayer):
 
     def end_log_probs(
         self,
-        sequence_output: Any,
-        starts: Any,
-        p_mask: Any,
-        fusion: fused.Fusion | None = None,
-    ) -> Any:
+        sequence_output: Tensor,
+        starts: Tensor,
+        p_mask: Tensor,
+        fusion: Fusion | None = None,
+    ) -> Tensor:
         """Returns log probabilities of the end, for each of K starts.
 
         The reference concatenates the vectors of every position and of the
@@ -203,8 +181,11 @@ class BeamSpanHead(base.AlbertLayer):
         return masked_log_probs(logits, ops.convert_to_tensor(p_mask)[:, None])
 
     def _cls_logits(
-        self, sequence_output: Any, start_log_probs: Any, seed: Any | None
-    ) -> Any:
+        self,
+        sequence_output: Tensor,
+        start_log_probs: Tensor,
+        seed: Tensor | None,
+    ) -> Tensor:
         weights = ops.exp(start_log_probs)[:, None]  # [B, 1, S]
         start_summary = ops.matmul(weights, sequence_output)[:, 0]  # [B, H]
         both = ops.concatenate([start_summary, sequence_output[:, 0]], axis=-1)
@@ -212,13 +193,13 @@ class BeamSpanHead(base.AlbertLayer):
             ops.tanh(self.answer_dense_0(both)),
             rate=self.dropout_prob,
             seed=seed,
-            site=dropout.HEAD_SITE,
+            dropout_index=dropout.HEAD_INDEX,
         )
         return self.answer_dense_1(hidden)[:, 0]
 
 
 @base.register
-class BeamSpanModel(base.BaseModel):
+class BeamSpanModel(ModelWithHead):
     """An `AlbertModel` with a `BeamSpanHead`, whose outputs it returns.
 
     Args:
@@ -235,11 +216,11 @@ class BeamSpanModel(base.BaseModel):
             needs; None for the value of `training`.
     """
 
-    default_name = "beam_span_model"
+    global_segment = _QUESTION_SEGMENT
 
     def __init__(
         self,
-        config: config_lib.AlbertConfig,
+        config: AlbertConfig,
         *,
         start_n_top: int = 5,
         end_n_top: int = 5,
@@ -250,12 +231,6 @@ class BeamSpanModel(base.BaseModel):
         self.start_n_top = start_n_top
         self.end_n_top = end_n_top
         self.dropout_prob = dropout_prob
-        self.albert = AlbertModel(
-            config,
-            global_segment=_QUESTION_SEGMENT,
-            seed=self.seed,
-            dtype=self.dtype_policy,
-        )
         self.beam_span_head = BeamSpanHead(
             config,
             dropout_prob=dropout_prob,
@@ -263,31 +238,27 @@ class BeamSpanModel(base.BaseModel):
         )
         self.build_layers()
 
-    def input_specs(self) -> dict[str, base.Spec]:
-        return super().input_specs() | {"p_mask": base.Spec(dtype="float32")}
+    def input_specs(self) -> dict[str, base_model.InputSpec]:
+        return super().input_specs() | {
+            "p_mask": base_model.InputSpec(dtype="float32")
+        }
 
     def call(
         self,
-        inputs: Mapping[str, Any],
+        inputs: Mapping[str, Tensor],
         training: bool | None = None,
-        seed: Any | None = None,
+        seed: Tensor | None = None,
         teacher_forcing: bool | None = None,
-        fusion: fused.Fusion | None = None,
+        fusion: Fusion | None = None,
         **options: Any,
-    ) -> dict[str, Any]:
-        start_positions = None
-        if training if teacher_forcing is None else teacher_forcing:
-            base.check_inputs(
-                inputs,
-                {"start_positions": base.Spec(rank=1)},
-                "BeamSpanModel with teacher forcing",
-            )
-            start_positions = inputs["start_positions"]
+    ) -> dict[str, Tensor]:
+        forces = training if teacher_forcing is None else teacher_forcing
+        start_positions = inputs["start_positions"] if forces else None
         seed = self.albert.dropout_seed(training, seed)
         encoded = self.albert(
             inputs, training=training, seed=seed, fusion=fusion, **options
         )
-        return self.beam_span_head(
+        outputs: dict[str, Tensor] = self.beam_span_head(
             encoded["sequence_output"],
             inputs["p_mask"],
             start_positions=start_positions,
@@ -296,9 +267,10 @@ class BeamSpanModel(base.BaseModel):
             seed=seed,
             fusion=fusion,
         )
+        return outputs
 
 
-def masked_log_probs(logits: Any, p_mask: Any) -> Any:
+def masked_log_probs(logits: Tensor, p_mask: Tensor) -> Tensor:
     """Returns log probabilities over the positions that are allowed.
 
     `p_mask` is 1 where a position is forbidden, else 0; it broadcasts to the

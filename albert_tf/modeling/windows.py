@@ -16,17 +16,17 @@ from typing import Any
 import numpy as np
 from keras import ops
 
-from albert_tf.modeling import base, layers
+from albert_tf.modeling import Tensor, base, layers
 from albert_tf.modeling.attention import AttentionSublayer
 
-# A dropout site of the probabilities of global tokens, counted from that of
-# the others; further on than any site of a model.
-_GLOBAL_SITE = 2**20
+# Added to the dropout index for the probabilities of global tokens: further on
+# than any index of a model.
+_GLOBAL_OFFSET = 2**20
 
 
 def attention_mask(
-    input_mask: Any, segment_ids: Any, global_segment: int | None
-) -> Any:
+    input_mask: Tensor, segment_ids: Tensor, global_segment: int | None
+) -> Tensor:
     """Returns the mask of `AttentionWithinWindow`, int `[B, 1, 1, S]`.
 
     The inputs are int `[B, S]`. If the tokens of a segment are global, the
@@ -52,30 +52,30 @@ class AttentionWithinWindow(AttentionSublayer):
 
     def attend(
         self,
-        inputs: Sequence[Any],
-        attention_mask: Any,
-        read_at: Any | None,
+        inputs: Sequence[Tensor],
+        attention_mask: Tensor,
+        output_positions: Tensor | None,
         **options: Any,
-    ) -> Any:
+    ) -> Tensor:
         """Computes attention at all positions, then takes those to be read."""
         attended = super().attend(inputs, attention_mask, None, **options)
-        if read_at is None:
+        if output_positions is None:
             return attended
-        return layers.gather_positions(attended, read_at)
+        return layers.gather_positions(attended, output_positions)
 
     def attend_by_head(
         self,
-        query: Any,
-        key: Any,
-        value: Any,
-        attention_mask: Any,
+        query: Tensor,
+        key: Tensor,
+        value: Tensor,
+        attention_mask: Tensor,
         *,
-        site: int,
+        dropout_index: int,
         **options: Any,
-    ) -> Any:
+    ) -> Tensor:
         """Computes attention of all heads, `[B, N, S, D]`."""
         window = self.config.attention_window
-        attend: Callable[..., Any] = functools.partial(
+        attend: Callable[..., Tensor] = functools.partial(
             super().attend_by_head, **options
         )
         shape = ops.shape(query)
@@ -96,7 +96,7 @@ class AttentionWithinWindow(AttentionSublayer):
             _met(value, select, window),
             # A global token is met once, as such.
             _block_mask(marks[:, 0] * is_local, is_global, window),
-            site=site,
+            dropout_index=dropout_index,
         )
         of_local = ops.reshape(of_local, ops.shape(query))
         of_global = attend(
@@ -104,7 +104,7 @@ class AttentionWithinWindow(AttentionSublayer):
             key,
             value,
             ops.expand_dims(marks[:, :1], 1),
-            site=site + _GLOBAL_SITE,
+            dropout_index=dropout_index + _GLOBAL_OFFSET,
         )
         of_global = ops.matmul(ops.swapaxes(select, 2, 3), of_global)
         is_local = ops.equal(ops.expand_dims(is_local, (1, 3)), 1)
@@ -112,7 +112,7 @@ class AttentionWithinWindow(AttentionSublayer):
         return ops.slice(attended, (0, 0, 0, 0), shape)
 
 
-def _global_tokens(marks: Any, window: int) -> Any:
+def _global_tokens(marks: Tensor, window: int) -> Tensor:
     """Returns int `[B, G, S]`, 1 where a token is the g-th global one.
 
     `marks` are int `[B, 1 or 2, S]`, see `attention_mask`.
@@ -121,17 +121,17 @@ def _global_tokens(marks: Any, window: int) -> Any:
         is_first = ops.arange(ops.shape(marks)[2]) == 0
         return marks * ops.cast(is_first, marks.dtype)
     is_marked = marks[:, 1:]
-    numbers = ops.cumsum(is_marked, axis=2) * is_marked
-    all_numbers = ops.arange(1, window + 1, dtype=numbers.dtype)
+    counts = ops.cumsum(is_marked, axis=2) * is_marked
+    all_counts = ops.arange(1, window + 1, dtype=counts.dtype)
     # Not `==`, of whose shape TensorFlow forgets the rank.
-    is_global = ops.equal(numbers, all_numbers[:, None])
+    is_global = ops.equal(counts, all_counts[:, None])
     return ops.cast(is_global, marks.dtype)
 
 
 # What the queries of a block meet: three blocks, and the global tokens.
 
 
-def _met(inputs: Any, select: Any, window: int) -> Any:
+def _met(inputs: Tensor, select: Tensor, window: int) -> Tensor:
     """Returns keys or values, `[B, N, S / W, 3 W + G, D]`."""
     neighbours = _neighbours(inputs, window)
     batch, heads, num_blocks, _, width = ops.shape(neighbours[0])
@@ -142,7 +142,7 @@ def _met(inputs: Any, select: Any, window: int) -> Any:
     return ops.concatenate([*neighbours, everywhere], axis=3)
 
 
-def _block_mask(is_local: Any, is_global: Any, window: int) -> Any:
+def _block_mask(is_local: Tensor, is_global: Tensor, window: int) -> Tensor:
     """Returns int `[B, 1, S / W, W, 3 W + G]`, 1 where a key is attended to."""
     is_local = ops.expand_dims(is_local, (1, 3))
     near = ops.concatenate(_neighbours(is_local, window), axis=3)
@@ -156,7 +156,7 @@ def _block_mask(is_local: Any, is_global: Any, window: int) -> Any:
     return ops.concatenate([near, exists], axis=4)
 
 
-def _neighbours(inputs: Any, window: int) -> list[Any]:
+def _neighbours(inputs: Tensor, window: int) -> list[Tensor]:
     """Returns the block before each block, it, and the one after it."""
     ends = [(0, 0), (0, 0), (window, window), (0, 0)]
     blocks = _blocks(ops.pad(inputs, ends), window)
@@ -166,7 +166,7 @@ def _neighbours(inputs: Any, window: int) -> list[Any]:
     return [ops.slice(blocks, (0, 0, i, 0, 0), shape) for i in range(3)]
 
 
-def _blocks(inputs: Any, window: int) -> Any:
+def _blocks(inputs: Tensor, window: int) -> Tensor:
     """Splits `[B, N, S, D]` into blocks, `[B, N, S / W, W, D]`."""
     batch, heads, length, width = ops.shape(inputs)
     return ops.reshape(inputs, (batch, heads, length // window, window, width))
@@ -175,4 +175,4 @@ def _blocks(inputs: Any, window: int) -> Any:
 def _band(window: int) -> np.ndarray:
     """Returns int32 `[W, 3 W]`, 1 where a key is at most W from the query."""
     distance = np.arange(3 * window) - window - np.arange(window)[:, None]
-    return (np.abs(distance) <= window).astype("int32")
+    return np.where(np.abs(distance) <= window, 1, 0).astype("int32")

@@ -22,11 +22,9 @@ from typing import Any
 import keras
 from keras import ops
 
-from albert_tf.modeling import fused
+from albert_tf.modeling import Tensor, fused
 from albert_tf.optimization import schedules
 from albert_tf.optimization.optimizer_config import OptimizerConfig
-
-Tensor = Any
 
 # `down` and `up` are adapters: the trust ratio would hardly let a weight grow
 # that is 0 at first.
@@ -235,18 +233,18 @@ class AlbertAdamW(keras.optimizers.Optimizer):
             learning_rate: That of this step, a number or a scalar.
             fusion: If given, the update of a large weight is one kernel.
         """
-        kept = *self.slots(variable), variable
+        arrays = *self.slots(variable), variable
         excluded = self._is_excluded[self._get_variable_index(variable)]
         inputs = (
             ops.cast(densify(gradient), "float32"),
-            *map(ops.convert_to_tensor, kept),
+            *map(ops.convert_to_tensor, arrays),
             ops.cast(learning_rate, "float32"),
         )
         if fusion and fusion.fuses(inputs[0]):
             values = fusion.call(self._fused_updates[excluded], *inputs)
         else:
             values = self._plain_updates[excluded](*inputs)
-        for array, value in zip(kept, values, strict=True):
+        for array, value in zip(arrays, values, strict=True):
             self.assign(array, value)
 
     def _updated(
@@ -294,11 +292,10 @@ class AlbertAdamW(keras.optimizers.Optimizer):
 
     def get_config(self) -> dict[str, Any]:
         """Returns the arguments that `from_config` needs."""
-        return super().get_config() | {
-            "beta_1": self.beta_1,
-            "beta_2": self.beta_2,
-            "epsilon": self.epsilon,
-        }
+        saved: dict[str, Any] = super().get_config()
+        for name in ("beta_1", "beta_2", "epsilon"):
+            saved[name] = getattr(self, name)
+        return saved
 
 
 @keras.saving.register_keras_serializable("albert_tf")

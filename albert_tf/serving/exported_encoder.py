@@ -9,7 +9,7 @@ came. Core TensorFlow operations only, also of LiteRT.
 Source: `modeling.albert_model` and `modeling.encoder`; the results are equal.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Sequence, Set
 from typing import Any
 
 import keras
@@ -60,17 +60,18 @@ class ExportedWeights:
             for variable in self._originals
         ]
 
-    def scope(self, pass_index: int = 0) -> Any:
+    def scope(self, pass_index: int = 0, stacks: Set[int] = frozenset()) -> Any:
         """Returns a context in which the model computes with the copies.
 
-        A block does in the pass of that index.
+        A block does in the pass of that index. The `stacks` are the variables,
+        by `id`, that have a matrix for each pass.
         """
         values = [
             # Stacks with fewer matrices are those of other blocks.
             copy[min(pass_index, copy.shape[0] - 1)]
-            if shared_weights.is_stack(copy)
+            if id(original) in stacks
             else copy
-            for copy in self.copies
+            for original, copy in zip(self._originals, self.copies, strict=True)
         ]
         return shared_weights.in_place_of(self._originals, values)
 
@@ -196,11 +197,12 @@ class ExportedEncoder:
     ) -> encoder_lib.Block:
         """Returns a function of two sublayers, given by index, in one pass."""
         encoder = self._albert.encoder
+        stacks = shared_weights.ids_of_stacks(encoder)
 
         def block(
             hidden: tf.Tensor, mask: tf.Tensor, **options: Any
         ) -> tf.Tensor:
-            with self._weights.scope(pass_index):
+            with self._weights.scope(pass_index, stacks):
                 return encoder_lib.apply_block(
                     hidden,
                     mask,

@@ -18,7 +18,7 @@ from albert_tf.devices.workers import Workers
 from albert_tf.inference import record_outputs
 from albert_tf.inference.record_outputs import OutputComputer
 from albert_tf.metrics.scores import Role, Score, Scores
-from albert_tf.optimization import schedules
+from albert_tf.optimization import layerwise_decay
 from albert_tf.tasks.label_frequencies import Comparison
 from albert_tf.tasks.task import ExampleSet, MakeTask, Outputs, Sets
 from albert_tf.training import (
@@ -101,7 +101,7 @@ class FinetuningRun:
             if a signal stopped the training.
         """
         config = self._config
-        multipliers = schedules.learning_rate_multipliers(
+        multipliers = layerwise_decay.learning_rate_multipliers(
             [v.path for v in self._task.model.trainable_variables],
             decay=config.layerwise_lr_decay,
             freeze_embeddings=config.freeze_embeddings,

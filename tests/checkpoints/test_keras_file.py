@@ -50,7 +50,7 @@ def test_beside_a_keras_file_its_vocabulary_is_found(tmp_path, tiny_spm_model):
 
     assert source.config == config
     found = discovery.load_tokenizer(tmp_path / "model.keras")
-    assert found.hash == tokenizer.hash
+    assert found.fingerprint == tokenizer.fingerprint
 
 
 def test_a_keras_file_of_another_model_has_no_encoder(tmp_path, tiny_config):

@@ -24,7 +24,10 @@ def test_what_is_written_beside_a_model_is_read(
     assert (found.config, found.metadata) == (source.config, known)
     assert found.settings == {"max_seq_length": 5}
     assert found.head().name == "span"
-    assert found.load_tokenizer().hash == source.load_tokenizer().hash
+    assert (
+        found.load_tokenizer().fingerprint
+        == source.load_tokenizer().fingerprint
+    )
     with pytest.raises(ValueError, match="which only `load_predictor` runs"):
         found.head("classifier")
 

@@ -46,6 +46,7 @@ def test_no_two_variables_start_alike():
         {"num_hidden_layers": 1},
         {"num_hidden_layers": 4, "num_hidden_groups": 2, "inner_group_num": 2},
         {"parameter_sharing": "none"},
+        {"attention_window": 2},
     ],
     ids=str,
 )
@@ -65,11 +66,13 @@ def test_positions_that_are_read_have_the_vectors_and_gradients_of_all(
     factors = tiny.floats(2, 4, 8)
     variables = [v.value for v in model.trainable_variables]
 
-    def vectors_and_gradients(read_at):
+    def vectors_and_gradients(output_positions):
         with tf.GradientTape() as tape:
-            outputs = model(tiny_batch, read_at=read_at, **options)
+            outputs = model(
+                tiny_batch, output_positions=output_positions, **options
+            )
             vectors = outputs["sequence_output"]
-            if read_at is None:
+            if output_positions is None:
                 vectors = tf.gather(vectors, positions, batch_dims=1)
             loss = tf.reduce_sum(vectors * factors)
             loss += tf.reduce_sum(outputs["pooled_output"])

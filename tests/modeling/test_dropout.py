@@ -4,12 +4,17 @@ import tensorflow as tf
 
 from albert_tf.modeling import dropout
 from albert_tf.modeling.albert_model import AlbertModel
+from tests import tiny
 
 _ONES = np.ones((50, 40), "float32")
 
 
-def _drop(seed, site=0, rate=0.25):
-    return np.asarray(dropout.dropout(_ONES, rate=rate, seed=seed, site=site))
+def _drop(seed, dropout_index=0, rate=0.25):
+    return np.asarray(
+        dropout.dropout(
+            _ONES, rate=rate, seed=seed, dropout_index=dropout_index
+        )
+    )
 
 
 def test_keeps_everything_without_a_seed_or_a_rate():
@@ -26,31 +31,31 @@ def test_drops_the_share_asked_for_and_scales_the_rest():
 
 
 @pytest.mark.parametrize(
-    ("seed", "site"), [([1, 3], 0), ([2, 2], 0), ([1, 2], 1)]
+    ("seed", "dropout_index"), [([1, 3], 0), ([2, 2], 0), ([1, 2], 1)]
 )
-def test_seed_and_site_decide_the_mask(seed, site):
-    agreement = (_drop([1, 2]) == _drop(seed, site)).mean()
+def test_seed_and_index_decide_the_mask(seed, dropout_index):
+    agreement = (_drop([1, 2]) == _drop(seed, dropout_index)).mean()
 
     np.testing.assert_array_equal(_drop([1, 2]), _drop([1, 2]))
     # Independent masks agree at 0.75^2 + 0.25^2 of the places.
     np.testing.assert_allclose(agreement, 0.625, atol=0.05)
 
 
-def test_no_two_steps_and_sites_meet_in_one_seed():
+def test_no_two_steps_and_indices_meet_in_one_seed():
     seeds = {
-        tuple(np.asarray(dropout.fold_in(np.array([7, step]), site)))
+        tuple(np.asarray(dropout.fold_in(np.array([7, step]), dropout_index)))
         for step in range(40)
-        for site in range(40)
+        for dropout_index in range(40)
     }
 
     assert len(seeds) == 1600
 
 
-def test_embeddings_heads_and_blocks_have_sites_of_their_own():
-    first, second = dropout.block_site(0), dropout.block_site(1)
+def test_embeddings_heads_and_blocks_have_indices_of_their_own():
+    first, second = dropout.first_index(0), dropout.first_index(1)
 
-    assert dropout.EMBEDDINGS_SITE < dropout.HEAD_SITE < first
-    assert second - first == dropout.SITES_PER_BLOCK
+    assert dropout.EMBEDDINGS_INDEX < dropout.HEAD_INDEX < first
+    assert second - first == dropout.NUM_PER_BLOCK
 
 
 def test_the_rate_is_exact_in_bfloat16():
@@ -58,22 +63,26 @@ def test_the_rate_is_exact_in_bfloat16():
     # it would drop 0.1016 of the values.
     ones = tf.ones((1000, 1000), "bfloat16")
 
-    values = dropout.dropout(ones, rate=0.1, seed=[1, 2], site=0)
+    values = dropout.dropout(ones, rate=0.1, seed=[1, 2], dropout_index=0)
 
     assert values.dtype == "bfloat16"
     dropped = np.mean(np.asarray(values, "float32") == 0)
     np.testing.assert_allclose(dropped, 0.1, atol=0.001)
 
 
-def test_no_two_places_of_a_model_share_a_mask(
-    tiny_config, tiny_batch, monkeypatch
-):
-    sites = []
-    monkeypatch.setattr(
-        dropout, "dropout", lambda x, *, site, **_: sites.append(site) or x
+def test_no_two_dropouts_of_a_model_share_a_mask(monkeypatch):
+    rates = {}
+
+    def note(inputs, *, rate, dropout_index, **_):
+        assert dropout_index not in rates
+        rates[dropout_index] = rate
+        return inputs
+
+    monkeypatch.setattr(dropout, "dropout", note)
+    config = tiny.config(
+        hidden_dropout_prob=0.1, attention_probs_dropout_prob=0.2
     )
 
-    AlbertModel(tiny_config)(tiny_batch, training=True)
+    AlbertModel(config)(tiny.batch(), training=True)
 
-    assert len(sites) == 1 + 3 * tiny_config.num_hidden_layers
-    assert len(set(sites)) == len(sites)
+    assert [*rates.values()] == [0.1, *[0.2, 0.1, 0.1] * 3]

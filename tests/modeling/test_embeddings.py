@@ -10,9 +10,9 @@ def test_values_are_dropped_after_the_normalisation():
     layer.build()
     ids = np.array([[7, 0, 12]])
 
-    kept = np.asarray(layer(ids, np.zeros_like(ids)))
+    exact = np.asarray(layer(ids, np.zeros_like(ids)))
     dropped = np.asarray(layer(ids, np.zeros_like(ids), seed=[1, 2]))
 
     is_dropped = dropped == 0
     assert 0 < is_dropped.sum() < is_dropped.size
-    np.testing.assert_allclose(dropped[~is_dropped], 2 * kept[~is_dropped])
+    np.testing.assert_allclose(dropped[~is_dropped], 2 * exact[~is_dropped])

@@ -72,29 +72,3 @@ def test_an_encoder_is_cut_to_a_depth_until_the_block_ends():
 
     assert (len(cut), len(whole)) == (5, 7)
     np.testing.assert_array_equal(cut[-1], whole[4])
-
-
-def test_sets_of_weights_start_apart():
-    layer = _encoder(parameter_sharing="none")
-
-    kernels = [np.asarray(x.query.kernel) for x in layer.attention_sublayers]
-
-    assert (kernels[0] != kernels[1]).all()
-
-
-def test_every_use_of_a_shared_block_drops_other_values():
-    layer = _encoder(hidden_dropout_prob=0.5)
-    seeds = []
-    for sublayer in (*layer.attention_sublayers, *layer.feed_forward_sublayers):
-        original = sublayer.call
-
-        def call(*args, original=original, **kwargs):
-            seeds.append(kwargs["site"])
-            return original(*args, **kwargs)
-
-        sublayer.call = call
-
-    layer(_embedded(4), _MASK, seed=[1, 2])
-
-    # Attention takes two sites, the feed-forward sublayer one.
-    assert seeds == [16, 18, 19, 21, 22, 24]

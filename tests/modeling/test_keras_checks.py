@@ -1,6 +1,5 @@
 """Keras' own check of a layer, and KerasHub's checks of models, on ours."""
 
-import keras
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -31,17 +30,17 @@ class _KerasCheck(testing.TestCase):
 @pytest.mark.parametrize("kind", LAYERS, ids=lambda kind: kind.__name__)
 def test_a_layer_passes_the_check_of_keras(kind):
     row = LAYERS[kind]
-    given = dict(row.arguments)
+    arguments = dict(row.arguments)
     if issubclass(kind, AlbertLayer):
-        given["config"] = test_conformance._config_of(kind)
+        arguments["config"] = test_conformance._config_of(kind)
     elif kind is OutputLayer:
-        given["seed"] = 1
+        arguments["seed"] = 1
     layer = kind if len(row.inputs) == 1 else _of_a_tuple(kind)
     shapes = row.shapes
 
     _KerasCheck().run_layer_test(
         layer,
-        given,
+        arguments,
         input_data=row.inputs[0] if layer is kind else row.inputs,
         custom_objects={layer.__name__: layer},
         expected_output_shape=(
@@ -63,43 +62,10 @@ def test_a_model_passes_the_checks_of_keras_hub(kind):
     # A fit on any loss: of the outputs, to those of the call.
     name, values = next(iter(called.items()))
     model.compile("sgd", loss={name: "mse"})
-    for data in (
-        (inputs, {name: values + 1}),
-        (
-            tf.data.Dataset.zip(
-                dataset, dataset.map(lambda _: {name: values + 1})
-            ),
-        ),
-    ):
+    wanted = {name: values + 1}
+    labels = tf.data.Dataset.from_tensors(wanted)
+    for data in ((inputs, wanted), (tf.data.Dataset.zip(dataset, labels),)):
         history = model.fit(*data, verbose=0).history
         assert np.isfinite(history["loss"]).all()
     changed = model(inputs)[name]
     assert np.abs(changed - values).max() > 0
-    assert (
-        keras.saving.deserialize_keras_object(
-            keras.saving.serialize_keras_object(model)
-        ).get_config()
-        == model.get_config()
-    )
-
-
-@pytest.mark.parametrize("length", [2, 3, 4])
-@pytest.mark.parametrize(
-    "kind",
-    [k for k in MODELS if "masked" not in str(MODELS[k].shapes)],
-    ids=lambda kind: kind.__name__,
-)
-def test_a_model_takes_any_length(kind, length):
-    (inputs,) = MODELS[kind].inputs
-    model = test_conformance._make(kind)
-    sequences = ("input_ids", "input_mask", "segment_ids", "p_mask")
-
-    outputs = model(
-        {
-            name: inputs[name][..., :length]
-            for name in sequences
-            if name in inputs
-        }
-    )
-
-    assert all(len(values) == 2 for values in outputs.values())

@@ -22,10 +22,12 @@ def model(recorded):
     return recorded.load(PretrainingModel(recorded.config))
 
 
-def _sums(model, recorded, fusion, weights):
+def _sums(model, recorded, fusion, weights=None):
     """The sums of both losses."""
     numbers = recorded.numbers
     outputs = model(recorded.batch, fusion=fusion)
+    if weights is None:
+        weights = numbers["masked_lm_weights"]
     return losses.weighted_sums(
         outputs["masked_lm_logits"], numbers["masked_lm_ids"], weights, fusion
     ), losses.sentence_order_sums(
@@ -33,18 +35,6 @@ def _sums(model, recorded, fusion, weights):
         numbers["sentence_order_labels"],
         np.ones(3, "f"),
     )
-
-
-@pytest.fixture
-def sums(model, recorded, fusion):
-    """A function that returns the sums of both losses."""
-
-    def compute(weights="masked_lm_weights"):
-        if isinstance(weights, str):
-            weights = recorded.numbers[weights]
-        return _sums(model, recorded, fusion, weights)
-
-    return compute
 
 
 def _masked_lm_loss(sums):
@@ -72,7 +62,7 @@ def test_encoder_outputs_are_the_recorded_ones(recorded, model, fusion):
         assert np.abs(ours - theirs).max() <= 1e-5 * np.abs(theirs).max()
 
 
-def test_logits_and_losses_are_the_recorded_ones(recorded, model, sums, fusion):
+def test_logits_and_losses_are_the_recorded_ones(recorded, model, fusion):
     numbers = recorded.numbers
     outputs = model(recorded.batch, fusion=fusion)
     for name, logits, labels in (
@@ -87,28 +77,28 @@ def test_logits_and_losses_are_the_recorded_ones(recorded, model, sums, fusion):
         )
         recorded.assert_close(tf.reshape(each, [-1]), f"{name}_example_loss")
 
-    masked_lm, sentence_order = sums()
-    masked_lm_loss = _masked_lm_loss(masked_lm)
-    sentence_order_loss = sentence_order.loss / sentence_order.weight
-    recorded.assert_close(masked_lm_loss, "mlm_loss")
-    recorded.assert_close(sentence_order_loss, "sop_loss")
-    recorded.assert_close(masked_lm_loss + sentence_order_loss, "total_loss")
-
-
-def test_evaluation_metrics_are_the_recorded_ones(recorded, sums):
-    names = ("masked_lm", "sentence_order")
-
-    for name, each in zip(names, sums(), strict=True):
-        recorded.assert_close(each.loss / each.weight, f"eval/{name}_loss")
-        recorded.assert_close(
-            each.correct / each.weight, f"eval/{name}_accuracy"
-        )
+    masked_lm, sentence_order = _sums(model, recorded, fusion)
+    recorded.assert_close(_masked_lm_loss(masked_lm), "mlm_loss")
+    recorded.assert_close(
+        sentence_order.loss / sentence_order.weight, "sop_loss"
+    )
+    recorded.assert_close(_total_loss(masked_lm, sentence_order), "total_loss")
+    # The metrics of an evaluation.
+    for name, each in zip(
+        ("masked_lm", "sentence_order"),
+        _sums(model, recorded, fusion),
+        strict=True,
+    ):
+        for metric, total in (("loss", each.loss), ("accuracy", each.correct)):
+            recorded.assert_close(total / each.weight, f"eval/{name}_{metric}")
 
 
 def test_gradients_of_all_variables_are_the_recorded_ones(
-    recorded, model, sums
+    recorded, model, fusion
 ):
-    recorded.assert_gradients(model, lambda: _total_loss(*sums()))
+    recorded.assert_gradients(
+        model, lambda: _total_loss(*_sums(model, recorded, fusion))
+    )
     names = variable_names.variables_by_tf1_name(model.trainable_variables)
     found = {k for k in recorded.numbers if k.startswith("grad/")}
     assert found == {f"grad/{name}" for name in names}
@@ -127,13 +117,11 @@ _BFLOAT16_BOUNDS = {"model_base": 0.04, "model_groups": 0.15}
 def test_bfloat16_is_near_the_recorded_numbers(recorded, fusion):
     model = PretrainingModel(recorded.config, dtype="mixed_bfloat16")
     recorded.load(model)
-    weights = recorded.numbers["masked_lm_weights"]
     computed = []
     bound = _BFLOAT16_BOUNDS[recorded.name]
 
     def loss():
-        sums = _sums(model, recorded, fusion, weights)
-        computed.append(_total_loss(*sums))
+        computed.append(_total_loss(*_sums(model, recorded, fusion)))
         return computed[-1]
 
     gradients = gradients_of(model, loss)
@@ -148,40 +136,40 @@ def test_bfloat16_is_near_the_recorded_numbers(recorded, fusion):
         assert error <= bound * max(np.linalg.norm(wanted), least), name
 
 
-def test_weights_of_zero_give_a_loss_of_zero(recorded, sums):
-    no_weights = np.zeros_like(recorded.numbers["masked_lm_weights"])
+def test_the_denominator_has_the_recorded_epsilon(recorded, model, fusion):
+    tiny_weights = recorded.numbers["tiny_weight/masked_lm_weights"]
+    for name, weights in (
+        ("zero_weights", np.zeros_like(tiny_weights)),
+        ("tiny_weight", tiny_weights),
+    ):
+        masked_lm, _ = _sums(model, recorded, fusion, weights)
 
-    masked_lm, _ = sums(no_weights)
-
-    assert float(_masked_lm_loss(masked_lm)) == 0
-    assert float(recorded.numbers["zero_weights/mlm_loss"]) == 0
-
-
-def test_the_denominator_has_the_recorded_epsilon(recorded, sums):
-    masked_lm, _ = sums("tiny_weight/masked_lm_weights")
-
-    recorded.assert_close(_masked_lm_loss(masked_lm), "tiny_weight/mlm_loss")
+        recorded.assert_close(_masked_lm_loss(masked_lm), f"{name}/mlm_loss")
 
 
-def test_inputs_left_out_have_the_recorded_defaults(recorded, model, fusion):
-    outputs = model.albert(
-        {"input_ids": recorded.numbers["defaults/input_ids"]}, fusion=fusion
-    )
+_ZEROS = np.zeros((1, 24), "int32")
+
+
+@pytest.mark.parametrize(
+    ("case", "inputs", "tolerance"),
+    [
+        ("defaults", {}, 1e-5),
+        (
+            "all_padding_row",
+            {"input_mask": _ZEROS, "segment_ids": _ZEROS},
+            1e-3,
+        ),
+    ],
+)
+def test_inputs_left_out_and_rows_of_padding_give_the_recorded_numbers(
+    recorded, model, fusion, case, inputs, tolerance
+):
+    ids = recorded.numbers.get(f"{case}/input_ids", _ZEROS)
+
+    outputs = model.albert({"input_ids": ids} | inputs, fusion=fusion)
 
     for name in ("sequence_output", "pooled_output"):
-        recorded.assert_close(outputs[name], f"defaults/{name}")
-
-
-def test_a_row_of_padding_gives_the_recorded_numbers(recorded, model, fusion):
-    zeros = np.zeros((1, 24), "int32")
-
-    outputs = model.albert(
-        {"input_ids": zeros, "input_mask": zeros, "segment_ids": zeros},
-        fusion=fusion,
-    )
-
-    for name in ("sequence_output", "pooled_output"):
-        recorded.assert_close(outputs[name], f"all_padding_row/{name}", 1e-3)
+        recorded.assert_close(outputs[name], f"{case}/{name}", tolerance)
 
 
 @pytest.mark.parametrize("dtype", ["uint8", "uint16", "int64", "float32"])
@@ -210,22 +198,3 @@ def test_only_the_heads_asked_for_exist(
     heads = {w.path.split("/")[0] for w in model.weights} - {"albert"}
     assert list(model(tiny_batch)) == [output]
     assert len(heads) == 1
-
-
-def test_trains_with_plain_keras(tiny_batch):
-    model = PretrainingModel(
-        tiny.config(num_hidden_layers=1), objectives=("sop",)
-    )
-    model.compile(
-        optimizer="sgd",
-        loss={"sentence_order_logits": "sparse_categorical_crossentropy"},
-    )
-
-    history = model.fit(
-        tiny_batch,
-        {"sentence_order_logits": np.array([0, 1])},
-        epochs=2,
-        verbose=0,
-    )
-
-    assert np.isfinite(history.history["loss"]).all()

@@ -42,25 +42,15 @@ def _models(window, global_segment=None, **fields):
 
 
 def _mask(batch, window, global_segment):
-    """Returns what may be attended to, `[B, 1, S, S]`, token by token."""
-    input_mask, segment_ids = batch["input_mask"], batch["segment_ids"]
-    rows, length = input_mask.shape
-    mask = np.zeros((rows, 1, length, length), "int32")
-    for row in range(rows):
-        marked = [
-            i
-            for i in range(length)
-            if i == 0 or segment_ids[row, i] == global_segment
-            if input_mask[row, i]
-        ]
-        if global_segment is None:
-            marked = [0]
-        marked = marked[:window]
-        for i in range(length):
-            for j in range(length):
-                near = abs(i - j) <= window or {i, j} & {*marked}
-                mask[row, 0, i, j] = bool(near) and input_mask[row, j]
-    return mask
+    """Returns what may be attended to, `[B, 1, S, S]`."""
+    is_token = batch["input_mask"] == 1
+    position = np.arange(is_token.shape[1])
+    is_marked = (position == 0) | (batch["segment_ids"] == global_segment)
+    is_marked &= is_token
+    is_global = is_marked & (np.cumsum(is_marked, axis=1) <= window)
+    is_near = np.abs(position[:, None] - position) <= window
+    mask = is_near | is_global[:, None] | is_global[:, :, None]
+    return (mask & is_token[:, None]).astype("int32")[:, None]
 
 
 @pytest.mark.parametrize("global_segment", [None, 0, 1])
@@ -99,56 +89,12 @@ def test_vectors_and_gradients_are_those_of_a_mask(
         )
 
 
-def test_a_window_that_covers_the_text_is_all_attention():
-    full, model = _models(_LENGTH)
-    keras.tree.map_structure(
-        lambda one, other: np.testing.assert_allclose(one, other, atol=1e-6),
-        model(_batch()),
-        full(_batch()),
-    )
-
-
-@pytest.mark.parametrize("options", [{"recompute": True}, {"depth": 2}])
-def test_options_of_a_call_change_nothing_else(options):
-    full, model = _models(6)
-    full.attention_mask = lambda *_: _mask(_batch(), 6, None)
-    is_token = _batch()["input_mask"][..., None]
-    ours, theirs = (
-        one(_batch(), **options)["sequence_output"] * is_token
-        for one in (model, full)
-    )
-    np.testing.assert_allclose(ours, theirs, atol=1e-6)
-
-
-def test_compiled_by_xla_and_in_bfloat16():
+def test_it_can_be_compiled_by_xla():
     _, model = _models(6)
     compiled = tf.function(model, jit_compile=True, autograph=False)
     expected = model(_batch())["sequence_output"]
     np.testing.assert_allclose(
         compiled(_batch())["sequence_output"], expected, atol=1e-5
-    )
-    half = AlbertModel(model.config, seed=1, dtype="mixed_bfloat16")
-    np.testing.assert_allclose(
-        tf.cast(half(_batch())["sequence_output"], "float32"),
-        expected,
-        atol=0.15,
-    )
-
-
-def test_what_is_read_is_what_all_positions_have():
-    _, model = _models(4)
-    read_at = np.array([[0, 9, 14], [0, 1, 2], [0, 2, 1]], "int32")
-    some = model(_batch(), read_at=read_at)
-    every = model(_batch())
-    np.testing.assert_allclose(
-        some["sequence_output"],
-        np.take_along_axis(
-            np.array(every["sequence_output"]), read_at[..., None], axis=1
-        ),
-        atol=1e-6,
-    )
-    np.testing.assert_allclose(
-        some["pooled_output"], every["pooled_output"], atol=1e-6
     )
 
 

@@ -2,16 +2,10 @@ import keras
 import numpy as np
 import pytest
 
-from albert_tf.modeling.pretraining_model import PretrainingModel
 from albert_tf.optimization import schedules
 from albert_tf.optimization.optimizer_config import OptimizerConfig
-from tests import tiny
 
 _CASES = ("power1", "power2", "no_warmup", "late_warmup")
-EMBEDDINGS = "albert/embeddings/word_embeddings"
-PROJECTION = "albert/encoder/embedding_projection/kernel"
-POOLER = "albert/pooler/kernel"
-HEAD = "sentence_order_head/output_weights"
 
 
 def _config(params):
@@ -85,79 +79,3 @@ def test_the_keras_schedule_comes_back_from_its_config():
 
     assert again.config == schedule.config
     assert float(again(5)) == float(schedule(5)) > 0
-
-
-def multipliers(decay=0.5, freeze_embeddings=False, **settings):
-    if keras.backend.backend() != "tensorflow":
-        pytest.skip("plain Python, whose models are slow to build elsewhere")
-    model = PretrainingModel(tiny.config(num_hidden_layers=4, **settings))
-    return schedules.learning_rate_multipliers(
-        [variable.path for variable in model.trainable_variables],
-        decay=decay,
-        freeze_embeddings=freeze_embeddings,
-    )
-
-
-def attention(number):
-    return f"albert/encoder/attention_{number}_0/query/kernel"
-
-
-def feed_forward(number):
-    return f"albert/encoder/feed_forward_{number}_0/intermediate/kernel"
-
-
-@pytest.mark.parametrize(
-    ("settings", "expected"),
-    [
-        (
-            # Four levels; a layer norm is on that of its neighbours.
-            {},
-            {
-                EMBEDDINGS: 0.125,
-                "albert/embeddings/layer_norm/beta": 0.125,
-                PROJECTION: 0.25,
-                attention(0): 0.5,
-                feed_forward(0): 0.5,
-                POOLER: 1,
-                HEAD: 1,
-            },
-        ),
-        # Without a projection there is no level for it.
-        ({"embedding_size": 8}, {EMBEDDINGS: 0.25}),
-        (
-            # Each group is a level.
-            {"num_hidden_groups": 2},
-            {
-                attention(1): 0.5,
-                feed_forward(1): 0.5,
-                attention(0): 0.25,
-                EMBEDDINGS: 0.0625,
-            },
-        ),
-        (
-            # A shared half belongs to the last layers that use it.
-            {"parameter_sharing": "attention"},
-            {
-                attention(0): 0.5,
-                feed_forward(3): 0.5,
-                feed_forward(2): 0.25,
-                feed_forward(1): 0.125,
-                feed_forward(0): 0.0625,
-            },
-        ),
-    ],
-)
-def test_each_level_has_half_the_rate_of_the_level_above(settings, expected):
-    found = multipliers(**settings)
-
-    assert {path: found[path] for path in expected} == expected
-
-
-@pytest.mark.parametrize("decay", [1.0, 0.5])
-def test_only_frozen_embeddings_have_the_multiplier_0(decay):
-    free = multipliers(decay)
-    frozen = multipliers(decay, freeze_embeddings=True)
-
-    for name, multiplier in frozen.items():
-        is_embedding = name.startswith("albert/embeddings/")
-        assert multiplier == (0 if is_embedding else free[name])

@@ -23,7 +23,7 @@ from albert_tf.metrics.scores import Score, Scores
 from albert_tf.modeling import losses
 from albert_tf.modeling.layers import OutputLayer
 from albert_tf.modeling.pretraining_model import PretrainingModel
-from albert_tf.optimization import schedules
+from albert_tf.optimization import layerwise_decay
 from albert_tf.tasks import label_frequencies
 from albert_tf.tasks.pretraining.objectives import PretrainingTask
 from albert_tf.tasks.task import ExampleSet, Sets
@@ -88,7 +88,7 @@ class Trainer:
             self.task = task or PretrainingTask(
                 config.albert_config, dtype=config.dtype_policy, seed=3
             )
-        of_weights = schedules.learning_rate_multipliers(
+        of_weights = layerwise_decay.learning_rate_multipliers(
             [v.path for v in self.task.model.trainable_variables],
             **multipliers,
         )

@@ -5,7 +5,11 @@ end. Given a `Fusion`, it is compiled as one kernel, and so is its gradient, in
 closed form. No other place knows what is compiled.
 """
 
-from albert_tf.modeling.fused.fusion import Fusion, fan_out, sum_of_all
+from albert_tf.modeling.fused.fusion import (
+    Fusion,
+    copy_for_gradients,
+    sum_of_all,
+)
 from albert_tf.modeling.fused.operations import (
     add_and_normalize,
     attend,
@@ -19,7 +23,7 @@ __all__ = [
     "add_and_normalize",
     "attend",
     "cross_entropy",
-    "fan_out",
+    "copy_for_gradients",
     "gelu",
     "linear",
     "sum_of_all",

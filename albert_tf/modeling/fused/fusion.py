@@ -14,13 +14,15 @@ from typing import Any
 import keras
 from keras import ops
 
+from albert_tf.modeling import Tensor
+
 # Number of values from which on a kernel saves more than its start costs.
 SMALLEST_SIZE = 2**16
 # Taken for an axis whose length is not known. A kernel is compiled for each
 # length that comes, which does not pay for small layers.
 ASSUMED_LENGTH = 32
 
-Function = Callable[..., Any]
+Function = Callable[..., Tensor]
 
 
 class Fusion:
@@ -47,17 +49,17 @@ class Fusion:
         has_softmax = dtype != "float32" and has_float32_softmax(dtype)
         self._softmax_dtype = dtype if has_softmax else None
 
-    def fuses(self, tensor: Any) -> bool:
+    def fuses(self, tensor: Tensor) -> bool:
         """Returns whether operations on a tensor of this size are compiled."""
         size = math.prod([n or ASSUMED_LENGTH for n in tensor.shape])
         return size >= SMALLEST_SIZE
 
-    def uses_softmax(self, scores: Any) -> bool:
+    def uses_softmax(self, scores: Tensor) -> bool:
         """Returns whether the softmax is that of the back end."""
-        dtype = keras.backend.standardize_dtype(scores.dtype)
+        dtype: str = keras.backend.standardize_dtype(scores.dtype)
         return dtype == self._softmax_dtype
 
-    def call(self, function: Function, *inputs: Any) -> Any:
+    def call(self, function: Function, *inputs: Tensor) -> Tensor:
         """Calls a function, compiled, whose gradient nobody asks for."""
         return self._compiled(function)(*map(_read, inputs))
 
@@ -65,9 +67,9 @@ class Fusion:
         self,
         function: Function,
         gradient: Function,
-        addends: Sequence[Any],
-        *others: Any,
-    ) -> Any:
+        addends: Sequence[Tensor],
+        *others: Tensor,
+    ) -> Tensor:
         """Calls a function of a sum that has a gradient in closed form.
 
         Args:
@@ -87,12 +89,11 @@ class Fusion:
         """
         num_addends = len(addends)
 
-        @ops.custom_gradient
-        def call(*inputs: Any) -> Any:
+        @custom_gradient
+        def call(*inputs: Tensor) -> Tensor:
             output = self.call(_in_float32(function, num_addends), *inputs)
 
-            def grad(*args: Any, upstream: Any = None) -> Any:
-                [upstream] = upstreams(args, upstream)
+            def grad(upstream: Tensor) -> Tensor:
                 of_sum, *of_others = self.call(
                     _of_inputs(gradient, num_addends), upstream, output, *inputs
                 )
@@ -102,14 +103,13 @@ class Fusion:
 
         return call(*map(_read, (*addends, *others)))
 
-    def add(self, *addends: Any) -> Any:
+    def add(self, *addends: Tensor) -> Tensor:
         """Returns the sum of `addends`, as `call_on_sum` takes them."""
 
-        @ops.custom_gradient
-        def call(*inputs: Any) -> Any:
-            def grad(*args: Any, upstream: Any = None) -> Any:
-                of_all = upstreams(args, upstream) * len(inputs)
-                return _complete(of_all, inputs)
+        @custom_gradient
+        def call(*inputs: Tensor) -> Tensor:
+            def grad(upstream: Tensor) -> Tensor:
+                return _complete([upstream] * len(inputs), inputs)
 
             return self.call(_in_float32(_same, len(inputs)), *inputs), grad
 
@@ -129,16 +129,28 @@ def has_float32_softmax(dtype: str) -> bool:
     return bool(ops.all(ops.softmax(inputs) == ops.cast(expected, dtype)))
 
 
-def upstreams(args: Any, upstream: Any) -> list[Any]:
-    """Returns the gradients of all outputs of a function, as one list.
+def custom_gradient(function: Function) -> Function:
+    """Decorates a function that returns outputs, and a function for gradients.
 
-    Back ends call the second result of an `ops.custom_gradient` in different
-    ways: with one argument for each output, with one list, or by name.
+    That takes the gradient of each output as an argument. Back ends call it in
+    different ways: with one argument for each output, with one list, or by
+    name.
     """
-    return keras.tree.flatten(args if upstream is None else upstream)
+
+    def call(*inputs: Tensor) -> Tensor:
+        outputs, gradient = function(*inputs)
+
+        def grad(*args: Tensor, upstream: Tensor = None) -> Tensor:
+            upstreams = args if upstream is None else upstream
+            return gradient(*keras.tree.flatten(upstreams))
+
+        return outputs, grad
+
+    decorated: Function = ops.custom_gradient(call)
+    return decorated
 
 
-def row_sums(tensor: Any) -> Any:
+def row_sums(tensor: Tensor) -> Tensor:
     """Returns the sum of each row of a float32 tensor, `[..., 1]`.
 
     It is a product: on a CPU, a compiled one uses all cores, while a compiled
@@ -148,15 +160,15 @@ def row_sums(tensor: Any) -> Any:
     return ops.matmul(tensor, ones)
 
 
-def sum_of_all(tensor: Any) -> Any:
+def sum_of_all(tensor: Tensor) -> Tensor:
     """Returns the sum of all values of a float32 tensor, for a kernel."""
     # A product adds up a vector value by value, which loses digits.
     return ops.sum(row_sums(tensor) if len(tensor.shape) > 1 else tensor)
 
 
-def fan_out(
-    tensor: Any, num_copies: int, fusion: Fusion | None, dtype: Any = None
-) -> list[Any]:
+def copy_for_gradients(
+    tensor: Tensor, num_copies: int, fusion: Fusion | None, dtype: Any = None
+) -> list[Tensor]:
     """Returns copies of a tensor, in its dtype or in another one.
 
     The gradients of all of them are added in one kernel, in float32.
@@ -165,19 +177,20 @@ def fan_out(
     if dtype in (None, tensor.dtype) and not is_fused:
         return [tensor] * num_copies
 
-    @ops.custom_gradient
-    def copy(tensor: Any) -> Any:
-        def grad(*args: Any, upstream: Any = None) -> Any:
-            return add_up(upstreams(args, upstream), fusion, tensor.dtype)
+    @custom_gradient
+    def copy(tensor: Tensor) -> Tensor:
+        def grad(*upstreams: Tensor) -> Tensor:
+            return add_up(upstreams, fusion, tensor.dtype)
 
         return [ops.cast(tensor, dtype or tensor.dtype)] * num_copies, grad
 
-    return copy(tensor)
+    copies: list[Tensor] = copy(tensor)
+    return copies
 
 
 def add_up(
-    tensors: Sequence[Any], fusion: Fusion | None, dtype: Any = "float32"
-) -> Any:
+    tensors: Sequence[Tensor], fusion: Fusion | None, dtype: Any = "float32"
+) -> Tensor:
     """Returns the sum of tensors of one shape; the arithmetic is in float32."""
     add = _adder(keras.backend.standardize_dtype(dtype))
     if fusion and fusion.fuses(tensors[0]):
@@ -187,7 +200,7 @@ def add_up(
 
 @functools.cache
 def _adder(dtype: str) -> Function:
-    def add(*tensors: Any) -> Any:
+    def add(*tensors: Tensor) -> Tensor:
         first, *others = (ops.cast(tensor, "float32") for tensor in tensors)
         # Not by `ops.add`, which takes a row for a bias.
         return ops.cast(sum(others, start=first), dtype)
@@ -195,7 +208,7 @@ def _adder(dtype: str) -> Function:
     return add
 
 
-def add_plainly(first: Any, *others: Any) -> Any:
+def add_plainly(first: Tensor, *others: Tensor) -> Tensor:
     """Returns the sum of addends, as `Fusion.add` does, not compiled."""
     for other in others:
         other = ops.cast(other, first.dtype)
@@ -205,19 +218,19 @@ def add_plainly(first: Any, *others: Any) -> Any:
     return first
 
 
-def _read(value: Any) -> Any:
+def _read(value: Tensor) -> Tensor:
     """Returns the tensor of a variable: TensorFlow's gradients need one."""
     is_variable = isinstance(value, keras.Variable)
     return ops.reshape(value, value.shape) if is_variable else value
 
 
-def _same(tensor: Any) -> Any:
+def _same(tensor: Tensor) -> Tensor:
     return tensor
 
 
 @functools.cache
 def _in_float32(function: Function, num_addends: int) -> Function:
-    def call(*inputs: Any) -> Any:
+    def call(*inputs: Tensor) -> Tensor:
         tensors = [ops.cast(x, "float32") for x in inputs]
         total = add_plainly(*tensors[:num_addends])
         output = function(total, *tensors[num_addends:])
@@ -230,7 +243,7 @@ def _in_float32(function: Function, num_addends: int) -> Function:
 def _of_inputs(gradient: Function, num_addends: int) -> Function:
     """Returns `gradient` with arithmetic in float32, results as the inputs."""
 
-    def call(upstream: Any, output: Any, *inputs: Any) -> Any:
+    def call(upstream: Tensor, output: Tensor, *inputs: Tensor) -> Tensor:
         upstream, output, *tensors = (
             ops.cast(x, "float32") for x in (upstream, output, *inputs)
         )
@@ -246,8 +259,8 @@ def _of_inputs(gradient: Function, num_addends: int) -> Function:
 
 
 def _complete(
-    gradients: Sequence[Any], inputs: Sequence[Any]
-) -> tuple[Any, ...]:
+    gradients: Sequence[Tensor], inputs: Sequence[Tensor]
+) -> tuple[Tensor, ...]:
     """Returns the gradients of all inputs, in their shapes and dtypes."""
     return tuple(
         ops.cast(
@@ -260,7 +273,7 @@ def _complete(
     )
 
 
-def _sum_leading(tensor: Any, like: Any) -> Any:
+def _sum_leading(tensor: Tensor, like: Tensor) -> Tensor:
     """Sums over leading axes: `[..., H]` to the shape of `like`, `[H]`.
 
     By a product, which is faster than a sum, compiled or not.

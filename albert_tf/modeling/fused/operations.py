@@ -10,16 +10,16 @@ Source: google-research/albert, `modeling.gelu`,
 import functools
 import math
 from collections.abc import Callable
-from typing import Any
 
 import keras
 from keras import ops
 
+from albert_tf.modeling import Tensor
 from albert_tf.modeling.fused.fusion import (
     Fusion,
     add_plainly,
+    custom_gradient,
     row_sums,
-    upstreams,
 )
 
 # TF1: contrib.layer_norm used 1e-12; the Keras default, 1e-3, moves every
@@ -35,14 +35,14 @@ MASKED_SCORE = -10000.0
 
 
 def linear(
-    inputs: Any,
-    kernel: Any,
-    bias: Any | None = None,
+    inputs: Tensor,
+    kernel: Tensor,
+    bias: Tensor | None = None,
     *,
-    activation: Callable[..., Any] = keras.activations.linear,
+    activation: Callable[..., Tensor] = keras.activations.linear,
     fusion: Fusion | None = None,
-    addend: Any | None = None,
-) -> Any:
+    addend: Tensor | None = None,
+) -> Tensor:
     """Applies a linear map to vectors, and an activation to its outputs.
 
     The inputs are float `[..., in]`, the kernel `[in, out]` and the bias
@@ -76,8 +76,8 @@ _gelu = functools.partial(ops.gelu, approximate=True)
 
 
 def gelu(
-    inputs: Any, bias: Any | None = None, *, fusion: Fusion | None = None
-) -> Any:
+    inputs: Tensor, bias: Tensor | None = None, *, fusion: Fusion | None = None
+) -> Tensor:
     """Computes the Gaussian error linear unit of `inputs` and a bias `[H]`."""
     addends = [inputs] if bias is None else [inputs, bias]
     if fusion and fusion.fuses(inputs):
@@ -85,7 +85,9 @@ def gelu(
     return _gelu(inputs if bias is None else add_plainly(inputs, bias))
 
 
-def _gelu_gradient(upstream: Any, output: Any, inputs: Any) -> list[Any]:
+def _gelu_gradient(
+    upstream: Tensor, output: Tensor, inputs: Tensor
+) -> list[Tensor]:
     # x (1 + tanh(z)) / 2 with z = sqrt(2 / pi) (x + c x^3).
     del output
     cubic = _GELU_CUBIC * inputs * inputs
@@ -95,8 +97,8 @@ def _gelu_gradient(upstream: Any, output: Any, inputs: Any) -> list[Any]:
 
 
 def add_and_normalize(
-    *addends: Any, gamma: Any, beta: Any, fusion: Fusion | None = None
-) -> Any:
+    *addends: Tensor, gamma: Tensor, beta: Tensor, fusion: Fusion | None = None
+) -> Tensor:
     """Normalizes every row of a sum, scales it by `gamma` and adds `beta`.
 
     Both are float32 `[H]`. The addends are `[..., H]` of any float dtype; the
@@ -111,7 +113,9 @@ def add_and_normalize(
     return ops.cast(standard * gamma + beta, inputs.dtype)
 
 
-def _standardize(inputs: Any, row_means: Callable[[Any], Any]) -> Any:
+def _standardize(
+    inputs: Tensor, row_means: Callable[[Tensor], Tensor]
+) -> Tensor:
     """Returns rows of mean 0 and deviation 1, and what they were scaled by."""
     inputs = ops.cast(inputs, "float32")
     centered = inputs - row_means(inputs)
@@ -123,18 +127,22 @@ def _standardize(inputs: Any, row_means: Callable[[Any], Any]) -> Any:
 _row_means = functools.partial(ops.mean, axis=-1, keepdims=True)
 
 
-def _row_means_in_kernel(tensor: Any) -> Any:
+def _row_means_in_kernel(tensor: Tensor) -> Tensor:
     return row_sums(tensor) / tensor.shape[-1]
 
 
-def _normalize_in_kernel(inputs: Any, gamma: Any, beta: Any) -> Any:
+def _normalize_in_kernel(inputs: Tensor, gamma: Tensor, beta: Tensor) -> Tensor:
     standard, _ = _standardize(inputs, _row_means_in_kernel)
     return standard * gamma + beta
 
 
 def _normalize_gradient(
-    upstream: Any, output: Any, inputs: Any, gamma: Any, beta: Any
-) -> list[Any]:
+    upstream: Tensor,
+    output: Tensor,
+    inputs: Tensor,
+    gamma: Tensor,
+    beta: Tensor,
+) -> list[Tensor]:
     del output, beta
     standard, scale = _standardize(inputs, _row_means_in_kernel)
     # The part of the gradient that changes neither mean nor deviation.
@@ -149,15 +157,15 @@ def _normalize_gradient(
 
 
 def attend(
-    query: Any,
-    key: Any,
-    value: Any,
-    attention_mask: Any,
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    attention_mask: Tensor,
     *,
-    drop: Callable[..., Any],
-    seed: Any | None = None,
+    drop: Callable[..., Tensor],
+    seed: Tensor | None = None,
     fusion: Fusion | None = None,
-) -> Any:
+) -> Tensor:
     """Computes scaled dot-product attention, `softmax(Q K^T / sqrt(D)) V`.
 
     Query, key, value and the result are `[B, N, S, D]` of one float dtype; the
@@ -179,28 +187,29 @@ def attend(
     return ops.matmul(probabilities, value)
 
 
-def _softmax(scores: Any, mask: Any, scale: Any) -> Any:
+def _softmax(scores: Tensor, mask: Tensor, scale: Tensor) -> Tensor:
     scaled = ops.cast(scores, "float32") * scale
     return ops.cast(ops.softmax(scaled + mask, axis=-1), scores.dtype)
 
 
 def _average_with_gradient(
-    fusion: Fusion, scale: float, drop: Callable[..., Any]
-) -> Callable[..., Any]:
+    fusion: Fusion, scale: float, drop: Callable[..., Tensor]
+) -> Callable[..., Tensor]:
     """Returns a function of scores, values, mask and seed, as in `attend`.
 
     Its gradient is in closed form, of which the elementwise parts are compiled.
     """
 
-    @ops.custom_gradient
-    def average(scores: Any, value: Any, mask: Any, *seeds: Any) -> Any:
+    @custom_gradient
+    def average(
+        scores: Tensor, value: Tensor, mask: Tensor, *seeds: Tensor
+    ) -> Tensor:
         seed = seeds[0] if seeds else None
         probabilities = _fused_softmax(fusion, scores, mask, scale)
         dropped = drop(probabilities, seed=seed)
         output = ops.matmul(dropped, value)
 
-        def grad(*args: Any, upstream: Any = None) -> Any:
-            [upstream] = upstreams(args, upstream)
+        def grad(upstream: Tensor) -> Tensor:
             of_dropped = ops.matmul(upstream, ops.swapaxes(value, -1, -2))
             of_scores = fusion.call(
                 _softmax_gradient,
@@ -216,7 +225,9 @@ def _average_with_gradient(
     return average
 
 
-def _fused_softmax(fusion: Fusion, scores: Any, mask: Any, scale: float) -> Any:
+def _fused_softmax(
+    fusion: Fusion, scores: Tensor, mask: Tensor, scale: float
+) -> Tensor:
     # Only a power of two scales without rounding.
     is_exact = math.frexp(scale)[0] == 0.5
     if not (is_exact and fusion.uses_softmax(scores)):
@@ -229,7 +240,9 @@ def _fused_softmax(fusion: Fusion, scores: Any, mask: Any, scale: float) -> Any:
     return ops.softmax(scaled + ops.cast(shifted, scores.dtype))
 
 
-def _softmax_gradient(upstream: Any, probabilities: Any, scale: Any) -> Any:
+def _softmax_gradient(
+    upstream: Tensor, probabilities: Tensor, scale: Tensor
+) -> Tensor:
     """Returns the gradient of the scores, given that of the probabilities.
 
     The gradients of a row add up to 0. So the average of `upstream` is not
@@ -250,8 +263,8 @@ def _softmax_gradient(upstream: Any, probabilities: Any, scale: Any) -> Any:
 
 
 def cross_entropy(
-    logits: Any, labels: Any, fusion: Fusion | None = None
-) -> Any:
+    logits: Tensor, labels: Tensor, fusion: Fusion | None = None
+) -> Tensor:
     """Returns minus the logarithm of the probability of each label, float32.
 
     The logits are float `[..., K]`, the labels int `[...]`, 0 to K - 1. A label
@@ -266,15 +279,14 @@ def cross_entropy(
     )
 
 
-def _cross_entropy_in_kernels(fusion: Fusion) -> Callable[..., Any]:
+def _cross_entropy_in_kernels(fusion: Fusion) -> Callable[..., Tensor]:
     """Returns `cross_entropy` as two kernels, forward and gradient."""
 
-    @ops.custom_gradient
-    def compute(logits: Any, labels: Any) -> Any:
+    @custom_gradient
+    def compute(logits: Tensor, labels: Tensor) -> Tensor:
         loss, largest, log_total = fusion.call(_loss_and_total, logits, labels)
 
-        def grad(*args: Any, upstream: Any = None) -> Any:
-            [upstream] = upstreams(args, upstream)
+        def grad(upstream: Tensor) -> Tensor:
             inputs = logits, labels, largest, log_total, upstream
             return fusion.call(_cross_entropy_gradient, *inputs), None
 
@@ -283,7 +295,9 @@ def _cross_entropy_in_kernels(fusion: Fusion) -> Callable[..., Any]:
     return compute
 
 
-def _loss_and_total(logits: Any, labels: Any) -> tuple[Any, Any, Any]:
+def _loss_and_total(
+    logits: Tensor, labels: Tensor
+) -> tuple[Tensor, Tensor, Tensor]:
     """Returns the loss `[...]`, and what its gradient needs, `[..., 1]`.
 
     That is the largest logit, and the logarithm of the sum of all exponentials
@@ -301,8 +315,12 @@ def _loss_and_total(logits: Any, labels: Any) -> tuple[Any, Any, Any]:
 
 
 def _cross_entropy_gradient(
-    logits: Any, labels: Any, largest: Any, log_total: Any, upstream: Any
-) -> Any:
+    logits: Tensor,
+    labels: Tensor,
+    largest: Tensor,
+    log_total: Tensor,
+    upstream: Tensor,
+) -> Tensor:
     """Returns probabilities, less 1 at the label, times `upstream`."""
     shifted = ops.cast(logits, "float32") - largest
     probabilities = ops.exp(shifted - log_total)
@@ -314,5 +332,5 @@ def _cross_entropy_gradient(
     return ops.cast(gradient, logits.dtype)
 
 
-def _is_class(labels: Any, logits: Any) -> Any:
+def _is_class(labels: Tensor, logits: Tensor) -> Tensor:
     return ops.logical_and(labels >= 0, labels < logits.shape[-1])

@@ -8,27 +8,66 @@ the call once more. Then the gradients of a matrix are added one after the
 other, as soon as each is known, not kept and added at the end: for xxlarge in
 float32, twelve of 800 MB each.
 
-A variable with three axes has a matrix for each call, see `adapters`.
-
 Source: Chen et al. 2016, "Training deep nets with sublinear memory cost".
 """
 
-import itertools
+import dataclasses
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import keras
 from keras import ops
 
+from albert_tf.modeling import Tensor
 from albert_tf.modeling.fused.fusion import (
+    Function,
     Fusion,
     add_up,
-    fan_out,
-    upstreams,
+    copy_for_gradients,
+    custom_gradient,
 )
 
-LayerCall = Callable[..., Any]
+
+class HasMatrixPerPass:
+    """Marks a layer each of whose variables has a matrix for each pass.
+
+    Its own call sees the matrices of one pass alone.
+    """
+
+    variables: list[keras.Variable]
+
+
+@dataclasses.dataclass(frozen=True)
+class LayerCall:
+    """One pass of a layer, which is called as the layer is.
+
+    If it is recomputed, only its first argument and its weights have a
+    gradient, and the layer must return a tensor.
+
+    Args:
+        layer: A layer that is built.
+        weights: What takes the place of its variables; None for nothing.
+        recompute: Whether the call is computed again for its gradient.
+    """
+
+    layer: keras.layers.Layer
+    weights: Sequence[Tensor] | None = None
+    recompute: bool = False
+
+    def __call__(self, hidden: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+        if self.weights is None:
+            return self.layer(hidden, *args, **kwargs)
+
+        def call(hidden: Tensor, *weights: Tensor) -> list[Tensor]:
+            with in_place_of(self.layer.variables, weights) as scope:
+                output = self.layer(hidden, *args, **kwargs)
+            return [output, *scope.losses]
+
+        run = keras.remat(call) if self.recompute else call
+        output, *losses = run(hidden, *self.weights)
+        self.layer.add_loss(losses)
+        return output
 
 
 def calls(
@@ -38,29 +77,22 @@ def calls(
     recompute: bool = False,
     fusion: Fusion | None = None,
 ) -> list[LayerCall]:
-    """Returns the calls of some layers, in the order in which they are made.
+    """Returns the passes of some layers, one for each index in `order`.
 
-    Args:
-        layers: Layers that are built.
-        order: Index of the layer of each call.
-        recompute: Whether each call is computed again for its gradient.
-        fusion: How to add gradients, see `Fusion`.
-
-    Returns:
-        A function for each element of `order`, called as the layer is, once.
-        If it recomputes, only the first argument and the weights have a
-        gradient, and the layer must return a tensor.
+    `recompute` is that of every `LayerCall`; `fusion` says how gradients are
+    added.
     """
-    by_layer = {}
-    for index in set(order):
-        by_layer[index] = _layer_call(
-            layers[index], order.count(index), recompute, fusion
+    passes = {
+        index: iter(
+            _passes(layers[index], order.count(index), recompute, fusion)
         )
-    return [by_layer[index] for index in order]
+        for index in set(order)
+    }
+    return [next(passes[index]) for index in order]
 
 
 def in_place_of(
-    variables: Sequence[keras.Variable], values: Sequence[Any]
+    variables: Sequence[keras.Variable], values: Sequence[Tensor]
 ) -> keras.StatelessScope:
     """Returns a context in which values are read instead of variables.
 
@@ -73,36 +105,43 @@ def in_place_of(
     return scope
 
 
-def _layer_call(
+def ids_of_stacks(layer: keras.layers.Layer) -> set[int]:
+    """Returns the `id` of each variable that has a matrix for each pass."""
+    return {
+        id(variable)
+        for inner in layer._flatten_layers()
+        if isinstance(inner, HasMatrixPerPass)
+        for variable in inner.variables
+    }
+
+
+def _passes(
     layer: keras.layers.Layer,
-    num_calls: int,
+    num_passes: int,
     recompute: bool,
     fusion: Fusion | None,
-) -> LayerCall:
+) -> list[LayerCall]:
+    stacks = ids_of_stacks(layer)
     is_cast = layer.compute_dtype != layer.variable_dtype
-    if not (recompute or is_cast or any(map(is_stack, layer.variables))):
-        return layer
+    if not (recompute or is_cast or stacks):
+        return [LayerCall(layer)] * num_passes
     dtype = _dtype_of_matrices(layer)
-    add_gradients = _one_by_one if recompute else _all_at_once
-    copies = [
-        iter(ops.unstack(ops.cast(variable, dtype)))
-        if is_stack(variable)
-        else add_gradients(
+    copies_of = _one_by_one if recompute else _all_at_once
+    weights = [
+        ops.unstack(ops.cast(variable, dtype))[:num_passes]
+        if id(variable) in stacks
+        else copies_of(
             variable.value,
             dtype if _is_float_matrix(variable) else variable.dtype,
-            num_calls,
+            num_passes,
             fusion,
         )
         for variable in layer.variables
     ]
-    call = _call_recomputed if recompute else _call
-
-    def call_next(*args: Any, **kwargs: Any) -> Any:
-        output, *losses = call(layer, [*map(next, copies)], *args, **kwargs)
-        layer.add_loss(losses)
-        return output
-
-    return call_next
+    return [
+        LayerCall(layer, of_pass, recompute)
+        for of_pass in zip(*weights, strict=True)
+    ]
 
 
 def _dtype_of_matrices(layer: keras.layers.Layer) -> str:
@@ -110,13 +149,13 @@ def _dtype_of_matrices(layer: keras.layers.Layer) -> str:
 
     If a part has its own, or LoRA adds to a matrix, that of the variables.
     """
-    dtypes = {
-        part.variable_dtype
-        if getattr(part, "lora_enabled", False)
-        else part.compute_dtype
-        for part in layer._flatten_layers()
+    dtypes: set[str] = {
+        inner.variable_dtype
+        if getattr(inner, "lora_enabled", False)
+        else inner.compute_dtype
+        for inner in layer._flatten_layers()
     }
-    return dtypes.pop() if len(dtypes) == 1 else layer.variable_dtype
+    return dtypes.pop() if len(dtypes) == 1 else str(layer.variable_dtype)
 
 
 def _is_float_matrix(variable: keras.Variable) -> bool:
@@ -124,45 +163,18 @@ def _is_float_matrix(variable: keras.Variable) -> bool:
     return is_float and len(variable.shape) > 1
 
 
-def is_stack(variable: Any) -> bool:
-    """Returns whether a variable has a matrix for each call."""
-    return len(variable.shape) == 3
-
-
-def _call(
-    layer: keras.layers.Layer, weights: Sequence[Any], *args: Any, **kwargs: Any
-) -> list[Any]:
-    """Returns the output of a layer, and the losses that it has added."""
-    with in_place_of(layer.variables, weights) as scope:
-        output = layer(*args, **kwargs)
-    return [output, *scope.losses]
-
-
-def _call_recomputed(
-    layer: keras.layers.Layer,
-    weights: Sequence[Any],
-    hidden: Any,
-    *args: Any,
-    **kwargs: Any,
-) -> list[Any]:
-    def call(hidden: Any, *weights: Any) -> list[Any]:
-        return _call(layer, weights, hidden, *args, **kwargs)
-
-    return keras.remat(call)(hidden, *weights)
-
-
 def _all_at_once(
-    weight: Any, dtype: str, num_copies: int, fusion: Fusion | None
-) -> Iterator[Any]:
+    weight: Tensor, dtype: str, num_copies: int, fusion: Fusion | None
+) -> list[Tensor]:
     """Returns copies of a weight whose gradients are added in one kernel."""
     if weight.dtype == dtype:
-        return itertools.repeat(weight)
-    return iter(fan_out(weight, num_copies, fusion, dtype))
+        return [weight] * num_copies
+    return copy_for_gradients(weight, num_copies, fusion, dtype)
 
 
 def _one_by_one(
-    weight: Any, dtype: str, num_copies: int, fusion: Fusion | None
-) -> Iterator[Any]:
+    weight: Tensor, dtype: str, num_copies: int, fusion: Fusion | None
+) -> list[Tensor]:
     """Returns copies of a weight; the gradient of each is added to a sum.
 
     The last copy that is used has the first gradient.
@@ -170,13 +182,14 @@ def _one_by_one(
     value = ops.stop_gradient(ops.cast(weight, dtype))
     rest = weight
     use_once = _use_once(fusion)
+    copies = []
     for _ in range(num_copies - 1):
         copy, rest = use_once(value, rest)
-        yield copy
-    yield ops.reshape(ops.cast(rest, dtype), weight.shape)
+        copies.append(copy)
+    return [*copies, ops.reshape(ops.cast(rest, dtype), weight.shape)]
 
 
-def _use_once(fusion: Fusion | None) -> Callable[..., Any]:
+def _use_once(fusion: Fusion | None) -> Function:
     """Returns a function of a weight for one call, and for all later calls.
 
     It takes the weight in the compute dtype, and in float32, in its shape or
@@ -185,10 +198,9 @@ def _use_once(fusion: Fusion | None) -> Callable[..., Any]:
     of it, which waits for the gradients of all calls.
     """
 
-    @ops.custom_gradient
-    def use_once(value: Any, rest: Any) -> Any:
-        def grad(*args: Any, upstream: Any = None) -> Any:
-            of_call, of_rest = upstreams(args, upstream)
+    @custom_gradient
+    def use_once(value: Tensor, rest: Tensor) -> Tensor:
+        def grad(of_call: Tensor, of_rest: Tensor) -> Tensor:
             shape = rest.shape
             both = [ops.reshape(of_call, shape), ops.reshape(of_rest, shape)]
             return ops.zeros_like(value), add_up(both, fusion)

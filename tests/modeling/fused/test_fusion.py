@@ -23,7 +23,7 @@ def attend(query, key, value, *, fusion, rate=0.0):
         key / size,
         value,
         mask[:, None, None],
-        drop=functools.partial(dropout.dropout, rate=rate, site=0),
+        drop=functools.partial(dropout.dropout, rate=rate, dropout_index=0),
         seed=[1, 2],
         fusion=fusion,
     )
