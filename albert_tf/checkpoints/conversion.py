@@ -113,20 +113,20 @@ def convert(config: ConversionConfig) -> Summary:
             _check_equal(differences)
             if config.output_format == "huggingface":
                 notes = [*notes, *token_ids.compare(folder, target)]
+        written = {n: a for n, a in target.weights.items() if n not in left_out}
         model_card.write(
             folder,
-            target,
+            dataclasses.replace(target, arrays=written),
             # The scores of a run are those of its best weights alone.
             run=None
             if changes or not run_checkpoints.trained_weights(config.input_path)
             else config.input_path,
             conversion=config,
         )
-    written = [a for n, a in target.weights.items() if n not in left_out]
     return Summary(
         input_format=source.format,
         num_weights=len(written),
-        num_parameters=sum(array.size for array in written),
+        num_parameters=sum(array.size for array in written.values()),
         left_out=tuple(left_out),
         notes=(*target.notes, *notes),
         differences=differences,
