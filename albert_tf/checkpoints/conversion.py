@@ -314,7 +314,11 @@ def outputs(
             if variable_names.head_of(name) in {"", *head.groups}
         }
         load.load_checkpoint(model, dataclasses.replace(source, arrays=weights))
-        answers = model(batch, **head.all_outputs)
+        rows = model.inputs_of(batch)
+        if model.input_specs()["input_ids"].rank > rows["input_ids"].ndim:
+            # They are the choices of one question.
+            rows = {name: array[None] for name, array in rows.items()}
+        answers = model(rows, **head.all_outputs)
         result |= {name: np.asarray(array) for name, array in answers.items()}
     return result
 

@@ -187,7 +187,7 @@ class WordCountSpec(TaskSpec):
         return WordCountData(
             tokenizer=source.load_tokenizer(),
             max_seq_length=settings["max_seq_length"],
-            most_words=settings["most_words"],
+            most_words=settings.get("most_words", WordCountSettings.most_words),
         )
 
     def make_signatures(self, exported):
