@@ -212,8 +212,6 @@ class Checkpoint:
         See `heads.find` for the one of several that it is.
         """
         if wanted is None:
-            if self.metadata.head:
-                return heads.named(self.metadata.head)
             return heads.find(self.heads, self.metadata, self.path)
         head = heads.named(wanted)
         is_known = head.name == self.metadata.head

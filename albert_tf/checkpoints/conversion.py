@@ -113,20 +113,20 @@ def convert(config: ConversionConfig) -> Summary:
             _check_equal(differences)
             if config.output_format == "huggingface":
                 notes = [*notes, *token_ids.compare(folder, target)]
+        written = {n: a for n, a in target.weights.items() if n not in left_out}
         model_card.write(
             folder,
-            target,
+            dataclasses.replace(target, arrays=written),
             # The scores of a run are those of its best weights alone.
             run=None
             if changes or not run_checkpoints.trained_weights(config.input_path)
             else config.input_path,
             conversion=config,
         )
-    written = [a for n, a in target.weights.items() if n not in left_out]
     return Summary(
         input_format=source.format,
         num_weights=len(written),
-        num_parameters=sum(array.size for array in written),
+        num_parameters=sum(array.size for array in written.values()),
         left_out=tuple(left_out),
         notes=(*target.notes, *notes),
         differences=differences,
@@ -314,7 +314,11 @@ def outputs(
             if variable_names.head_of(name) in {"", *head.groups}
         }
         load.load_checkpoint(model, dataclasses.replace(source, arrays=weights))
-        answers = model(batch, **head.all_outputs)
+        rows = model.inputs_of(batch)
+        if model.input_specs()["input_ids"].rank > rows["input_ids"].ndim:
+            # They are the choices of one question.
+            rows = {name: array[None] for name, array in rows.items()}
+        answers = model(rows, **head.all_outputs)
         result |= {name: np.asarray(array) for name, array in answers.items()}
     return result
 

@@ -237,14 +237,20 @@ def candidates(groups: Collection[str], known: Metadata) -> list[str]:
 def find(groups: Collection[str], known: Metadata, where: str) -> Head:
     """Returns the head of a checkpoint.
 
-    It is one of the `candidates`, of which there must be only one. Errors name
-    `where`.
+    It is the one that the metadata name, or else one of the `candidates`, of
+    which there must be only one. Errors name `where`.
     """
-    names = candidates(groups, known)
-    if len(names) > 1 or names[0] not in HEADS:
+    names = [known.head] if known.head else candidates(groups, known)
+    if len(names) > 1:
         raise ValueError(
-            f"Checkpoint {where!r} has the heads of several tasks, or one that "
-            f"is not known: {', '.join(names)}. Name the one to use, such as "
-            f"head={names[0]!r}, or by --task. Known are {', '.join(HEADS)}."
+            f"Checkpoint {where!r} has the heads of several tasks: "
+            f"{', '.join(names)}. Name the one to use, such as "
+            f"head={names[0]!r}, or by --task."
+        )
+    if names[0] not in HEADS:
+        raise ValueError(
+            f"Checkpoint {where!r} has the head {names[0]}, which is none of "
+            f"{', '.join(HEADS)}. Pass its record in Python, as `head`; or "
+            f"head={ENCODER.name!r}, for its encoder alone."
         )
     return HEADS[names[0]]

@@ -38,14 +38,16 @@ def write(
         return
     # The folder of a run comes after that of its weights.
     source = run_checkpoints.folders_of(run)[-1] if run else ""
-    found = heads.present(model.heads, model.metadata)
+    [name, *_] = heads.candidates(model.heads, model.metadata)
+    # A head that is not in the table, trained by a program that nobody knows.
+    other = dataclasses.replace(heads.ENCODER, pipeline="other", command="")
     flags = run_checkpoints.flags_of(source).splitlines()
     results = os.path.join(source, run_checkpoints.RESULTS_FILE)
     template = jinja2.Template(files.read_text(_TEMPLATE), trim_blocks=True)
     card = template.render(
         marker=_MARKER,
         model=model,
-        head=[*found, heads.ENCODER][0],
+        head=heads.HEADS.get(name, other),
         flags=flags,
         settings=dict(line.partition("=")[::2] for line in flags),
         scores=run and files.read_json_object(results, missing_ok=True),

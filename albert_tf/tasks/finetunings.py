@@ -8,8 +8,10 @@ from albert_tf.tasks.squad import sets as squad
 FINETUNINGS = (classification.FINETUNING, squad.FINETUNING, race.FINETUNING)
 
 
-def find(task_name: str) -> FinetuningSpec:
+def find(task_name: str | FinetuningSpec) -> FinetuningSpec:
     """Returns what a task is fine-tuned with; its case does not matter."""
+    if isinstance(task_name, FinetuningSpec):
+        return task_name
     names = {name: one for one in FINETUNINGS for name in one.task_names}
     if task_name.lower() not in names:
         raise ValueError(

@@ -14,6 +14,7 @@ from albert_tf.export.saved_model import ExportSummary
 from albert_tf.inference.predictor import Predictor, load_predictor
 from albert_tf.metrics.scores import Scores
 from albert_tf.tasks import example_files, finetunings
+from albert_tf.tasks.spec import FinetuningSpec, TaskSpec
 from albert_tf.training import baselines
 from albert_tf.training import finetune as finetune_lib
 from albert_tf.training import plan as plans
@@ -33,12 +34,14 @@ class RunResult:
         output_dir: The output directory of the run.
         weights: The folder of the weights that have the scores.
         export: What was exported, if `export_dir` was given.
+        head: What is done with the head; None for that of the checkpoint.
     """
 
     scores: Scores
     output_dir: str
     weights: str
     export: ExportSummary | None = None
+    head: TaskSpec | None = None
 
     @property
     def baselines(self) -> dict[str, float]:
@@ -48,11 +51,11 @@ class RunResult:
     @functools.cached_property
     def predictor(self) -> Predictor:
         """The trained model, which takes texts; see `load_predictor`."""
-        return load_predictor(self.weights)
+        return load_predictor(self.weights, head=self.head)
 
 
 def finetune(
-    task_name: str,
+    task_name: str | FinetuningSpec,
     *,
     train_examples: Any = None,
     eval_examples: Any = None,
@@ -72,7 +75,7 @@ def finetune(
 
     Args:
         task_name: A task of GLUE, such as `mrpc`; `custom`, a table of your
-            own; `squad`; or `race`.
+            own; `squad`; or `race`. Or the record of another task.
         train_examples: Rows to train on in place of `train_file`: what a line
             of a JSON file would hold, as a list of dicts, any iterable of
             them, or a DataFrame of pandas.
@@ -139,6 +142,7 @@ def run_finetuning(plan: FinetuningPlan) -> RunResult | None:
         output_dir=config.output_dir,
         weights=result.weights,
         export=summary,
+        head=spec.spec_of(plan.task_config)(),
     )
 
 

@@ -54,8 +54,8 @@ def test_the_head_is_the_named_one_or_that_of_the_variables(
     [
         ([_BEAMS, _LABELS], {}, None, "'there' has the .*classifier, beam_sp"),
         # Never the encoder.
-        ([_WORDS], {}, None, "not known: word_count_head.*Known are encoder"),
-        ([], {"head": "words"}, None, "`head` must be one of encoder.*'words'"),
+        ([_WORDS], {}, None, "head word_count_head, .* none of encoder, pre"),
+        ([], {"head": "words"}, None, "head words, which is none of encoder"),
         ([], {}, "words", "`head` must be one of encoder, .*'words'"),
         ([_LABELS], {}, "span", "'there' has no span head. It has: task"),
         ([], {}, "span", "has no span head. It has: none"),

@@ -1,0 +1,423 @@
+"""What holds for every head, known or not: a row each, and the same tests.
+
+Three steps of training; the same answers from Python, the command, a
+SavedModel and LiteRT; every format that holds the head, and back; int8.
+"""
+
+import dataclasses
+import functools
+import io
+import json
+import shutil
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+import albert_tf
+from albert_tf.checkpoints import discovery
+from albert_tf.checkpoints.conversion_config import FORMATS
+from albert_tf.checkpoints.heads import ENCODER
+from albert_tf.data import builder
+from albert_tf.data.pretraining_config import PretrainingDataConfig
+from albert_tf.export import saved_model
+from albert_tf.export.export_config import ExportConfig
+from albert_tf.predict import __main__ as predict
+from albert_tf.tasks.table import TASKS
+from tests import tiny
+from tests.checkpoints.weights import check_same, convert
+from tests.exported_models import write_checkpoint
+from tests.heads import toy
+
+CONFIG = tiny.config(
+    vocab_size=300, num_hidden_layers=1, max_position_embeddings=32
+)
+WORDS = ("cat", "dog", "fox", "hen")
+LONG = "The snow fell on the hills of the old man. " * 4
+TEXTS = ["The cat sat.", "Zoë: 25 dogs, or a FOX?", LONG]
+STEPS = {
+    "num_train_steps": 3,
+    "save_checkpoints_steps": 3,
+    "train_batch_size": 4,
+    "max_seq_length": 24,
+}
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Row:
+    """A head.
+
+    Args:
+        spec: What is done with it.
+        task: What `albert_tf.finetune` takes; None if it is not fine-tuned.
+        examples: Rows to train on.
+        settings: Those of the training.
+        inputs: What it answers.
+        signature: That which the SavedModel answers by.
+        served: The inputs of the signature, by name, of all inputs.
+        answers: Returns the served answers, parts of those in Python.
+        formats: Other formats that hold it.
+    """
+
+    spec: type = None
+    task: Any = None
+    examples: tuple = ()
+    settings: dict = dataclasses.field(default_factory=dict)
+    inputs: list = dataclasses.field(default_factory=lambda: TEXTS)
+    signature: str = "serving_default"
+    served: Callable = lambda texts: {
+        "text_a": texts,
+        "text_b": [""] * len(texts),
+    }
+    answers: Callable
+    formats: tuple = ()
+
+
+def _vectors(found):
+    for rows in found["sequence_output"]:
+        is_token = np.any(rows != 0, axis=1)
+        yield {"vector": rows[is_token].mean(axis=0)}
+
+
+def _masks(found):
+    columns = found["top_tokens"], found["top_probabilities"]
+    for number, *rows in zip(found["num_masks"], *columns, strict=True):
+        pairs = [zip(*one, strict=True) for one in zip(*rows, strict=True)]
+        masks = [
+            [{"token": t.decode(), "probability": p} for t, p in one]
+            for one in pairs[:number]
+        ]
+        yield {"masks": masks}
+
+
+def _labels(found):
+    columns = (found[n] for n in ("prediction", "labels", "probabilities"))
+    for best, *own in zip(*columns, strict=True):
+        labels = {name.decode(): p for name, p in zip(*own, strict=True)}
+        yield {"prediction": best.decode(), "probabilities": labels}
+
+
+def _choices(found):
+    columns = found["choice"], found["probabilities"]
+    for choice, shares in zip(*columns, strict=True):
+        yield {"choice": choice, "probabilities": shares.tolist()}
+
+
+def _spans(found):
+    columns = (found[name] for name in ("answer", "start", "end"))
+    for answer, start, end in zip(*columns, strict=True):
+        yield {"answer": answer.decode(), "start": start, "end": end}
+
+
+def _counts(found):
+    yield from ({"num_words": number} for number in found["num_words"])
+
+
+def _question(number, **others):
+    word = WORDS[number % 4]
+    context = f"the {word} is here. " * (1 + number % 3)
+    answers = [{"text": word, "answer_start": 4}]
+    values = {"question": "who is here", "context": context}
+    return values | {"answers": answers, "is_impossible": False} | others
+
+
+QUESTIONS = Row(
+    task="squad",
+    examples=tuple(map(_question, range(8))),
+    settings={"max_query_length": 6, "doc_stride": 8},
+    inputs=[("who is here", text) for text in TEXTS],
+    served=lambda pairs: dict(
+        zip(("question", "context"), zip(*pairs, strict=True), strict=True)
+    ),
+    answers=_spans,
+)
+_NOBODY = {"answers": [], "is_impossible": True}
+ROWS = {
+    "encoder": Row(answers=_vectors, formats=("huggingface", "keras_hub")),
+    "pretraining": Row(
+        inputs=["The [MASK] sat.", "Snow [MASK] on the [MASK]."],
+        signature="fill_mask",
+        served=lambda texts: {"text": texts},
+        answers=_masks,
+        formats=("huggingface",),
+    ),
+    "classifier": Row(
+        task="custom",
+        examples=tuple(
+            {"text": f"the {WORDS[i % 4]} is {i}", "kind": "ab"[i % 4 > 1]}
+            for i in range(8)
+        ),
+        settings={"text_columns": ["text"], "label_column": "kind"},
+        answers=_labels,
+        formats=("huggingface", "keras_hub"),
+    ),
+    "multiple_choice": Row(
+        task="race",
+        examples=tuple(
+            {
+                "article": f"the {word} is here",
+                "question": "who is here",
+                "options": list(WORDS),
+                "answer": word,
+            }
+            for word in WORDS
+        ),
+        settings={"max_qa_length": 8},
+        inputs=[(text, "The _ sat.", list(WORDS)) for text in TEXTS],
+        served=lambda rows: dict(
+            zip(
+                ("article", "question", "options"),
+                zip(*rows, strict=True),
+                strict=True,
+            )
+        ),
+        answers=_choices,
+        formats=("huggingface", "keras_hub"),
+    ),
+    "span": dataclasses.replace(QUESTIONS, formats=("huggingface",)),
+    "beam_span": dataclasses.replace(
+        QUESTIONS,
+        examples=(*QUESTIONS.examples, _question(1, **_NOBODY)),
+        settings={**QUESTIONS.settings, "version_2_with_negative": True},
+    ),
+    # It is in no table: its record is passed.
+    "word_count": Row(
+        spec=toy.WordCountSpec,
+        task=toy.FINETUNING,
+        examples=tuple({"text": text} for text in [*TEXTS, *WORDS]),
+        served=lambda texts: {"text": texts},
+        answers=_counts,
+    ),
+}
+
+
+class Trained:
+    """A head after three steps, its folder and its answers in Python."""
+
+    def __init__(self, name, row, path):
+        self.name, self.row, self.path = name, row, str(path)
+        self.is_known = name in TASKS
+        self.spec = TASKS[name]() if self.is_known else row.spec()
+        # That of a checkpoint is known; others are passed.
+        self.head = None if self.is_known else self.spec
+        self.predictor = albert_tf.load_predictor(path, head=self.head)
+        self.answers = self.predictor.predict(row.inputs)
+
+    def export(self, folder, **values):
+        config = ExportConfig(
+            init_checkpoint=self.path,
+            export_dir=str(folder),
+            head=self.head,
+            **values,
+        )
+        return saved_model.export(config).path
+
+
+@pytest.fixture(scope="module")
+def base(tmp_path_factory, tiny_spm_model):
+    """An encoder with its vocabulary, where all fine-tunings begin."""
+    folder = tmp_path_factory.mktemp("base")
+    write_checkpoint(folder, albert_tf.AlbertModel(CONFIG))
+    shutil.copy(tiny_spm_model, folder)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def pretrain(tiny_corpus, tiny_spm_model, tmp_path_factory):
+    """Pretrains three steps, in a folder."""
+
+    def run(folder):
+        records = tmp_path_factory.mktemp("records")
+        builder.build(
+            PretrainingDataConfig(
+                input_file=str(tiny_corpus),
+                output_file=str(records / "train"),
+                spm_model_file=str(tiny_spm_model),
+                max_seq_length=24,
+                max_predictions_per_seq=4,
+            )
+        )
+        CONFIG.to_json_file(records / "config.json")
+        albert_tf.pretrain(
+            input_file=str(records / "train"),
+            albert_config_file=records / "config.json",
+            output_dir=folder,
+            max_predictions_per_seq=4,
+            **STEPS,
+        )
+
+    return run
+
+
+@pytest.fixture(scope="module", params=ROWS)
+def trained(request, base, pretrain, tmp_path_factory):
+    name, row = request.param, ROWS[request.param]
+    folder = tmp_path_factory.mktemp(name) / "run"
+    if name == "encoder":
+        folder = base
+    elif name == "pretraining":
+        pretrain(folder)
+    else:
+        albert_tf.finetune(
+            row.task,
+            train_examples=row.examples,
+            init_checkpoint=base,
+            output_dir=folder,
+            learning_rate=0.05,
+            **STEPS | row.settings,
+        )
+    return Trained(name, row, folder)
+
+
+def near(value, tolerance=1e-5):
+    """Returns what equals an answer, or a part of it, but for rounding."""
+    again = functools.partial(near, tolerance=tolerance)
+    if isinstance(value, dict):
+        return {name: again(one) for name, one in value.items()}
+    if isinstance(value, list):
+        return [*map(again, value)]
+    if isinstance(value, float | np.ndarray):
+        return pytest.approx(value, abs=tolerance, rel=tolerance)
+    return value
+
+
+def test_its_folder_says_which_head_it_is(trained):
+    source = discovery.open(trained.path)
+
+    if trained.name != "encoder":
+        assert source.metadata.head == trained.name
+        assert source.step == 3
+    model = albert_tf.load_model(trained.path, head=trained.spec.head)
+    assert type(model) is type(trained.predictor.model)
+    # Texts differ, and so do their answers.
+    assert trained.answers[0] != near(trained.answers[-1])
+
+
+def test_the_command_gives_the_answers_of_python(trained, capsys, monkeypatch):
+    lines = [
+        one if isinstance(one, str) else json.dumps(one)
+        for one in trained.row.inputs
+    ]
+    monkeypatch.setattr(sys, "stdin", io.StringIO("\n".join(lines)))
+
+    code = predict.main([trained.path])
+
+    out, err = capsys.readouterr()
+    if not trained.is_known:
+        assert code == 1
+        assert f"has the head {trained.name}, which is none of" in err
+        return
+    found = [json.loads(line) for line in out.splitlines()]
+    assert code == 0, err
+    assert found == near(trained.answers)
+
+
+def test_a_saved_model_gives_the_answers_of_python(trained, tmp_path):
+    path = trained.export(tmp_path)
+
+    loaded = tf.saved_model.load(path)
+    inputs = trained.row.served(trained.row.inputs)
+    found = loaded.signatures[trained.row.signature](
+        **{name: tf.constant(values) for name, values in inputs.items()}
+    )
+    arrays = {name: values.numpy() for name, values in found.items()}
+    answers = [*trained.row.answers(arrays)]
+    for one, answer in zip(answers, trained.answers, strict=True):
+        assert one == near({name: answer[name] for name in one})
+
+
+def test_litert_gives_the_answers_of_python(trained, tmp_path):
+    if not trained.spec.has_litert:
+        with pytest.raises(ValueError, match="--format=litert is for"):
+            trained.export(tmp_path, format="litert")
+        return
+    path = trained.export(tmp_path, format="litert")
+
+    # That of pretraining has the encoder alone.
+    expected, head = trained.answers, trained.spec.litert_head
+    if head != trained.name:
+        expected = albert_tf.load_predictor(trained.path, head=head).predict(
+            trained.row.inputs
+        )
+    found = albert_tf.load_predictor(path, head=trained.head)
+    assert found.predict(trained.row.inputs) == near(expected)
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_a_format_holds_it_or_says_what_it_leaves_out(name, trained, tmp_path):
+    there, back = tmp_path / "there", tmp_path / "back"
+    source = discovery.open(trained.path)
+
+    summary = convert(trained.path, there, name, verify=True)
+
+    if name == "huggingface":
+        config = json.loads((there / "config.json").read_text())
+        has_class = (
+            trained.spec.head if name in trained.row.formats else ENCODER
+        )
+        assert config["architectures"] == [has_class.transformers]
+    assert max(summary.differences.values()) <= 1e-5
+    left_out = {*summary.left_out} & {*source.weights}
+    if name not in ("tf1", "keras", *trained.row.formats):
+        assert left_out
+        assert {*discovery.open(there).heads} < {*source.heads}
+        return
+    assert not left_out
+    convert(there, back, "keras")
+    found = discovery.open(back)
+    # KerasHub does not store the deviation of initial weights.
+    deviation = {"initializer_range": CONFIG.initializer_range}
+    assert dataclasses.replace(found.config, **deviation) == source.config
+    check_same(found.weights, source.weights)
+    if trained.name != "encoder":
+        assert found.metadata.head == source.metadata.head
+    assert found.metadata.labels == source.metadata.labels
+    tokenizers = found.load_tokenizer(), source.load_tokenizer()
+    assert len({one.fingerprint for one in tokenizers}) == 1
+
+
+def _batch(model):
+    rng = np.random.default_rng(0)
+    specs = model.input_specs()
+    shape = (2, 3, 9) if specs["input_ids"].rank == 3 else (2, 9)
+    batch = {
+        "input_ids": rng.integers(5, 300, shape),
+        "input_mask": np.arange(9) < rng.integers(5, 9, (*shape[:-1], 1)),
+        "segment_ids": rng.integers(0, 2, shape),
+        "masked_lm_positions": rng.integers(0, 5, (2, 2)),
+        "p_mask": np.zeros(shape),
+    }
+    return {name: batch[name].astype(specs[name].dtype) for name in specs}
+
+
+def test_int8_gives_nearly_the_same(trained):
+    model = albert_tf.load_model(trained.path, head=trained.spec.head)
+    batch = _batch(model)
+    full = {name: np.asarray(one) for name, one in model(batch).items()}
+
+    model.quantize("int8")
+
+    small = {name: np.asarray(one) for name, one in model(batch).items()}
+    for name, values in full.items():
+        if np.issubdtype(values.dtype, np.floating):
+            difference = np.abs(small[name] - values).max()
+            assert 0 < difference < 0.1 * np.abs(values).max(), name
+
+
+@pytest.mark.filterwarnings("ignore::FutureWarning")
+def test_onnx_gives_the_same(trained, tmp_path):
+    pytest.importorskip("tf2onnx")
+    onnxruntime = pytest.importorskip("onnxruntime")
+    model = albert_tf.load_model(trained.path, head=trained.spec.head)
+    path, batch = str(tmp_path / "model.onnx"), _batch(model)
+
+    model.export(path, format="onnx", verbose=False)
+
+    session = onnxruntime.InferenceSession(path)
+    names = [output.name for output in session.get_outputs()]
+    found = dict(zip(names, session.run(names, batch), strict=True))
+    for name, values in model(batch).items():
+        np.testing.assert_allclose(found[name], values, atol=1e-5)

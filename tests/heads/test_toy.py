@@ -1,0 +1,268 @@
+"""A head that is defined in this folder alone goes all the way.
+
+From the training to answers, to a SavedModel and to LiteRT. Where its record is
+not passed, errors name it: it is never taken for an encoder.
+"""
+
+import json
+import logging
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import albert_tf
+from albert_tf.checkpoints import conversion, conversion_config, tf1
+from albert_tf.checkpoints.conversion_config import ConversionConfig
+from albert_tf.export import saved_model
+from albert_tf.export.export_config import ExportConfig
+from albert_tf.predict import __main__ as predict
+from tests import exported_models, tiny
+from tests.heads import toy
+
+TEXTS = ["the cat", "a dog sat on the mat", "snow"]
+ROWS = [{"text": "the cat " * (1 + i % 4)} for i in range(24)]
+KNOWN = "encoder, pretraining, classifier, multiple_choice, span, beam_span"
+UNKNOWN = f"(?s)(?=.*word_count)(?=.*{KNOWN})"
+
+
+@pytest.fixture(scope="module")
+def base(tmp_path_factory, tiny_spm_model):
+    """A pretrained encoder with its vocabulary."""
+    config = tiny.config(vocab_size=300, max_position_embeddings=32)
+    folder = tmp_path_factory.mktemp("base")
+    exported_models.write_checkpoint(folder, albert_tf.AlbertModel(config))
+    shutil.copy(tiny_spm_model, folder)
+    return folder
+
+
+def _run(output_dir, **given):
+    return albert_tf.finetune(
+        toy.FINETUNING,
+        train_examples=ROWS,
+        eval_examples=ROWS,
+        predict_examples=ROWS,
+        output_dir=output_dir,
+        train_batch_size=8,
+        num_train_steps=4,
+        save_checkpoints_steps=2,
+        deterministic=True,
+        most_words=10,
+        max_seq_length=16,
+        **given,
+    )
+
+
+@pytest.fixture(scope="module")
+def trained(base, tmp_path_factory):
+    """The result of a run, and where it was exported."""
+    folder = tmp_path_factory.mktemp("run")
+    return _run(
+        folder / "run",
+        init_checkpoint=str(base),
+        export_dir=str(folder / "served"),
+    )
+
+
+@pytest.fixture(scope="module")
+def answers(trained):
+    predictor = albert_tf.load_predictor(
+        trained.output_dir, head=toy.WordCountSpec()
+    )
+    return [answer["num_words"] for answer in predictor.predict(TEXTS)]
+
+
+def test_it_is_trained_evaluated_and_predicted(trained, answers):
+    path = pathlib.Path(trained.output_dir, "predictions.jsonl")
+    lines = path.read_text().splitlines()
+
+    predictor = albert_tf.load_predictor(
+        trained.output_dir, head=toy.WordCountSpec()
+    )
+
+    assert trained.scores.step == 4
+    # Half of the texts have 4 or 6 words, one away from their median.
+    assert trained.baselines == {"within_one": 0.5, "mean_error": 2.0}
+    assert {*trained.baselines, "loss"} <= {*trained.scores.flat()}
+    found = predictor.predict([row["text"] for row in ROWS])
+    expected = [json.loads(line)["num_words"] for line in lines]
+    assert [x["num_words"] for x in found] == pytest.approx(expected, rel=1e-5)
+    # In units of the setting of this run, which the checkpoint knows.
+    assert predictor._data.most_words == 10
+    assert predictor._data.max_seq_length == 16
+    assert trained.predictor.predict(TEXTS) == predictor.predict(TEXTS)
+
+
+def test_a_run_goes_on_as_if_it_had_not_stopped(trained, base, tmp_path):
+    whole = pathlib.Path(trained.output_dir)
+    parts = tmp_path / "parts"
+    shutil.copytree(whole, parts)
+    last = pathlib.Path("checkpoints", "step-00000004")
+    for lost in (last, "best"):
+        shutil.rmtree(parts / lost)
+
+    _run(parts, init_checkpoint=str(base))
+
+    found, expected = tf1.read(parts / last), tf1.read(whole / last)
+    assert "heads/word_count_head/output_weights" in found
+    for name, array in expected.items():
+        np.testing.assert_array_equal(found[name], array, err_msg=name)
+
+
+_LOAD = """
+import json, sys
+import tensorflow as tf
+import tensorflow_text
+
+sys.modules["albert_tf"] = None  # cannot be imported
+path, *texts = sys.argv[1:]
+serve = tf.saved_model.load(path).signatures["serving_default"]
+print(json.dumps(serve(text=tf.constant(texts))["num_words"].numpy().tolist()))
+"""
+
+
+def test_a_plain_tensorflow_serves_it(trained, answers, tmp_path):
+    done = subprocess.run(
+        [sys.executable, "-c", _LOAD, trained.export.path, *TEXTS],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+
+    found = json.loads(done.stdout.splitlines()[-1])
+    assert found == pytest.approx(answers, rel=1e-5)
+
+
+def _export(path, folder, **values):
+    return saved_model.export(
+        ExportConfig(
+            init_checkpoint=str(path), export_dir=str(folder), **values
+        )
+    )
+
+
+def test_litert_answers_as_the_checkpoint(trained, answers, tmp_path):
+    head = toy.WordCountSpec()
+    done = _export(trained.output_dir, tmp_path, head=head, format="litert")
+
+    found = albert_tf.load_predictor(done.path, head=head).predict(TEXTS)
+
+    assert [x["num_words"] for x in found] == pytest.approx(answers, rel=1e-5)
+    with pytest.raises(ValueError, match=UNKNOWN):
+        albert_tf.load_predictor(done.path)
+
+
+# Where the record is not passed.
+
+_ROADS = {
+    "load_predictor": lambda path, out: albert_tf.load_predictor(path),
+    "load_model": lambda path, out: albert_tf.load_model(path),
+    "export": lambda path, out: _export(path, out),
+    "export with labels": lambda path, out: _export(
+        path, out, settings={"labels": ("a", "b")}
+    ),
+}
+
+
+@pytest.mark.parametrize("is_named", [True, False])
+@pytest.mark.parametrize("road", _ROADS)
+def test_it_is_never_taken_for_an_encoder(road, is_named, trained, tmp_path):
+    folder = tmp_path / "run"
+    shutil.copytree(trained.output_dir, folder)
+    if not is_named:
+        for path in folder.rglob("metadata.json"):
+            path.unlink()
+
+    with pytest.raises(ValueError, match=UNKNOWN):
+        _ROADS[road](folder, tmp_path / "out")
+
+
+def test_the_command_does_not_know_it(trained, capsys):
+    for flags in ([], ["--head=word_count"]):
+        assert predict.main([trained.output_dir, "a cat", *flags]) == 1
+        assert re.search(UNKNOWN, capsys.readouterr().err)
+    assert predict.main([trained.output_dir, "a cat", "--head=encoder"]) == 0
+    assert capsys.readouterr().out.startswith('{"vector": [')
+
+
+@pytest.mark.parametrize("name", conversion_config.FORMATS)
+def test_a_format_holds_it_or_says_that_it_does_not(
+    name, trained, answers, tmp_path
+):
+    done = conversion.convert(
+        ConversionConfig(
+            input_path=trained.output_dir,
+            output_path=str(tmp_path / "out"),
+            output_format=name,
+            verify=True,
+        )
+    )
+
+    head = toy.WordCountSpec()
+    if name in ("tf1", "keras"):
+        assert done.left_out == ()
+        with pytest.raises(ValueError, match=UNKNOWN):
+            albert_tf.load_predictor(tmp_path / "out")
+        model = albert_tf.load_model(tmp_path / "out", head=head.head)
+        kept = albert_tf.load_model(trained.output_dir, head=head.head)
+        for found, expected in zip(model.weights, kept.weights, strict=True):
+            np.testing.assert_array_equal(found, expected)
+    else:
+        assert "heads/word_count_head/output_weights" in done.left_out
+        with pytest.raises(ValueError, match="has no word_count head"):
+            albert_tf.load_predictor(tmp_path / "out", head=head)
+
+
+def test_the_card_says_that_it_has_learnt_a_task(trained):
+    card = pathlib.Path(trained.output_dir, "README.md").read_text()
+
+    assert "pipeline_tag: other" in card
+    assert "It has learnt no task" not in card
+    assert "run_pretraining.py" not in card
+    assert "--most_words=10" in card
+
+
+def test_another_task_begins_with_its_encoder_and_says_so(
+    trained, tmp_path, caplog
+):
+    rows = [{"text": "a cat", "kind": kind} for kind in "abab"]
+
+    with caplog.at_level(logging.INFO):
+        albert_tf.finetune(
+            "custom",
+            train_examples=rows,
+            text_columns=["text"],
+            label_column="kind",
+            init_checkpoint=trained.output_dir,
+            output_dir=tmp_path / "run",
+            train_batch_size=2,
+            num_train_steps=1,
+            learning_rate=1e-9,
+        )
+
+    assert "unused heads: word_count_head" in caplog.text
+    start, end = (
+        tf1.read(folder) for folder in (trained.output_dir, tmp_path / "run")
+    )
+    name = "bert/pooler/dense/kernel"
+    np.testing.assert_allclose(end[name], start[name], atol=1e-6)
+
+
+def test_it_is_kept_in_a_keras_file(trained, tmp_path):
+    model = albert_tf.load_model(trained.output_dir, head=toy.WORD_COUNT)
+    model.save(tmp_path / "model.keras")
+    ids = np.array([[2, 5, 3]], "int32")
+
+    found = albert_tf.load_model(tmp_path / "model.keras")
+
+    expected = model({"input_ids": ids})["numbers"]
+    np.testing.assert_array_equal(
+        found({"input_ids": ids})["numbers"], expected
+    )
+    with pytest.raises(ValueError, match="holds a WordCountModel and not one"):
+        albert_tf.load_predictor(tmp_path / "model.keras")
