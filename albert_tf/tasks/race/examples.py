@@ -41,7 +41,6 @@ LETTERS = string.ascii_uppercase
 MIN_OPTIONS = 2
 # The underscore, and the characters that normalization replaces by it.
 BLANK = re.compile("[_\ufe33\ufe34\ufe4d\ufe4e\ufe4f\uff3f]")
-# [CLS] and two [SEP].
 # Articles encoded by one call: more would take more memory, save no time.
 ARTICLES_PER_CALL = 64
 
@@ -163,13 +162,7 @@ def _examples(
         for text in (article, question, *options):
             if not isinstance(text, str):
                 raise TypeError(f"question {guid}: {text!r} is not a string")
-        # A string would be as many options as it has letters.
-        is_list = isinstance(options, list)
-        if not is_list or not MIN_OPTIONS <= len(options) <= len(LETTERS):
-            raise ValueError(
-                f"question {guid}: the options must be a list of {MIN_OPTIONS} "
-                f"to {len(LETTERS)} strings. Received: {options!r}"
-            )
+        check_options(options, f"question {guid}")
         yield MultipleChoiceExample(
             guid=guid,
             passage_id=passage_id,
@@ -179,6 +172,18 @@ def _examples(
             options=tuple(options),
             label=_find_label(answer, options, guid),
         )
+
+
+def check_options(options: Any, where: str) -> Sequence[Any]:
+    """Returns the options of a question, if they are a list of several."""
+    # A string would be as many options as it has letters.
+    is_list = isinstance(options, list | tuple | np.ndarray)
+    if not is_list or not MIN_OPTIONS <= len(options) <= len(LETTERS):
+        raise ValueError(
+            f"{where}: the options must be a list of {MIN_OPTIONS} to "
+            f"{len(LETTERS)} strings. Received: {options!r:.100}"
+        )
+    return options
 
 
 def _find_label(answer: Any, options: Sequence[str], guid: str) -> int | None:
@@ -241,15 +246,6 @@ class ChoiceLengths(Lengths):
     part = "max_qa_length"
     max_seq_length: int = 512
     max_qa_length: int = 128
-
-    def __post_init__(self) -> None:
-        checks.check_integer("max_seq_length", self.max_seq_length, at_least=5)
-        checks.check_integer(
-            "max_qa_length",
-            self.max_qa_length,
-            at_least=1,
-            at_most=self.max_seq_length - NUM_SPECIAL_TOKENS - 1,
-        )
 
 
 def make_records(

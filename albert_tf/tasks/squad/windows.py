@@ -36,7 +36,6 @@ from albert_tf.text.tokenizer import Tokenizer
 
 _logger = logging.getLogger(__name__)
 
-# [CLS] and two [SEP].
 # Contexts encoded by one call: more would take more memory and save no time.
 PARAGRAPHS_PER_CALL = 64
 # Answers that the log lists.
@@ -61,13 +60,7 @@ class WindowLengths(Lengths):
 
     def __post_init__(self) -> None:
         checks.check_integer("doc_stride", self.doc_stride, at_least=1)
-        checks.check_integer("max_seq_length", self.max_seq_length, at_least=5)
-        checks.check_integer(
-            "max_query_length",
-            self.max_query_length,
-            at_least=1,
-            at_most=self.max_seq_length - NUM_SPECIAL_TOKENS - 1,
-        )
+        super().__post_init__()
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, eq=False)

@@ -287,7 +287,9 @@ def test_true_answers_survive_the_windows(shared_data, english):
                 is_end[record["end_positions"]] = 1
             starts.append(is_start)
             ends.append(is_end)
-        spans = predictions.spans_of_logits(question, starts, ends, limits)
+        spans = predictions.spans_of_logits(
+            question, {"start_logits": starts, "end_logits": ends}, limits
+        )
         best = predictions.best_spans(question, spans, limits)
         answers[question.example.guid] = best.text
         start, end = best.characters
