@@ -123,7 +123,7 @@ def test_windows_cover_the_paragraph(num_tokens, size, stride, wanted):
 def test_questions_keep_their_order_and_share_the_paragraph(
     make_example, words, monkeypatch
 ):
-    monkeypatch.setattr(windows, "PARAGRAPHS_PER_CALL", 1)
+    monkeypatch.setattr(windows, "QUESTIONS_PER_CALL", 2)
     asked = [
         make_example(guid="q1"),
         make_example(guid="q2", question="What is coal?"),
