@@ -9,6 +9,7 @@ came. Core TensorFlow operations only, also of LiteRT.
 Source: `modeling.albert_model` and `modeling.encoder`; the results are equal.
 """
 
+import functools
 from collections.abc import Callable, Sequence, Set
 from typing import Any
 
@@ -85,63 +86,61 @@ class ExportedEncoder:
         self._encode = self.trace(self._run)
         self._encode_first = self.trace(self._run_pooled)
         self._calls = _calls_of_blocks(albert.encoder)
-        self._blocks: dict[tuple[int, int, int], Any] = {}
 
     def __call__(
         self,
         input_ids: tf.Tensor,
         input_mask: tf.Tensor,
         segment_ids: tf.Tensor,
-    ) -> tuple[tf.Tensor, tf.Tensor]:
+    ) -> Vectors:
         """Encodes sequences; all inputs are int32 `[B, S]`.
 
         Returns the sequence output `[B, S, H]`, zero behind the last token of a
         row, and the pooled output `[B, H]`, in the compute dtype. A batch costs
         about what its tokens cost, however long the longest row is.
         """
-        encoded: Vectors = self._encode(input_ids, input_mask, segment_ids)
-        return encoded
+        sequence, pooled = self._encode(input_ids, input_mask, segment_ids)
+        return sequence, pooled
 
-    def pooled(
-        self,
-        input_ids: tf.Tensor,
-        input_mask: tf.Tensor,
-        segment_ids: tf.Tensor,
-    ) -> tf.Tensor:
+    def pooled(self, **ids: tf.Tensor) -> tf.Tensor:
         """Returns the pooled output alone, for which less is computed."""
-        return self._encode_first(input_ids, input_mask, segment_ids)
+        return self._encode_first(**ids)
 
     def trace(self, function: Callable[..., Any]) -> Any:
-        """Traces a function of ids, in the order of `signature.ID_INPUTS`."""
+        """Traces a function of ids `[B, S]`, which the graph checks first."""
+
+        def checked(
+            input_ids: tf.Tensor, input_mask: tf.Tensor, segment_ids: tf.Tensor
+        ) -> Any:
+            ids = (input_ids, input_mask, segment_ids)
+            with tf.control_dependencies(self._checks(*ids)):
+                ids = tuple(map(tf.identity, ids))
+            return function(*ids)
+
         return tf.function(
-            function,
+            checked,
             autograph=False,
             input_signature=[signature.integers(None, None)]
             * len(signature.ID_INPUTS),
         )
 
-    def _run(
-        self,
-        input_ids: tf.Tensor,
-        input_mask: tf.Tensor,
-        segment_ids: tf.Tensor,
-    ) -> tuple[tf.Tensor, tf.Tensor]:
-        checks = self.checks(input_ids, input_mask, segment_ids)
-        with tf.control_dependencies(checks):
-            input_ids = tf.identity(input_ids)
-        return encode_in_groups(
-            self._run_group,
-            input_ids,
-            input_mask,
-            segment_ids,
-            hidden_size=self._albert.config.hidden_size,
-            dtype=self._albert.compute_dtype,
-        )
+    def _run(self, *ids: tf.Tensor) -> Sequence[tf.Tensor]:
+        width = tf.shape(ids[0])[1]
+        dtype = self._albert.compute_dtype
+        zero = tf.zeros([], dtype)
 
-    def _run_group(self, *ids: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-        hidden, mask = self.embed(*ids)
-        *_, hidden = encoder_lib.walk(self._layers(), hidden, mask)
-        return hidden, self.pool(hidden)
+        def encode_group(lengths: tf.Tensor, *ids: tf.Tensor) -> Vectors:
+            hidden, mask = self.embed(*ids)
+            *_, hidden = encoder_lib.walk(self._layers, hidden, mask)
+            longest = tf.shape(ids[0])[1]
+            is_token = tf.range(longest) < tf.expand_dims(lengths, 1)  # [R, L]
+            sequence = tf.where(tf.expand_dims(is_token, 2), hidden, zero)
+            rest = [[0, 0], [0, width - longest], [0, 0]]
+            return tf.pad(sequence, rest), self.pool(hidden)
+
+        size = self._albert.config.hidden_size
+        none = [tf.zeros([0, width, size], dtype), tf.zeros([0, size], dtype)]
+        return run_in_groups(encode_group, ids, row_lengths(ids[1]), none)
 
     def _run_pooled(self, *ids: tf.Tensor) -> tf.Tensor:
         def pool_group(_: tf.Tensor, *ids: tf.Tensor) -> list[tf.Tensor]:
@@ -149,15 +148,9 @@ class ExportedEncoder:
             *_, hidden = encoder_lib.walk(self.layers_to_first(), hidden, mask)
             return [self.pool(hidden)]
 
-        with tf.control_dependencies(self.checks(*ids)):
-            ids = tuple(map(tf.identity, ids))
-        _, input_mask, _ = ids
-        size, dtype = (
-            self._albert.config.hidden_size,
-            self._albert.compute_dtype,
-        )
-        none = [tf.zeros([0, size], dtype)]
-        [pooled] = run_in_groups(pool_group, ids, row_lengths(input_mask), none)
+        size = self._albert.config.hidden_size
+        none = [tf.zeros([0, size], self._albert.compute_dtype)]
+        [pooled] = run_in_groups(pool_group, ids, row_lengths(ids[1]), none)
         return pooled
 
     def embed(
@@ -177,12 +170,14 @@ class ExportedEncoder:
         with self._weights.scope():
             return self._albert.pool(hidden)
 
+    @functools.cached_property
     def _layers(self) -> list[Any]:
-        """Returns the blocks of all layers; those that share are the same."""
-        for call in self._calls:
-            if call not in self._blocks:
-                self._blocks[call] = self._as_graph(self._block(*call))
-        return [self._blocks[call] for call in self._calls]
+        """The blocks of all layers; those that share are the same."""
+        blocks = {
+            call: self._as_graph(self._block(*call))
+            for call in dict.fromkeys(self._calls)
+        }
+        return [blocks[call] for call in self._calls]
 
     def layers_to_first(self) -> list[Any]:
         """Returns the blocks of all layers, of which the last one reads less.
@@ -190,7 +185,7 @@ class ExportedEncoder:
         It computes the vectors of the first positions, `[R, 1, H]`.
         """
         block = encoder_lib.at_first_position(self._block(*self._calls[-1]))
-        return [*self._layers()[:-1], self._as_graph(block)]
+        return [*self._layers[:-1], self._as_graph(block)]
 
     def _block(
         self, attention: int, feed_forward: int, pass_index: int
@@ -223,8 +218,8 @@ class ExportedEncoder:
             block, autograph=False, input_signature=[hidden, mask]
         )
 
-    def checks(self, *inputs: tf.Tensor) -> list[tf.Operation]:
-        """Returns checks of ids, which the graph makes."""
+    def _checks(self, *inputs: tf.Tensor) -> list[tf.Operation]:
+        """Returns what stops the graph where ids are not valid."""
         config = self._albert.config
         longest = config.max_position_embeddings
         shapes = [tf.shape(values) for values in inputs]
@@ -310,8 +305,11 @@ def run_in_groups(
     inputs = [tf.gather(values, order) for values in inputs]
 
     def run_group(start: tf.Tensor) -> tuple[tf.Tensor, Sequence[tf.Tensor]]:
-        end = group_end(lengths, start, allowance)
         longest = lengths[start]
+        # As many rows as the allowance of padding permits.
+        padding = tf.cumsum(longest - lengths[start:])
+        is_near = tf.cast(padding <= allowance, tf.int32)
+        end = start + tf.reduce_sum(is_near)
         # LiteRT supports neither ellipses nor slices that add axes.
         parts = [
             values[
@@ -330,44 +328,6 @@ def run_in_groups(
     return [tf.gather(values, positions) for values in results]
 
 
-def encode_in_groups(
-    encode: Callable[..., Vectors],
-    input_ids: tf.Tensor,
-    input_mask: tf.Tensor,
-    segment_ids: tf.Tensor,
-    *,
-    hidden_size: int,
-    dtype: str,
-) -> Vectors:
-    """Applies an encoder to a batch, int32 `[B, S]`, group by group.
-
-    `encode` is a function of the three inputs of a group, and is traced once.
-    Its vectors, and the results, are `[B, S, H]` and `[B, H]` of `dtype`, with
-    the `hidden_size` H. Behind the last token of a row they are zero.
-    """
-    width = tf.shape(input_ids)[1]
-    zero = tf.zeros([], dtype)
-
-    def encode_group(lengths: tf.Tensor, *inputs: tf.Tensor) -> Vectors:
-        sequence, pooled = encode(*inputs)
-        longest = tf.shape(inputs[0])[1]
-        is_token = tf.range(longest) < tf.expand_dims(lengths, 1)  # [R, L]
-        sequence = tf.where(tf.expand_dims(is_token, 2), sequence, zero)
-        rest = [[0, 0], [0, width - longest], [0, 0]]
-        return tf.pad(sequence, rest), pooled
-
-    sequence, pooled = run_in_groups(
-        encode_group,
-        [input_ids, input_mask, segment_ids],
-        row_lengths(input_mask),
-        [
-            tf.zeros([0, width, hidden_size], dtype),
-            tf.zeros([0, hidden_size], dtype),
-        ],
-    )
-    return sequence, pooled
-
-
 def row_lengths(input_mask: tf.Tensor) -> tf.Tensor:
     """Returns int32 `[...]`: the position behind the last 1 of rows `[..., S]`.
 
@@ -378,16 +338,3 @@ def row_lengths(input_mask: tf.Tensor) -> tf.Tensor:
     ends = tf.where(input_mask != 0, tf.range(1, width + 1), 0)
     lengths = tf.reduce_max(ends, axis=-1)
     return tf.where(lengths > 0, lengths, width)
-
-
-def group_end(
-    lengths: tf.Tensor, start: tf.Tensor, allowance: tf.Tensor
-) -> tf.Tensor:
-    """Returns the end of the group that starts with the row `start`.
-
-    The group has as many rows as it can without more tokens of padding than
-    the `allowance`. The lengths, int32 `[B]`, never increase.
-    """
-    rest = lengths[start:]
-    padding = tf.cumsum(rest[0] - rest)
-    return start + tf.reduce_sum(tf.cast(padding <= allowance, tf.int32))

@@ -4,6 +4,8 @@ import dataclasses
 from collections.abc import Mapping
 from typing import Any, ClassVar, Self
 
+from albert_tf import checks
+
 NUM_SPECIAL_TOKENS = 3
 
 
@@ -17,6 +19,15 @@ class Lengths:
 
     part: ClassVar[str]
     max_seq_length: int
+
+    def __post_init__(self) -> None:
+        checks.check_integer("max_seq_length", self.max_seq_length, at_least=5)
+        checks.check_integer(
+            self.part,
+            getattr(self, self.part),
+            at_least=1,
+            at_most=self.max_seq_length - NUM_SPECIAL_TOKENS - 1,
+        )
 
     @classmethod
     def within(cls, values: Mapping[str, Any]) -> Self:

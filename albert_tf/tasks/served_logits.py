@@ -12,7 +12,6 @@ from typing import Any
 import tensorflow as tf
 
 from albert_tf.modeling.sequence_models import ClassifierModel
-from albert_tf.serving import signature
 from albert_tf.serving.exported_encoder import (
     ExportedEncoder,
     ExportedWeights,
@@ -65,23 +64,19 @@ def logits_of_ids(
         return [outputs["logits"], outputs["num_layers"]]
 
     def run(*ids: tf.Tensor) -> list[tf.Tensor]:
-        with tf.control_dependencies(encoder.checks(*ids)):
-            shape = [-1, num_choices, tf.shape(ids[0])[1]]
-            ids = tuple(tf.reshape(values, shape) for values in ids)
-        _, input_mask, _ = ids
+        shape = [-1, num_choices, tf.shape(ids[0])[1]]
+        rows = [tf.reshape(values, shape) for values in ids]
         return run_in_groups(
             run_group,
-            ids,
-            tf.reduce_max(row_lengths(input_mask), axis=1),
+            rows,
+            tf.reduce_max(row_lengths(rows[1]), axis=1),
             [tf.zeros([0, num_logits]), tf.zeros([0], tf.int32)],
         )
 
     traced = encoder.trace(run)
 
     def classify_early(**ids: tf.Tensor) -> Tensors:
-        logits, num_layers = traced(
-            *(ids[name] for name in signature.ID_INPUTS)
-        )
+        logits, num_layers = traced(**ids)
         return {"logits": logits, "num_layers": num_layers}
 
     return classify_early

@@ -142,7 +142,7 @@ def test_options_are_a_list(options, load):
         albert_tf.MultipleChoiceModel(config), Metadata(task="race")
     )
 
-    with pytest.raises(ValueError, match="a list of 2 to 26 options"):
+    with pytest.raises(ValueError, match="must be a list of 2 to 26"):
         predictor.predict(("An article.", "A question?", options))
 
 

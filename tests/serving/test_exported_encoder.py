@@ -187,34 +187,6 @@ def test_rows_of_any_length_give_what_they_give_alone(lengths):
 # Groups of rows.
 
 
-def group_bounds(lengths, allowance):
-    bounds = [0]
-    while bounds[-1] < len(lengths):
-        end = exported_encoder.group_end(
-            tf.constant(lengths),
-            tf.constant(bounds[-1]),
-            tf.constant(allowance),
-        )
-        bounds.append(int(end))
-    return bounds
-
-
-@pytest.mark.parametrize(
-    ("lengths", "allowance", "bounds"),
-    [
-        ([7], 0, [0, 1]),
-        ([7, 7, 7], 0, [0, 3]),
-        # Padding in a group of all three: 0 + 1 + 3.
-        ([7, 6, 4], 3, [0, 2, 3]),
-        ([7, 6, 4], 4, [0, 3]),
-        ([512, 20, 18, 9], 16, [0, 1, 4]),
-        ([512, 256, 128, 64], 0, [0, 1, 2, 3, 4]),
-    ],
-)
-def test_a_group_has_no_more_padding_than_allowed(lengths, allowance, bounds):
-    assert group_bounds(lengths, allowance) == bounds
-
-
 def test_the_length_of_a_row_is_the_place_of_its_last_token():
     mask = [[1, 1, 0, 0], [1, 0, 1, 0], [1, 1, 1, 1], [0, 0, 0, 0]]
 
@@ -224,33 +196,8 @@ def test_the_length_of_a_row_is_the_place_of_its_last_token():
     assert found.numpy().tolist() == [2, 3, 4, 4]
 
 
-def encode(calls):
-    """Returns an encoder that records the shapes it is called with."""
-
-    def call(input_ids, input_mask, segment_ids):
-        calls.append(tuple(input_ids.shape))
-        values = tf.stack([input_ids, input_mask, segment_ids], -1)
-        return tf.cast(values, tf.float32), tf.cast(values[:, 0], tf.float32)
-
-    return call
-
-
-def make_batch(lengths, width):
-    mask = (np.arange(width) < np.array(lengths)[:, None]).astype(np.int32)
-    ids = np.arange(1, 1 + mask.size, dtype=np.int32).reshape(mask.shape)
-    return ids, mask, ids % 2
-
-
-def grouped(lengths, width):
-    calls, batch = [], make_batch(lengths, width)
-    found = exported_encoder.encode_in_groups(
-        encode(calls), *map(tf.constant, batch), hidden_size=3, dtype="float32"
-    )
-    return calls, batch, [values.numpy() for values in found]
-
-
 @pytest.mark.parametrize(
-    ("lengths", "width", "calls"),
+    ("lengths", "width", "shapes"),
     [
         ([3], 3, [(1, 3)]),
         ([5, 5, 5], 5, [(3, 5)]),
@@ -263,12 +210,21 @@ def grouped(lengths, width):
         ([], 5, []),
     ],
 )
-def test_rows_are_encoded_by_length_and_returned_in_order(
-    lengths, width, calls
+def test_rows_are_grouped_by_length_and_returned_in_order(
+    lengths, width, shapes
 ):
-    found_calls, batch, (sequence, pooled) = grouped(lengths, width)
+    values = tf.reshape(tf.range(len(lengths) * width), [-1, width])
+    found_shapes = []
 
-    assert found_calls == calls
-    expected = np.stack(batch, -1)
-    np.testing.assert_array_equal(pooled, expected[:, 0])
-    np.testing.assert_array_equal(sequence, expected * batch[1][:, :, None])
+    def first_column(own_lengths, own_values):
+        found_shapes.append(tuple(own_values.shape))
+        return [own_values[:, 0], own_lengths]
+
+    nothing = tf.zeros([0], tf.int32)
+    first, found_lengths = exported_encoder.run_in_groups(
+        first_column, [values], tf.constant(lengths, tf.int32), [nothing] * 2
+    )
+
+    assert found_shapes == shapes
+    np.testing.assert_array_equal(first, values[:, 0])
+    assert found_lengths.numpy().tolist() == lengths

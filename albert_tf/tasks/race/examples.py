@@ -16,6 +16,7 @@ Source: Lai et al. 2017 (RACE); google-research/albert,
 """
 
 import dataclasses
+import glob
 import itertools
 import logging
 import os
@@ -41,9 +42,8 @@ LETTERS = string.ascii_uppercase
 MIN_OPTIONS = 2
 # The underscore, and the characters that normalization replaces by it.
 BLANK = re.compile("[_\ufe33\ufe34\ufe4d\ufe4e\ufe4f\uff3f]")
-# [CLS] and two [SEP].
-# Articles encoded by one call: more would take more memory, save no time.
-ARTICLES_PER_CALL = 64
+# Questions encoded by one call: more would take more memory, save no time.
+QUESTIONS_PER_CALL = 256
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -96,9 +96,7 @@ def read_split(
             os.path.join(data_dir, "RACE", split, level),
             os.path.join(data_dir, split, level),
         )
-        if os.path.isdir(folder)
-        for name in sorted(os.listdir(folder))
-        if name.endswith(".txt")
+        for name in sorted(glob.glob("*.txt", root_dir=folder))
     ]
     if not paths:
         raise FileNotFoundError(
@@ -163,13 +161,7 @@ def _examples(
         for text in (article, question, *options):
             if not isinstance(text, str):
                 raise TypeError(f"question {guid}: {text!r} is not a string")
-        # A string would be as many options as it has letters.
-        is_list = isinstance(options, list)
-        if not is_list or not MIN_OPTIONS <= len(options) <= len(LETTERS):
-            raise ValueError(
-                f"question {guid}: the options must be a list of {MIN_OPTIONS} "
-                f"to {len(LETTERS)} strings. Received: {options!r}"
-            )
+        check_options(options, f"question {guid}")
         yield MultipleChoiceExample(
             guid=guid,
             passage_id=passage_id,
@@ -179,6 +171,18 @@ def _examples(
             options=tuple(options),
             label=_find_label(answer, options, guid),
         )
+
+
+def check_options(options: Any, where: str) -> Sequence[Any]:
+    """Returns the options of a question, if they are a list of several."""
+    # A string would be as many options as it has letters.
+    is_list = isinstance(options, list | tuple | np.ndarray)
+    if not is_list or not MIN_OPTIONS <= len(options) <= len(LETTERS):
+        raise ValueError(
+            f"{where}: the options must be a list of {MIN_OPTIONS} to "
+            f"{len(LETTERS)} strings. Received: {options!r:.100}"
+        )
+    return options
 
 
 def _find_label(answer: Any, options: Sequence[str], guid: str) -> int | None:
@@ -242,15 +246,6 @@ class ChoiceLengths(Lengths):
     max_seq_length: int = 512
     max_qa_length: int = 128
 
-    def __post_init__(self) -> None:
-        checks.check_integer("max_seq_length", self.max_seq_length, at_least=5)
-        checks.check_integer(
-            "max_qa_length",
-            self.max_qa_length,
-            at_least=1,
-            at_most=self.max_seq_length - NUM_SPECIAL_TOKENS - 1,
-        )
-
 
 def make_records(
     examples: Sequence[MultipleChoiceExample],
@@ -259,45 +254,32 @@ def make_records(
 ) -> Iterator[Record]:
     """Yields the record of each example, in order.
 
-    The article of neighbouring examples is encoded once.
-
     Yields:
         Dict of int32 arrays: `input_ids`, `input_mask`, `segment_ids`
         `[C, s]`, where s is the length of the longest choice and shorter ones
         are padded; `label_ids` `[]`, 0 if the answer is not known.
     """
     num_cut_articles = num_cut_questions = 0
-    by_article = (
-        list(members)
-        for _, members in itertools.groupby(examples, lambda e: e.article)
-    )
-    while groups := list(itertools.islice(by_article, ARTICLES_PER_CALL)):
-        # Each article, followed by the choices of its questions.
-        texts: list[str] = []
-        for members in groups:
-            texts.append(members[0].article)
-            texts += [text for e in members for text in e.choice_texts()]
-        encoded, sizes = tokenizer.encode_batch(texts)
-        ids = iter(np.split(encoded, np.cumsum(sizes)[:-1]))
-        for members in groups:
-            article = next(ids)
-            for example in members:
-                whole = [next(ids) for _ in example.options]
-                choices = [ids_b[-lengths.max_qa_length :] for ids_b in whole]
-                # Tokens of the article that fit beside each choice.
-                rooms = [
-                    lengths.max_seq_length - NUM_SPECIAL_TOKENS - len(choice)
-                    for choice in choices
-                ]
-                num_cut_articles += min(rooms) < len(article)
-                num_cut_questions += any(
-                    len(ids_b) > lengths.max_qa_length for ids_b in whole
-                )
-                articles = [article[:room] for room in rooms]
-                yield {
-                    **_rows(articles, choices, tokenizer.special_ids),
-                    "label_ids": np.array(example.label or 0, np.int32),
-                }
+    longest = lengths.max_qa_length
+    room = lengths.max_seq_length - NUM_SPECIAL_TOKENS
+    for first in range(0, len(examples), QUESTIONS_PER_CALL):
+        chunk = examples[first : first + QUESTIONS_PER_CALL]
+        # Neighbours share their article, which is encoded once.
+        texts = [(e.article, *e.choice_texts()) for e in chunk]
+        distinct = list(dict.fromkeys(itertools.chain(*texts)))
+        encoded, sizes = tokenizer.encode_batch(distinct)
+        ids = dict(
+            zip(distinct, np.split(encoded, np.cumsum(sizes)[:-1]), strict=True)
+        )
+        for example, own_texts in zip(chunk, texts, strict=True):
+            article, *whole = (ids[text] for text in own_texts)
+            choices = [choice[-longest:] for choice in whole]
+            num_cut_articles += len(article) > room - max(map(len, choices))
+            num_cut_questions += max(map(len, whole)) > longest
+            yield {
+                **_rows(article, choices, room, tokenizer.special_ids),
+                "label_ids": np.array(example.label or 0, np.int32),
+            }
     _logger.info(
         "Made records of %d questions; truncated the article of %d, and the "
         "question or an option of %d.",
@@ -308,24 +290,23 @@ def make_records(
 
 
 def _rows(
-    articles: Sequence[np.ndarray],
+    article: np.ndarray,
     choices: Sequence[np.ndarray],
+    room: int,
     special: SpecialIds,
 ) -> Record:
-    sizes = [
-        len(article) + len(choice) + NUM_SPECIAL_TOKENS
-        for article, choice in zip(articles, choices, strict=True)
-    ]
-    shape = (len(sizes), max(sizes))
+    """Returns a row for each choice, with as much of the article as fits."""
+    pairs = [(article[: room - len(choice)], choice) for choice in choices]
+    longest = max(len(text) + len(choice) for text, choice in pairs)
+    shape = (len(pairs), longest + NUM_SPECIAL_TOKENS)
     input_ids = np.full(shape, special.pad, np.int32)
     input_mask = np.zeros(shape, np.int32)
     segment_ids = np.zeros(shape, np.int32)
-    for row, (article, choice) in enumerate(
-        zip(articles, choices, strict=True)
-    ):
-        start, end = len(article) + 2, sizes[row]
+    for row, (text, choice) in enumerate(pairs):
+        start = len(text) + 2
+        end = start + len(choice) + 1
         input_ids[row, 0] = special.cls
-        input_ids[row, 1 : start - 1] = article
+        input_ids[row, 1 : start - 1] = text
         input_ids[row, [start - 1, end - 1]] = special.sep
         input_ids[row, start : end - 1] = choice
         input_mask[row, :end] = 1

@@ -4,6 +4,8 @@ Source: Lan et al. 2020, appendix A.3; google-research/albert,
 `race_utils.create_model`.
 """
 
+from typing import Any
+
 import tensorflow as tf
 
 from albert_tf.config import AlbertConfig
@@ -28,16 +30,14 @@ class MultipleChoiceTask(MeanLossTask):
         config: AlbertConfig,
         *,
         head: HeadFlags = head_flags.DEFAULT_HEAD,
-        seed: int = 0,
-        dtype: str = "float32",
+        **options: Any,
     ) -> None:
         self._exit_patience = head.exit_patience
         self.model = MultipleChoiceModel(
             config,
             dropout_prob=head.dropout_prob,
             trains_exits=head.exit_losses,
-            seed=seed,
-            dtype=dtype,
+            **options,
         )
 
     def _measure(

@@ -21,11 +21,6 @@ from albert_tf.tasks.spec import Exported
 # Code points that mark a blank.
 BLANKS = tuple(map(ord, examples.BLANK.pattern[1:-1]))
 _BLANK_AT_END = " _"
-_WARMUP_TEXTS = {
-    "article": "Snow fell all night. In the morning the hills were white.",
-    "question": "Snow is _ .",
-}
-_WARMUP_OPTION = "white"
 
 
 def make_signatures(exported: Exported) -> list[Signature]:
@@ -74,8 +69,10 @@ def make_signatures(exported: Exported) -> list[Signature]:
         from_text,
         from_ids,
         example={
-            **_WARMUP_TEXTS,
-            "options": [_WARMUP_OPTION] * num_options,
+            "article": "Snow fell all night. "
+            "In the morning the hills were white.",
+            "question": "Snow is _ .",
+            "options": ["white"] * num_options,
         },
         inner_shape=(num_options,),
     )

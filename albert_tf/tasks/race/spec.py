@@ -4,14 +4,17 @@ import dataclasses
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from albert_tf import checks
 from albert_tf.checkpoints import heads
 from albert_tf.checkpoints.checkpoint import Checkpoint
 from albert_tf.settings import setting
 from albert_tf.tasks import inputs
-from albert_tf.tasks.race.examples import MIN_OPTIONS, ChoiceLengths
+from albert_tf.tasks.race import examples as examples_lib
+from albert_tf.tasks.race.examples import (
+    MIN_OPTIONS,
+    ChoiceLengths,
+    MultipleChoiceExample,
+)
 from albert_tf.tasks.serving_settings import EarlyExitSettings
 from albert_tf.tasks.spec import Exported, TaskSpec
 from albert_tf.tasks.task import ExampleSet
@@ -19,7 +22,6 @@ from albert_tf.tasks.task import ExampleSet
 if TYPE_CHECKING:
     from albert_tf.serving.signature import Signature
     from albert_tf.tasks.race.data import MultipleChoiceData
-    from albert_tf.tasks.race.examples import MultipleChoiceExample
 
 _NUM_CHOICES = 4
 
@@ -65,10 +67,8 @@ class MultipleChoiceSpec(TaskSpec):
 
     # Answers.
 
-    def example(self, position: int, item: Any) -> "MultipleChoiceExample":
+    def example(self, position: int, item: Any) -> MultipleChoiceExample:
         """Takes `article`, `question` and `options`."""
-        from albert_tf.tasks.race.examples import MultipleChoiceExample
-
         article, question, options = inputs.values_by_name(
             position, item, "article", "question", "options"
         ).values()
@@ -77,7 +77,12 @@ class MultipleChoiceSpec(TaskSpec):
             passage_id=str(position),
             article=inputs.text(position, article),
             question=inputs.text(position, question),
-            options=_options(position, options),
+            options=tuple(
+                inputs.text(position, option)
+                for option in examples_lib.check_options(
+                    options, f"Input {position}"
+                )
+            ),
         )
 
     def answer_data(
@@ -85,7 +90,6 @@ class MultipleChoiceSpec(TaskSpec):
     ) -> "MultipleChoiceData":
         """Reads the lengths of the settings."""
         from albert_tf.tasks.race.data import MultipleChoiceData
-        from albert_tf.tasks.race.examples import ChoiceLengths
 
         return MultipleChoiceData(
             tokenizer=source.load_tokenizer(),
@@ -118,15 +122,3 @@ class MultipleChoiceSpec(TaskSpec):
         from albert_tf.tasks.race import signatures
 
         return signatures.make_signatures(exported)
-
-
-def _options(position: int, value: Any) -> tuple[str, ...]:
-    from albert_tf.tasks.race.examples import LETTERS, MIN_OPTIONS
-
-    is_list = isinstance(value, list | tuple | np.ndarray)
-    if not is_list or not MIN_OPTIONS <= len(value) <= len(LETTERS):
-        raise ValueError(
-            f"Input {position} must have a list of {MIN_OPTIONS} to "
-            f"{len(LETTERS)} options. Received: {value!r:.100}."
-        )
-    return tuple(inputs.text(position, option) for option in value)

@@ -123,9 +123,6 @@ class SquadData:
         """Yields a record for each window; see `TaskData.records`."""
         special = self.tokenizer.special_ids
         if is_training:
-            examples_lib.check_answers(
-                examples, version_2_with_negative=self.version_2_with_negative
-            )
             # Training does not need the windows again; they are not kept.
             records = windows.training_records(examples.split(), special)
         else:
@@ -138,29 +135,21 @@ class SquadData:
         self, examples: Questions, outputs: Outputs
     ) -> Iterator[QuestionPrediction]:
         """Yields the prediction for each question, without a null threshold."""
+        find_spans = predictions.spans_of_logits
+        if self.version_2_with_negative:
+            find_spans = predictions.spans_of_beams
         row = 0
         for question in examples.windowed:
             rows = slice(row, row + len(question.windows))
             row = rows.stop
-            in_windows = {
-                name: values[rows] for name, values in outputs.items()
-            }
+            in_windows = {n: values[rows] for n, values in outputs.items()}
+            spans = find_spans(question, in_windows, self.limits)
+            best = predictions.best_spans(question, spans, self.limits)
             if self.version_2_with_negative:
-                spans = predictions.spans_of_beams(
-                    question, in_windows, self.limits
-                )
                 # TF1: one window that seems to have the answer is enough.
                 null_odds = float(np.min(in_windows["cls_logits"]))
-            else:
-                spans = predictions.spans_of_logits(
-                    question,
-                    list(in_windows["start_logits"]),
-                    list(in_windows["end_logits"]),
-                    self.limits,
-                )
-                null_odds = 0.0
-            best = predictions.best_spans(question, spans, self.limits)
-            yield dataclasses.replace(best, null_odds=null_odds)
+                best = dataclasses.replace(best, null_odds=null_odds)
+            yield best
 
     def answers(
         self, examples: Questions, outputs: Outputs
@@ -309,10 +298,7 @@ class SquadData:
             files.write_text(os.path.join(output_dir, name), f"{text}\n")
 
     def report_sections(
-        self,
-        examples: Questions,
-        outputs: Outputs,
-        scores: Scores,
+        self, examples: Questions, outputs: Outputs, scores: Scores
     ) -> list[dict[str, Any]]:
         """Returns the worst errors and, in 2.0, the scores by threshold."""
         best = self._best_predictions(examples, outputs)
@@ -334,12 +320,7 @@ class SquadData:
         whose no-answer logit exceeds 1 as predicted unanswerable, whatever
         its predictions say. These are the scores of the predictions.
         """
-        scores = metrics.score_answers(
-            texts,
-            examples_lib.answer_texts(examples),
-            are_optional=self.version_2_with_negative,
-            language=self.metric_language,
-        )
+        scores = self._answer_scores(examples, texts)
         if not self.version_2_with_negative:
             values, chosen = metrics.summarize(scores), []
         else:
@@ -351,17 +332,22 @@ class SquadData:
         entries = (Score(name, value) for name, value in values.items())
         return Scores(entries=(*entries, *chosen))
 
+    def _answer_scores(
+        self, examples: Sequence[SquadExample], texts: Sequence[str]
+    ) -> metrics.AnswerScores:
+        return metrics.score_answers(
+            texts,
+            examples_lib.answer_texts(examples),
+            are_optional=self.version_2_with_negative,
+            language=self.metric_language,
+        )
+
     def _threshold_curves(
         self,
         examples: Sequence[SquadExample],
         best: Sequence[QuestionPrediction],
     ) -> dict[str, metrics.ThresholdCurve]:
-        scores = metrics.score_answers(
-            [one.text for one in best],
-            examples_lib.answer_texts(examples),
-            are_optional=True,
-            language=self.metric_language,
-        )
+        scores = self._answer_scores(examples, [one.text for one in best])
         has_answer = examples_lib.has_answer(examples)
         odds = np.array([one.null_odds for one in best])
         return {

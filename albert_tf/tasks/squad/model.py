@@ -4,6 +4,8 @@ Source: Devlin et al. 2019, section 4.1; Lan et al. 2020, appendix A.3;
 google-research/albert, `squad_utils.create_v1_model` and `create_v2_model`.
 """
 
+from typing import Any
+
 import tensorflow as tf
 
 from albert_tf.config import AlbertConfig
@@ -18,16 +20,15 @@ class SpanTask(MeanLossTask):
     """Predicts the first and the last token of an answer: SQuAD 1.1.
 
     Labels are `start_positions` and `end_positions`, int32 `[B]`, outputs
-    `start_logits` and `end_logits`, float32 `[B, S]`.
+    `start_logits` and `end_logits`, float32 `[B, S]`. `options` are those of
+    the model's class.
     """
 
     accuracies = {"correct": "span_accuracy"}
     sequence_outputs = frozenset(("start_logits", "end_logits"))
 
-    def __init__(
-        self, config: AlbertConfig, *, seed: int = 0, dtype: str = "float32"
-    ) -> None:
-        self.model = SpanModel(config, seed=seed, dtype=dtype)
+    def __init__(self, config: AlbertConfig, **options: Any) -> None:
+        self.model = SpanModel(config, **options)
 
     def _measure(
         self, outputs: Totals, batch: Batch, weights: tf.Tensor
@@ -44,11 +45,6 @@ class BeamSpanTask(MeanLossTask):
     `[B]`. The outputs are `start_top_log_probs` float32 and `start_top_index`
     int32 `[B, k1]`, `end_top_log_probs` and `end_top_index` `[B, k1 * k2]`, and
     `cls_logits` float32 `[B]`.
-
-    Args:
-        start_n_top: Beam size for start positions, k1.
-        end_n_top: Beam size for end positions, per start position, k2.
-        dropout_prob: Dropout rate before the score of no answer.
     """
 
     accuracies = {
@@ -58,24 +54,8 @@ class BeamSpanTask(MeanLossTask):
     # The head is given the true start in evaluation, too.
     options = {"teacher_forcing": True}
 
-    def __init__(
-        self,
-        config: AlbertConfig,
-        *,
-        start_n_top: int = 5,
-        end_n_top: int = 5,
-        dropout_prob: float = 0.1,
-        seed: int = 0,
-        dtype: str = "float32",
-    ) -> None:
-        self.model = BeamSpanModel(
-            config,
-            start_n_top=start_n_top,
-            end_n_top=end_n_top,
-            dropout_prob=dropout_prob,
-            seed=seed,
-            dtype=dtype,
-        )
+    def __init__(self, config: AlbertConfig, **options: Any) -> None:
+        self.model = BeamSpanModel(config, **options)
 
     def _measure(
         self, outputs: Totals, batch: Batch, weights: tf.Tensor

@@ -11,8 +11,8 @@ Source: google-research/albert, `squad_utils.accumulate_predictions_v1`,
 """
 
 import dataclasses
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -31,6 +31,8 @@ BEAM_NAMES = (
     "end_top_log_probs",
     "end_top_index",
 )
+# Starts and ends of spans.
+_Pairs: TypeAlias = tuple[np.ndarray, np.ndarray]
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -102,40 +104,34 @@ class ScoredSpans(NamedTuple):
 
 
 def spans_of_logits(
-    question: WindowedQuestion,
-    start_logits: Sequence[np.ndarray],
-    end_logits: Sequence[np.ndarray],
-    limits: SpanLimits,
+    question: WindowedQuestion, outputs: Outputs, limits: SpanLimits
 ) -> ScoredSpans:
     """Combines the best start with the best end positions of each window.
 
     Returns the candidates among these combinations; if there is none, all
-    candidates of the windows. The logits have a row for each window.
+    candidates of the windows. The outputs `start_logits` and `end_logits` have
+    a row for each window.
     """
-    rows = list(zip(start_logits, end_logits, strict=True))
-    spans = _candidates(
-        question,
-        [
-            _with_scores(_best_pairs(*row, limits.n_best_size), row)
-            for row in rows
-        ],
-        limits,
+    rows = list(
+        zip(outputs["start_logits"], outputs["end_logits"], strict=True)
     )
-    if spans.first.size:
-        return spans
-    # Differs: the reference answers "empty" here.
-    return _candidates(
-        question,
-        [
-            _with_scores(
-                _all_pairs(
-                    question.offset, len(window), limits.max_answer_length
-                ),
-                row,
+
+    def candidates(pairs: Iterable[_Pairs]) -> ScoredSpans:
+        spans = [
+            ScoredSpans(starts, ends, start_logits[starts], end_logits[ends])
+            for (starts, ends), (start_logits, end_logits) in zip(
+                pairs, rows, strict=True
             )
-            for window, row in zip(question.windows, rows, strict=True)
-        ],
-        limits,
+        ]
+        return _candidates(question, spans, limits)
+
+    found = candidates(_best_pairs(*row, limits.n_best_size) for row in rows)
+    if found.first.size:
+        return found
+    # Differs: the reference answers "empty" here.
+    return candidates(
+        _all_pairs(question.offset, len(window), limits.max_answer_length)
+        for window in question.windows
     )
 
 
@@ -201,7 +197,7 @@ def best_spans(
 
 def _best_pairs(
     start_logits: np.ndarray, end_logits: np.ndarray, n_best_size: int
-) -> tuple[np.ndarray, np.ndarray]:
+) -> _Pairs:
     """Pairs each of the best start with each of the best end positions."""
     starts, ends = (
         np.argsort(-logits, kind="stable")[:n_best_size]
@@ -210,23 +206,13 @@ def _best_pairs(
     return np.repeat(starts, len(ends)), np.tile(ends, len(starts))
 
 
-def _all_pairs(
-    offset: int, size: int, max_answer_length: int
-) -> tuple[np.ndarray, np.ndarray]:
+def _all_pairs(offset: int, size: int, max_answer_length: int) -> _Pairs:
     """Returns all spans of a window's context that are not too long."""
     longest = min(max_answer_length, size)
     starts = np.repeat(np.arange(size), longest)
     ends = starts + np.tile(np.arange(longest), size)
     is_inside = ends < size
     return starts[is_inside] + offset, ends[is_inside] + offset
-
-
-def _with_scores(
-    pairs: tuple[np.ndarray, np.ndarray], logits: tuple[np.ndarray, np.ndarray]
-) -> ScoredSpans:
-    """Adds their scores to the spans of a window."""
-    (starts, ends), (start_logits, end_logits) = pairs, logits
-    return ScoredSpans(starts, ends, start_logits[starts], end_logits[ends])
 
 
 def _candidates(

@@ -21,14 +21,9 @@ from albert_tf.tasks.spec import FinetuningSpec
 from albert_tf.tasks.squad import examples as examples_lib
 from albert_tf.tasks.squad.data import DEFAULT_THRESHOLD, SquadData
 from albert_tf.tasks.squad.predictions import SpanLimits
-from albert_tf.tasks.squad.spec import BeamSpanSpec, SpanSpec
+from albert_tf.tasks.squad.spec import BeamSpanSpec, SpanSettings, SpanSpec
 from albert_tf.tasks.squad.windows import WindowLengths
-from albert_tf.tasks.task import (
-    NO_WEIGHTS,
-    ExampleSet,
-    MakeTask,
-    Sets,
-)
+from albert_tf.tasks.task import NO_WEIGHTS, ExampleSet, MakeTask, Sets
 from albert_tf.text.tokenizer import Tokenizer
 
 # The shortest batch: lengths are padded to multiples of it. A beam cannot
@@ -136,42 +131,32 @@ def read_sets(
         null_score_diff_threshold=config.null_score_diff_threshold,
         saved_threshold=weights.metadata.null_threshold,
     )
-    read = functools.partial(_read, config, given_examples, data)
-    sets: dict[str, Sequence[ExampleSet]] = {}
-    if "train" in uses:
-        sets["train"] = [read("train")]
-    if "predict" in uses:
-        sets["predict"] = [read("predict")]
+    has_null_answers = config.version_2_with_negative
+
+    def read(use: str) -> list[ExampleSet]:
+        path = given_examples.get(use) or getattr(config, f"{use}_file")
+        if not path:
+            raise ValueError(f"--{use}_file must be given.")
+        questions = data.questions(examples_lib.read_examples(path))
+        return [ExampleSet(examples=questions, data=data)]
+
+    sets = {use: read(use) for use in ("train", "predict") if use in uses}
     if config.eval_file or "eval" in given_examples:
-        sets["eval"] = [read("eval")]
+        sets["eval"] = read("eval")
     elif "eval" in uses or (
         # TF1: --do_predict evaluates, too, and chooses the best weights.
         "predict" in uses
         and examples_lib.are_answers_known(
             sets["predict"][0].examples,
-            version_2_with_negative=config.version_2_with_negative,
+            version_2_with_negative=has_null_answers,
         )
     ):
-        sets["eval"] = sets.get("predict") or [read("predict")]
+        sets["eval"] = sets.get("predict") or read("predict")
     for labelled in (*sets.get("train", ()), *sets.get("eval", ())):
         examples_lib.check_answers(
-            labelled.examples,
-            version_2_with_negative=config.version_2_with_negative,
+            labelled.examples, version_2_with_negative=has_null_answers
         )
     return task.sets_by_use(sets)
-
-
-def _read(
-    config: SquadConfig,
-    given_examples: Mapping[str, RowsInMemory],
-    data: SquadData,
-    use: str,
-) -> ExampleSet:
-    path = given_examples.get(use) or getattr(config, f"{use}_file")
-    if not path:
-        raise ValueError(f"--{use}_file must be given.")
-    examples = examples_lib.read_examples(path)
-    return ExampleSet(examples=data.questions(examples), data=data)
 
 
 def make_task(config: SquadConfig, sets: Sets) -> MakeTask:
@@ -196,23 +181,11 @@ def export_settings(
 
     `scores` are those of the exported weights, empty if there are none.
     """
-    names = (
-        "n_best_size",
-        "max_answer_length",
-        "doc_stride",
-        "max_query_length",
-        "start_n_top",
-        "end_n_top",
-    )
     data = cast(SquadData, sets.data)
-    return {name: getattr(config, name) for name in names} | {
-        "null_score_diff_threshold": data.null_threshold(scores)
-        or DEFAULT_THRESHOLD
-    }
-
-
-def _spec_of(config: SquadConfig) -> type[SpanSpec]:
-    return BeamSpanSpec if config.version_2_with_negative else SpanSpec
+    threshold = data.null_threshold(scores) or DEFAULT_THRESHOLD
+    values = vars(config) | {"null_score_diff_threshold": threshold}
+    names = [name for name in SpanSettings.names() if name in values]
+    return {name: values[name] for name in names}
 
 
 FINETUNING = FinetuningSpec(
@@ -229,6 +202,8 @@ FINETUNING = FinetuningSpec(
     read_sets=read_sets,
     make_task=make_task,
     export_settings=export_settings,
-    spec_of=_spec_of,
+    spec_of=lambda config: (
+        BeamSpanSpec if config.version_2_with_negative else SpanSpec
+    ),
     predict_arguments='"QUESTION" "CONTEXT"',
 )

@@ -11,6 +11,7 @@ outputs of ids; `tasks.squad.data`, whose answers those of raw text equal.
 
 import dataclasses
 import functools
+import math
 from typing import NamedTuple
 
 import numpy as np
@@ -25,20 +26,14 @@ from albert_tf.tasks.lengths import NUM_SPECIAL_TOKENS
 from albert_tf.tasks.spec import Exported
 from albert_tf.tasks.squad import predictions, span_search
 from albert_tf.tasks.squad.predictions import SpanLimits
-from albert_tf.tasks.squad.span_search import (
-    BeamScorer,
-    LogitScorer,
-    SpanScorer,
-)
+from albert_tf.tasks.squad.span_search import BeamScorer, LogitScorer
 from albert_tf.tasks.squad.spec import SpanSettings
-from albert_tf.tasks.squad.windows import WindowLengths
+from albert_tf.tasks.squad.windows import LENGTH_WEIGHT, WindowLengths
 
 # Windows that go through the model together: memory against overhead.
 _WINDOWS_PER_CALL = 16
 # A scorer returns at most two sets of spans; see `LogitScorer.spans`.
 _NUM_SETS = 2
-# TF1: weight of a window's length beside a token's distance from its edge.
-_LENGTH_WEIGHT = 0.01
 _EXAMPLE = {
     "question": "Where did the snow fall?",
     "context": "The snow fell on the hills. In the valley it rained.",
@@ -64,8 +59,8 @@ def make_signatures(exported: Exported) -> list[Signature]:
         settings = dataclasses.replace(settings, null_from_cls=True)
     known = settings.applied_to(exported.metadata)
     model, tokenizer = exported.model, exported.tokenizer
-    scorer: SpanScorer
-    threshold: float | None = known.null_threshold or 0.0
+    scorer: BeamScorer | LogitScorer
+    threshold = known.null_threshold or 0.0
     if isinstance(model, BeamSpanModel):
         scorer = BeamScorer(model, exported.weights, tokenizer.special_ids.sep)
     else:
@@ -73,7 +68,7 @@ def make_signatures(exported: Exported) -> list[Signature]:
             model, exported.weights, null_from_cls=settings.null_from_cls
         )
         if not settings.null_from_cls:
-            threshold = None
+            threshold = math.inf
     reader = _Reader(
         scorer,
         tokenizer,
@@ -108,18 +103,6 @@ class ContextWindows:
             questions=self.questions[windows],
             contexts=self.contexts[windows],
         )
-
-    def context_tokens(self, length: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-        """Finds the context tokens in the model's input, of length S.
-
-        Returns int32 `[W, S]`, the index of the token among those of all
-        texts, or 0 outside of the context; and bool `[W, S]`, whether a
-        position is inside.
-        """
-        position = tf.range(length)[None] - self.offsets[:, None]
-        is_inside = (position >= 0) & (position < self.contexts.sizes[:, None])
-        token = self.contexts.starts[:, None] + position
-        return tf.where(is_inside, token, 0), is_inside
 
 
 def split_contexts(tokens: Tokens, lengths: WindowLengths) -> ContextWindows:
@@ -166,7 +149,7 @@ def best_windows(windows: ContextWindows, num_tokens: tf.Tensor) -> tf.Tensor:
     indices, positions = ragged.expand(sizes)
     size = tf.gather(sizes, indices)
     side = tf.cast(tf.minimum(positions, size - 1 - positions), tf.float64)
-    score = side + _LENGTH_WEIGHT * tf.cast(size, tf.float64)
+    score = side + LENGTH_WEIGHT * tf.cast(size, tf.float64)
     token = tf.gather(windows.contexts.starts, indices) + positions
     best = tf.math.unsorted_segment_max(score, token, num_tokens)
     is_best = score == tf.gather(best, token)
@@ -188,11 +171,11 @@ class _WindowAnswers(NamedTuple):
 class _Reader:
     """Answers questions about contexts; see `make_signatures`."""
 
-    scorer: SpanScorer
+    scorer: BeamScorer | LogitScorer
     tokenizer: GraphTokenizer
     lengths: WindowLengths
     limits: SpanLimits
-    null_threshold: float | None
+    null_threshold: float
 
     def answer(self, question: tf.Tensor, context: tf.Tensor) -> Tensors:
         question, context = signature.same_batch(
@@ -215,11 +198,11 @@ class _Reader:
             end = tf.minimum(begin + _WINDOWS_PER_CALL, num_windows)
             return end, self._search(windows[begin:end], begin, tokens, owners)
 
-        nowhere = tf.zeros([0, _NUM_SETS], tf.int32)
+        shape = [0, _NUM_SETS]
         none = _WindowAnswers(
-            scores=tf.zeros([0, _NUM_SETS], tf.float64),
-            firsts=nowhere,
-            lasts=nowhere,
+            scores=tf.zeros(shape, tf.float64),
+            firsts=tf.zeros(shape, tf.int32),
+            lasts=tf.zeros(shape, tf.int32),
             null_scores=tf.zeros([0]),
         )
         return _WindowAnswers(*ragged.in_parts(search_some, num_windows, none))
@@ -240,8 +223,13 @@ class _Reader:
             min_length=self.scorer.min_length,
         )
         outputs = self.scorer.outputs(**ids)
-        length = tf.shape(ids["input_ids"])[1]
-        token, is_inside = windows.context_tokens(length)
+        # Int32 `[W, S]`: positions in the context, and tokens of all texts.
+        position = tf.range(tf.shape(ids["input_ids"])[1])[None]
+        position -= windows.offsets[:, None]
+        sizes = windows.contexts.sizes[:, None]
+        is_inside = (position >= 0) & (position < sizes)
+        token = windows.contexts.starts[:, None] + position
+        token = tf.where(is_inside, token, 0)
         indices = first + tf.range(ragged.size(windows.rows))
         # If no text has any token, there is none to look up.
         owners = tf.concat([owners, [-1]], 0)
@@ -299,8 +287,7 @@ class _Reader:
         if self.scorer.compares_null:
             null_score -= tf.cast(logit, tf.float32)
         is_answered = answer_index < nowhere
-        if self.null_threshold is not None:
-            is_answered &= null_score < self.null_threshold
+        is_answered &= null_score < self.null_threshold
         starts = ragged.gather_or(tokens.starts, first, 0)
         ends = ragged.gather_or(tokens.ends, last, 0)
         answer, start, end = cut_out(

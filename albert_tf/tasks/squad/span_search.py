@@ -109,7 +109,11 @@ class BeamScorer:
     def outputs(self, **ids: tf.Tensor) -> Tensors:
         """Returns the outputs of the signature `tokens`."""
         sequence, _ = self._encode(**ids)
-        p_mask = self._p_mask(**ids)
+        # 0 for the context and `[CLS]`. Text never becomes `[SEP]`.
+        is_context = (ids["segment_ids"] > 0) & (ids["input_mask"] > 0)
+        is_context &= ids["input_ids"] != self._separator_id
+        is_first = tf.range(tf.shape(sequence)[1]) == 0
+        p_mask = tf.where(is_context | is_first[None], 0.0, 1.0)
         with self._weights.scope():
             outputs: Tensors = self._head(
                 tf.cast(sequence, tf.float32),
@@ -118,19 +122,6 @@ class BeamScorer:
                 num_ends=self._model.end_n_top,
             )
         return outputs
-
-    def _p_mask(
-        self,
-        input_ids: tf.Tensor,
-        input_mask: tf.Tensor,
-        segment_ids: tf.Tensor,
-    ) -> tf.Tensor:
-        """Returns float32 `[B, S]`: 0 for the context and `[CLS]`, else 1."""
-        is_context = (segment_ids > 0) & (input_mask > 0)
-        # Text never becomes `[SEP]`.
-        is_context &= input_ids != self._separator_id
-        is_first = tf.range(tf.shape(input_ids)[1]) == 0
-        return tf.where(is_context | is_first[None], 0.0, 1.0)
 
     def spans(
         self, outputs: Tensors, input_mask: tf.Tensor, limits: SpanLimits
@@ -142,9 +133,6 @@ class BeamScorer:
     def null_scores(self, outputs: Tensors) -> tf.Tensor:
         """Returns the logits of there being no answer."""
         return outputs["cls_logits"]
-
-
-SpanScorer = LogitScorer | BeamScorer
 
 
 def likeliest_spans(

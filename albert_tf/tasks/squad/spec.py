@@ -4,6 +4,7 @@ import dataclasses
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from albert_tf import settings as settings_lib
 from albert_tf.checkpoints import heads
 from albert_tf.checkpoints.checkpoint import Checkpoint
 from albert_tf.checkpoints.metadata import Metadata
@@ -11,6 +12,7 @@ from albert_tf.settings import setting
 from albert_tf.tasks import inputs
 from albert_tf.tasks.serving_settings import ServingSettings
 from albert_tf.tasks.spec import Exported, TaskSpec
+from albert_tf.tasks.squad.examples import SquadExample
 from albert_tf.tasks.squad.predictions import SpanLimits
 from albert_tf.tasks.squad.windows import WindowLengths
 from albert_tf.tasks.task import AnswerTask, ExampleSet
@@ -18,7 +20,6 @@ from albert_tf.tasks.task import AnswerTask, ExampleSet
 if TYPE_CHECKING:
     from albert_tf.serving.signature import Signature
     from albert_tf.tasks.squad.data import SquadData
-    from albert_tf.tasks.squad.examples import SquadExample
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -74,10 +75,7 @@ class SpanSettings(ServingSettings):
 
     def span_limits(self) -> SpanLimits:
         """Returns which spans may answer a question."""
-        return SpanLimits(
-            n_best_size=self.n_best_size,
-            max_answer_length=self.max_answer_length,
-        )
+        return settings_lib.read(SpanLimits, vars(self))
 
     def answer_settings(self) -> dict[str, Any]:
         """Returns the lengths and the limits."""
@@ -106,10 +104,8 @@ class SpanSpec(TaskSpec):
 
     sequence_outputs = frozenset(("start_logits", "end_logits"))
 
-    def example(self, position: int, item: Any) -> "SquadExample":
+    def example(self, position: int, item: Any) -> SquadExample:
         """Takes `question` and `context`."""
-        from albert_tf.tasks.squad.examples import SquadExample
-
         texts = inputs.texts_by_name(position, item, "question", "context")
         return SquadExample(guid=str(position), **texts)
 
@@ -118,8 +114,6 @@ class SpanSpec(TaskSpec):
     ) -> "SquadData":
         """Reads the lengths and limits of the settings."""
         from albert_tf.tasks.squad.data import SquadData
-        from albert_tf.tasks.squad.predictions import SpanLimits
-        from albert_tf.tasks.squad.windows import WindowLengths
 
         if source.metadata.null_from_cls:
             raise ValueError(
@@ -127,15 +121,10 @@ class SpanSpec(TaskSpec):
                 "only exports compute. Pass the checkpoint to "
                 "export_saved_model.py."
             )
-        limits = {
-            field.name: settings[field.name]
-            for field in dataclasses.fields(SpanLimits)
-            if field.name in settings
-        }
         return SquadData(
             tokenizer=source.load_tokenizer(),
             lengths=WindowLengths.within(settings),
-            limits=SpanLimits(**limits),
+            limits=settings_lib.read(SpanLimits, settings),
             version_2_with_negative=self.has_null_answers,
             saved_threshold=source.metadata.null_threshold,
         )

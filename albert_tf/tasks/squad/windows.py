@@ -19,7 +19,6 @@ google-research/albert, `squad_utils.convert_examples_to_features`.
 
 import dataclasses
 import functools
-import itertools
 import logging
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
@@ -36,13 +35,12 @@ from albert_tf.text.tokenizer import Tokenizer
 
 _logger = logging.getLogger(__name__)
 
-# [CLS] and two [SEP].
-# Contexts encoded by one call: more would take more memory and save no time.
-PARAGRAPHS_PER_CALL = 64
+# Questions encoded by one call: more would take more memory and save no time.
+QUESTIONS_PER_CALL = 128
 # Answers that the log lists.
 _MAX_LISTED = 20
 # TF1: weight of a window's length beside a token's distance from its edge.
-_LENGTH_WEIGHT = 0.01
+LENGTH_WEIGHT = 0.01
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -61,13 +59,7 @@ class WindowLengths(Lengths):
 
     def __post_init__(self) -> None:
         checks.check_integer("doc_stride", self.doc_stride, at_least=1)
-        checks.check_integer("max_seq_length", self.max_seq_length, at_least=5)
-        checks.check_integer(
-            "max_query_length",
-            self.max_query_length,
-            at_least=1,
-            at_most=self.max_seq_length - NUM_SPECIAL_TOKENS - 1,
-        )
+        super().__post_init__()
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, eq=False)
@@ -134,7 +126,7 @@ class Questions(Sequence[SquadExample]):
     """The questions of a set, and the windows over their contexts.
 
     Both the records and the predictions of a set need its windows; they are
-    made once, on first use. Neighbours about the same context share it.
+    made once, on first use. Neighbours about the same context share its tokens.
     """
 
     def __init__(
@@ -168,37 +160,29 @@ class Questions(Sequence[SquadExample]):
 
     def split(self) -> Iterator[WindowedQuestion]:
         """Yields the questions with their windows, without keeping them."""
-        by_context = (
-            list(members)
-            for _, members in itertools.groupby(
-                self._examples, lambda example: example.context
-            )
-        )
-        while groups := list(itertools.islice(by_context, PARAGRAPHS_PER_CALL)):
-            paragraphs = encode_paragraphs(
-                [members[0].context for members in groups], self._tokenizer
-            )
+        room = self._lengths.max_seq_length - NUM_SPECIAL_TOKENS
+        for first in range(0, len(self), QUESTIONS_PER_CALL):
+            chunk = self._examples[first : first + QUESTIONS_PER_CALL]
+            contexts = list(dict.fromkeys(e.context for e in chunk))
+            paragraphs = encode_paragraphs(contexts, self._tokenizer)
+            paragraph_of = dict(zip(contexts, paragraphs, strict=True))
             ids, sizes = self._tokenizer.encode_batch(
-                [example.question for members in groups for example in members]
+                [example.question for example in chunk]
             )
-            question_ids = iter(np.split(ids, np.cumsum(sizes)[:-1]))
-            for paragraph, members in zip(paragraphs, groups, strict=True):
-                for example in members:
-                    yield self._windowed(example, next(question_ids), paragraph)
-
-    def _windowed(
-        self, example: SquadExample, ids: np.ndarray, paragraph: Paragraph
-    ) -> WindowedQuestion:
-        ids = ids[: self._lengths.max_query_length]
-        room = self._lengths.max_seq_length - len(ids) - NUM_SPECIAL_TOKENS
-        return WindowedQuestion(
-            example=example,
-            question_ids=ids,
-            paragraph=paragraph,
-            windows=split_windows(
-                len(paragraph.ids), size=room, stride=self._lengths.doc_stride
-            ),
-        )
+            rows = np.split(ids, np.cumsum(sizes)[:-1])
+            for example, row in zip(chunk, rows, strict=True):
+                paragraph = paragraph_of[example.context]
+                question_ids = row[: self._lengths.max_query_length]
+                yield WindowedQuestion(
+                    example=example,
+                    question_ids=question_ids,
+                    paragraph=paragraph,
+                    windows=split_windows(
+                        len(paragraph.ids),
+                        size=room - len(question_ids),
+                        stride=self._lengths.doc_stride,
+                    ),
+                )
 
 
 def encode_paragraphs(
@@ -248,7 +232,7 @@ def best_windows(num_tokens: int, windows: Sequence[range]) -> np.ndarray:
     best_scores = np.full(num_tokens, -1.0)
     for index, window in enumerate(windows):
         places, size = np.arange(len(window)), len(window)
-        scores = np.minimum(places, places[::-1]) + _LENGTH_WEIGHT * size
+        scores = np.minimum(places, places[::-1]) + LENGTH_WEIGHT * size
         tokens = slice(window.start, window.stop)
         is_better = scores > best_scores[tokens]
         best[tokens][is_better] = index

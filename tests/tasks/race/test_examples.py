@@ -93,14 +93,14 @@ def test_choices_are_cut_to_their_lengths(
     assert record["label_ids"] == 0
 
 
-def test_more_articles_than_fit_one_call_come_in_order(make_example):
-    count = examples_lib.ARTICLES_PER_CALL + 3
+def test_more_questions_than_fit_one_call_come_in_order(make_example):
+    count = examples_lib.QUESTIONS_PER_CALL + 3
     questions = [
         make_example(guid=str(i), article="a " * i, label=i % 3)
         for i in range(count)
     ]
     words = WordTokenizer()
-    lengths = ChoiceLengths(max_seq_length=200, max_qa_length=50)
+    lengths = ChoiceLengths(max_seq_length=300, max_qa_length=50)
 
     found = list(examples_lib.make_records(questions, words, lengths))
 

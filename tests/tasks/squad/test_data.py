@@ -267,7 +267,8 @@ def test_the_chart_has_both_scores_over_the_thresholds(make_data, asked):
         predicted("coal", null_odds=1.0),
     ]
 
-    chart = make_data().threshold_chart(asked, found)
+    data = make_data(version_2_with_negative=True)
+    chart = data.threshold_chart(asked, found)
 
     # None, the first, the first two (F1 2/3), all.
     f1 = [100 / 3, 200 / 3, 100 * (2 + 2 / 3) / 3, 100 * (1 + 2 / 3) / 3]

@@ -12,8 +12,13 @@ def question(make_example, make_question):
     return make_question(make_example())
 
 
+def spans_of(question, starts, ends, limits):
+    outputs = {"start_logits": starts, "end_logits": ends}
+    return predictions.spans_of_logits(question, outputs, limits)
+
+
 def answers_of(question, starts, ends, limits=LIMITS):
-    spans = predictions.spans_of_logits(question, starts, ends, limits)
+    spans = spans_of(question, starts, ends, limits)
     return predictions.best_spans(question, spans, limits).spans
 
 
@@ -23,7 +28,7 @@ def test_spans_lie_in_the_paragraph_in_order_and_are_not_too_long(question):
     rng = np.random.default_rng(0)
     starts, ends = rng.normal(size=(2, size))
 
-    found = predictions.spans_of_logits(question, [starts], [ends], limits)
+    found = spans_of(question, [starts], [ends], limits)
 
     num_tokens = len(question.paragraph.ids)
     wanted = {
@@ -48,7 +53,7 @@ def test_a_span_counts_where_it_has_most_context(make_example, make_question):
     limits = SpanLimits(n_best_size=99, max_answer_length=1)
     rows = [np.full(size, number) for number, size in enumerate(sizes)]
 
-    found = predictions.spans_of_logits(question, rows, rows, limits)
+    found = spans_of(question, rows, rows, limits)
 
     assert len(sizes) > 2
     # Each token once, from its own window.

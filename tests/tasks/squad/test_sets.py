@@ -4,6 +4,7 @@ import pytest
 
 from albert_tf.checkpoints.checkpoint import Checkpoint
 from albert_tf.checkpoints.metadata import Metadata
+from albert_tf.metrics.scores import Role, Score, Scores
 from albert_tf.tasks.squad import sets as sets_lib
 from albert_tf.tasks.squad.sets import SquadConfig
 from albert_tf.tasks.squad.windows import WindowLengths
@@ -92,7 +93,10 @@ def test_an_export_answers_as_the_run_did(read):
     sets = read(["train"], train_file=ANSWERED, settings=settings)
     config = SquadConfig(**settings)
 
-    assert sets_lib.export_settings(config, sets, {"null_threshold": 1.5}) == {
+    threshold = Score("null_threshold", 1.5, Role.THRESHOLD)
+    scores = Scores(entries=(threshold,))
+
+    assert sets_lib.export_settings(config, sets, scores) == {
         "n_best_size": 20,
         "max_answer_length": 30,
         "doc_stride": 32,
@@ -102,5 +106,5 @@ def test_an_export_answers_as_the_run_did(read):
         "null_score_diff_threshold": 1.5,
     }
     # Without an evaluation, it is the saved one.
-    found = sets_lib.export_settings(config, sets, {})
+    found = sets_lib.export_settings(config, sets, Scores())
     assert found["null_score_diff_threshold"] == 2

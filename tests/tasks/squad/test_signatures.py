@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from albert_tf.metrics.scores import Scores
 from albert_tf.serving import ragged
 from albert_tf.serving.graph_tokenizer import Tokens
 from albert_tf.tasks.squad import examples as examples_lib
@@ -164,7 +165,7 @@ def check_equal(exported, pairs):
     answered = exported.ask(question=questions, context=contexts)
 
     data, _, _, found = python_outputs(exported, examples_of(pairs))
-    texts = data.final_texts(found, data.null_threshold({}))
+    texts = data.final_texts(found, data.null_threshold(Scores()))
     assert [text.decode() for text in answered["answer"]] == texts
     np.testing.assert_allclose(
         answered["logit"],

@@ -123,7 +123,7 @@ def test_windows_cover_the_paragraph(num_tokens, size, stride, wanted):
 def test_questions_keep_their_order_and_share_the_paragraph(
     make_example, words, monkeypatch
 ):
-    monkeypatch.setattr(windows, "PARAGRAPHS_PER_CALL", 1)
+    monkeypatch.setattr(windows, "QUESTIONS_PER_CALL", 2)
     asked = [
         make_example(guid="q1"),
         make_example(guid="q2", question="What is coal?"),
@@ -287,7 +287,9 @@ def test_true_answers_survive_the_windows(shared_data, english):
                 is_end[record["end_positions"]] = 1
             starts.append(is_start)
             ends.append(is_end)
-        spans = predictions.spans_of_logits(question, starts, ends, limits)
+        spans = predictions.spans_of_logits(
+            question, {"start_logits": starts, "end_logits": ends}, limits
+        )
         best = predictions.best_spans(question, spans, limits)
         answers[question.example.guid] = best.text
         start, end = best.characters
