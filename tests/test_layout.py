@@ -57,10 +57,8 @@ TESTED_TOGETHER = {
     **dict.fromkeys(
         (
             "tasks/encoder/data.py",
-            "tasks/encoder/outputs.py",
             "tasks/inputs.py",
             "tasks/pretraining/data.py",
-            "tasks/pretraining/outputs.py",
             "tasks/spec.py",
             "tasks/table.py",
             *(

@@ -19,6 +19,7 @@ import numpy as np
 from albert_tf.checkpoints.checkpoint import Checkpoint
 from albert_tf.features import ArraySpec
 from albert_tf.metrics.scores import Scores
+from albert_tf.text import base
 from albert_tf.text.base import Tokenizer
 
 if TYPE_CHECKING:
@@ -156,6 +157,26 @@ def encoder_specs(
         )
         for name, pad_value in pad_values.items()
     )
+
+
+def pair_record(
+    ids_a: list[int],
+    ids_b: list[int],
+    tokenizer: Tokenizer,
+    max_seq_length: int,
+) -> Record:
+    """Returns the arrays of `encoder_specs`; `ids_b` are empty for one text."""
+    ids, segment_ids = base.encode_pair(
+        ids_a,
+        ids_b,
+        max_seq_length=max_seq_length,
+        special=tokenizer.special_ids,
+    )
+    return {
+        "input_ids": np.array(ids, np.int32),
+        "input_mask": np.ones(len(ids), np.int32),
+        "segment_ids": np.array(segment_ids, np.int32),
+    }
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, eq=False)

@@ -27,7 +27,6 @@ from albert_tf.tasks.classification.examples import ClassificationExample
 from albert_tf.tasks.classification.prediction_files import Prediction
 from albert_tf.tasks.label_frequencies import Comparison
 from albert_tf.tasks.task import Outputs, Record
-from albert_tf.text import base
 from albert_tf.text.tokenizer import Tokenizer
 
 if TYPE_CHECKING:
@@ -146,10 +145,12 @@ class ClassificationData:
             for example, ids_a, ids_b in zip(
                 chunk, ids[::2], ids[1::2], strict=True
             ):
-                record = self._record(example, ids_a, ids_b)
+                record = task.pair_record(
+                    ids_a, ids_b, self.tokenizer, self.max_seq_length
+                )
                 wanted = len(ids_a) + len(ids_b) + (3 if ids_b else 2)
                 num_cut += wanted > record["input_ids"].size
-                yield record
+                yield record | {"label_ids": self._label_ids(example)}
         if num_cut:
             _logger.info(
                 "%d of %d examples are truncated to %d tokens.",
@@ -416,25 +417,6 @@ class ClassificationData:
             all_ids[end - length : end]
             for end, length in zip(ends, lengths.tolist(), strict=True)
         ]
-
-    def _record(
-        self,
-        example: ClassificationExample,
-        ids_a: list[int],
-        ids_b: list[int],
-    ) -> Record:
-        input_ids, segment_ids = base.encode_pair(
-            ids_a,
-            ids_b,
-            max_seq_length=self.max_seq_length,
-            special=self.tokenizer.special_ids,
-        )
-        return {
-            "input_ids": np.array(input_ids, np.int32),
-            "input_mask": np.ones(len(input_ids), np.int32),
-            "segment_ids": np.array(segment_ids, np.int32),
-            "label_ids": self._label_ids(example),
-        }
 
     def _label_ids(self, example: ClassificationExample) -> np.ndarray:
         """Returns the label as the loss takes it, 0 where there is none."""

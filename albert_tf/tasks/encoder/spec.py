@@ -44,7 +44,7 @@ class EncoderSpec(TaskSpec):
 
     def answer_task(self, data: Any, model: Any) -> AnswerTask:
         """Computes vectors."""
-        from albert_tf.tasks.encoder.outputs import VectorOutputs
+        from albert_tf.tasks.encoder.data import VectorOutputs
 
         return VectorOutputs(data, model)
 

@@ -37,7 +37,7 @@ class PretrainingSpec(EncoderSpec):
 
     def answer_task(self, data: Any, model: Any) -> AnswerTask:
         """Computes the likeliest tokens."""
-        from albert_tf.tasks.pretraining.outputs import LikeliestTokens
+        from albert_tf.tasks.pretraining.data import LikeliestTokens
 
         return LikeliestTokens(model)
 
