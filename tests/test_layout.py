@@ -86,10 +86,6 @@ TESTED_TOGETHER = {
     "modeling/attention.py": "modeling/test_conformance.py",
     "modeling/sequence_models.py": "modeling/test_task_models.py",
     "tasks/task.py": "tasks/test_all_tasks.py",
-    "tasks/classification/config.py": "tasks/classification/test_refusals.py",
-    "tasks/classification/prediction_files.py": (
-        "tasks/classification/test_data.py"
-    ),
 }
 
 MODULES = sorted(LIBRARY.rglob("*.py"))

@@ -369,7 +369,7 @@ def test_flags_and_labels_decide_the_model_half(
 ):
     data = types.SimpleNamespace(settings={"labels": ["a", "b", "c"]})
 
-    make_task = sets_lib.task_maker(config, types.SimpleNamespace(data=data))
+    make_task = sets_lib.make_task(config, types.SimpleNamespace(data=data))
     task = make_task(CONFIG, seed=1, dtype="float32")
 
     assert type(task) is kind

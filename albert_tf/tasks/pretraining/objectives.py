@@ -117,9 +117,7 @@ class PretrainingTask:
         for name in self._prefixes:
             weight = max(totals[f"{name}_weight"], _LEAST_WEIGHT)
             loss = totals[f"{name}_loss"] / weight
+            entries.append(Score(f"{name}_loss", loss, Role.LOSS))
             accuracy = totals[f"{name}_correct"] / weight
-            entries += [
-                Score(f"{name}_loss", loss, Role.LOSS),
-                Score(f"{name}_accuracy", accuracy),
-            ]
+            entries.append(Score(f"{name}_accuracy", accuracy))
         return Scores(entries=tuple(entries))

@@ -38,23 +38,20 @@ def make_signatures(exported: Exported) -> list[Signature]:
     )
     ids = signature.id_inputs()
     if model.masked_lm_head is not None:
-        positions = signature.integers(None, None)
-        mlm = Signature(
-            name="mlm",
-            function=signature.trace(
-                heads.masked_lm, **ids, mlm_positions=positions
-            ),
-            warmup=signature.id_requests(mlm_positions=range(4)),
+        mlm = signature.trace(
+            heads.masked_lm,
+            **ids,
+            mlm_positions=signature.integers(None, None),
         )
-        fill = _fill_mask(heads, tokenizer, max_seq_length=max_seq_length)
-        signatures += [mlm, fill]
+        warmup = signature.id_requests(mlm_positions=range(4))
+        signatures += [
+            Signature(name="mlm", function=mlm, warmup=warmup),
+            _fill_mask(heads, tokenizer, max_seq_length=max_seq_length),
+        ]
     if model.sentence_order_head is not None:
-        sop = Signature(
-            name="sop",
-            function=signature.trace(heads.sentence_order, **ids),
-            warmup=signature.id_requests(),
-        )
-        signatures.append(sop)
+        sop = signature.trace(heads.sentence_order, **ids)
+        warmup = signature.id_requests()
+        signatures.append(Signature(name="sop", function=sop, warmup=warmup))
     return signatures
 
 

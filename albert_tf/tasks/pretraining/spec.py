@@ -19,8 +19,6 @@ class PretrainingSpec(EncoderSpec):
 
     head = heads.PRETRAINING
 
-    is_finetuned = False
-
     # Answers.
 
     def answer_data(
@@ -43,11 +41,9 @@ class PretrainingSpec(EncoderSpec):
 
     # Served.
 
-    # Sequences of different lengths.
-    joins_outputs = False
     # The masked positions are not among the ids.
     litert_head = heads.ENCODER.name
-    export_task = "encoder"
+    main_output = None
 
     def make_signatures(self, exported: Exported) -> "list[Signature]":
         """Traces those of the encoder, and of the heads that there are."""
