@@ -9,6 +9,7 @@ import pytest
 import tensorflow as tf
 
 from albert_tf.metrics.scores import Scores
+from albert_tf.tasks import table
 from albert_tf.tasks.classification import sets as classification
 from albert_tf.tasks.classification.data import ClassificationData
 from albert_tf.tasks.classification.examples import ClassificationExample
@@ -259,6 +260,12 @@ def test_padding_changes_no_output_and_no_loss(case):
         for name, value in task.outputs(longer).items()
     }
     assert_same_outputs(found, task.outputs(batch), rtol=1e-5, atol=1e-6)
+
+
+def test_an_export_of_an_encoder_is_known_by_its_outputs():
+    names = ["sequence_output", "pooled_output"]
+
+    assert table.head_of_outputs(names) == "encoder"
 
 
 def test_no_examples_at_all_evaluate_to_zero(case):
