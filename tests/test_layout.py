@@ -57,10 +57,8 @@ TESTED_TOGETHER = {
     **dict.fromkeys(
         (
             "tasks/encoder/data.py",
-            "tasks/encoder/outputs.py",
             "tasks/inputs.py",
             "tasks/pretraining/data.py",
-            "tasks/pretraining/outputs.py",
             "tasks/spec.py",
             "tasks/table.py",
             *(
@@ -88,10 +86,6 @@ TESTED_TOGETHER = {
     "modeling/attention.py": "modeling/test_conformance.py",
     "modeling/sequence_models.py": "modeling/test_task_models.py",
     "tasks/task.py": "tasks/test_all_tasks.py",
-    "tasks/classification/config.py": "tasks/classification/test_refusals.py",
-    "tasks/classification/prediction_files.py": (
-        "tasks/classification/test_data.py"
-    ),
 }
 
 MODULES = sorted(LIBRARY.rglob("*.py"))

@@ -30,14 +30,11 @@ class LiteRtModel:
             )
         self._run = self._interpreter.get_signature_runner()
         self._inputs = [*self._run.get_input_details()]
-        details = self._run.get_output_details()
-        self._outputs = {
-            name: tf.TensorSpec(
-                [None if size < 0 else size for size in one["shape_signature"]],
-                one["dtype"],
-            )
-            for name, one in details.items()
-        }
+        self._outputs = {}
+        for name, details in self._run.get_output_details().items():
+            sizes = details["shape_signature"].tolist()
+            shape = [None if size < 0 else size for size in sizes]
+            self._outputs[name] = tf.TensorSpec(shape, details["dtype"])
         # Older exports do not say it.
         self.head = source.metadata.head or table.head_of_outputs(self._outputs)
         # An interpreter computes one batch at a time.
@@ -74,10 +71,8 @@ class LiteRtModel:
             stateful=False,
         )
         return {
-            name: tf.ensure_shape(value, spec.shape)
-            for value, (name, spec) in zip(
-                values, self._outputs.items(), strict=True
-            )
+            name: tf.ensure_shape(value, self._outputs[name].shape)
+            for name, value in zip(self._outputs, values, strict=True)
         }
 
     def _compute(self, *values: Any) -> list[Any]:

@@ -82,7 +82,10 @@ def load_predictor(
     else:
         compatibility.check_shapes(source)
     spec = _find_spec(head, source, exported)
-    model = exported or _load_model(spec, source, dtype)
+    model = exported
+    if not exported:
+        model = spec.head.make_model(source.known_config, source, dtype=dtype)
+        load.load_checkpoint(model, source)
     settings = source.settings if spec.is_finetuned or exported else {}
     most = source.known_config.max_position_embeddings
     if max_seq_length is None:
@@ -91,12 +94,9 @@ def load_predictor(
     checks.check_integer(
         "max_seq_length", max_seq_length, at_least=1, at_most=most
     )
-    options = {
-        "max_seq_length": max_seq_length,
-        "pooling": pooling,
-        "normalizes": normalize,
-    }
-    data = spec.answer_data(source, model, {**settings, **options})
+    options = {"pooling": pooling, "normalizes": normalize}
+    settings = {**settings, "max_seq_length": max_seq_length, **options}
+    data = spec.answer_data(source, model, settings)
     return Predictor(spec, data, spec.answer_task(data, model))
 
 
@@ -118,13 +118,6 @@ def _find_spec(
         source.head(head.head)
         return head
     return table.spec_of(source.head(head).name)
-
-
-def _load_model(spec: TaskSpec, source: Checkpoint, dtype: Any) -> Any:
-    """Returns the model of a checkpoint, with its weights."""
-    model = spec.head.make_model(source.known_config, source, dtype=dtype)
-    load.load_checkpoint(model, source)
-    return model
 
 
 class Predictor:

@@ -116,27 +116,27 @@ class OutputComputer:
                 padding=self._padding,
             ),
         )
-        rows: dict[str, list[np.ndarray]] = {}
+        results: dict[str, Any] = {}
+        lengths = columns.lengths.tolist()
+        nothing = [None] * columns.num_records
         with progress.bar(total=columns.num_records, unit="record") as bar:
             for batch, outputs in zip(
                 plan, self._outputs(dataset, len(plan)), strict=True
             ):
                 # Without the rows that only fill the batch.
                 num_records = len(batch.indices)
-                lengths = columns.lengths[batch.indices].tolist()
                 for name, values in outputs.items():
-                    real = [*self._rows(values)[:num_records]]
-                    if name in self._task.sequence_outputs:
-                        pairs = zip(real, lengths, strict=True)
-                        real = [row[:length] for row, length in pairs]
-                    rows.setdefault(name, []).extend(real)
+                    rows = results.setdefault(name, [*nothing])
+                    real = self._rows(values)[:num_records]
+                    for index, row in zip(batch.indices, real, strict=True):
+                        rows[index] = row
                 bar.update(num_records)
-        order = np.argsort(np.concatenate([b.indices for b in plan]))
-        results: dict[str, np.ndarray | list[np.ndarray]] = {}
-        for name, values in rows.items():
-            in_order = [values[position] for position in order]
-            is_ragged = name in self._task.sequence_outputs
-            results[name] = in_order if is_ragged else np.stack(in_order)
+        for name, rows in results.items():
+            if name not in self._task.sequence_outputs:
+                results[name] = np.stack(rows)
+                continue
+            pairs = zip(rows, lengths, strict=True)
+            results[name] = [row[:length] for row, length in pairs]
         return results
 
     def _outputs(

@@ -13,7 +13,8 @@ Source: Wang et al. 2018 (GLUE), table 1: which task has which score.
 """
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -21,8 +22,10 @@ import scipy.special
 import scipy.stats
 import sklearn.metrics
 
+Values: TypeAlias = npt.ArrayLike
 
-def accuracy(labels: npt.ArrayLike, predictions: npt.ArrayLike) -> float:
+
+def accuracy(labels: Values, predictions: Values) -> float:
     """Returns the share of predictions that equal their labels, 0 to 1.
 
     Of rows with several labels, arrays of 0 and 1 `[N, K]`, all must be equal.
@@ -33,49 +36,30 @@ def accuracy(labels: npt.ArrayLike, predictions: npt.ArrayLike) -> float:
     return float(sklearn.metrics.accuracy_score(labels, predictions))
 
 
-def f1(labels: npt.ArrayLike, predictions: npt.ArrayLike) -> float:
-    """Returns the F1 of label 1 among labels 0 and 1, 0 to 1.
+def f1(
+    labels: Values,
+    predictions: Values,
+    *,
+    average: str = "macro",
+    classes: Sequence[int] | None = None,
+) -> float:
+    """Returns the mean F1 of all classes that occur, or of some; 0 to 1.
 
-    It is 0 if neither labels nor predictions contain a 1.
+    Rows with several labels are arrays of 0 and 1 `[N, K]`; all K count, and
+    `micro` is the F1 of all labels of all rows. A class without a label and a
+    prediction counts 0.
 
-    >>> f1([1, 1, 0, 0], [1, 0, 1, 0])
+    >>> f1([1, 1, 0, 0], [1, 0, 1, 0], classes=[1])
     0.5
     """
-    return _f1(labels, predictions, labels=[1], average="macro")
-
-
-def f1_macro(labels: npt.ArrayLike, predictions: npt.ArrayLike) -> float:
-    """Returns the mean of the F1 of every label that occurs, 0 to 1.
-
-    Of rows with several labels, arrays of 0 and 1 `[N, K]`, it is that of all
-    K labels; one that never occurs counts 0.
-    """
-    return _f1(labels, predictions, average="macro")
-
-
-def f1_micro(labels: npt.ArrayLike, predictions: npt.ArrayLike) -> float:
-    """Returns the F1 of all labels of rows that have several, 0 to 1.
-
-    Both arrays are 0 and 1, `[N, K]`.
-    """
-    return _f1(labels, predictions, average="micro")
-
-
-def _f1(
-    truth: npt.ArrayLike,
-    predictions: npt.ArrayLike,
-    *,
-    average: str,
-    labels: list[int] | None = None,
-) -> float:
     score = sklearn.metrics.f1_score(
-        truth, predictions, labels=labels, average=average, zero_division=0
+        labels, predictions, labels=classes, average=average, zero_division=0
     )
     return float(score)
 
 
 def class_scores(
-    labels: npt.ArrayLike, predictions: npt.ArrayLike, num_classes: int
+    labels: Values, predictions: Values, num_classes: int
 ) -> list[tuple[float, float, float, int]]:
     """Returns precision, recall, F1 and number of labels of each class.
 
@@ -93,7 +77,7 @@ def class_scores(
     return list(zip(*(column.tolist() for column in columns), strict=True))
 
 
-def roc_auc(labels: npt.ArrayLike, scores: npt.ArrayLike) -> float:
+def roc_auc(labels: Values, scores: Values) -> float:
     """Returns the area under the ROC curve, 0 to 1, of labels 0 and 1.
 
     It is the share of pairs of a 1 and a 0 of which the 1 has the higher
@@ -108,7 +92,7 @@ def roc_auc(labels: npt.ArrayLike, scores: npt.ArrayLike) -> float:
     return float(sklearn.metrics.roc_auc_score(labels, scores))
 
 
-def average_precision(labels: npt.ArrayLike, scores: npt.ArrayLike) -> float:
+def average_precision(labels: Values, scores: Values) -> float:
     """Returns the mean precision over all recalls, 0 to 1, of labels 0 and 1.
 
     Examples with equal scores are retrieved together. It is NaN without a 1.
@@ -141,44 +125,42 @@ def mean_over_classes(
     return float(defined.mean()) if defined.size else math.nan
 
 
-def matthews_correlation(
-    labels: npt.ArrayLike, predictions: npt.ArrayLike
-) -> float:
+def matthews_correlation(labels: Values, predictions: Values) -> float:
     """Returns the Matthews correlation, -1 to 1."""
-    correlate = sklearn.metrics.matthews_corrcoef
-    return _correlation(correlate, np.asarray(labels), np.asarray(predictions))
+    return _correlation(sklearn.metrics.matthews_corrcoef, labels, predictions)
 
 
-def pearson(labels: npt.ArrayLike, predictions: npt.ArrayLike) -> float:
+def pearson(labels: Values, predictions: Values) -> float:
     """Returns the linear correlation, -1 to 1."""
-    arrays = _as_float64(labels, predictions)
-    return _correlation(lambda *both: scipy.stats.pearsonr(*both)[0], *arrays)
+    return _correlation(
+        lambda *both: scipy.stats.pearsonr(*both).statistic, labels, predictions
+    )
 
 
-def spearman(labels: npt.ArrayLike, predictions: npt.ArrayLike) -> float:
+def spearman(labels: Values, predictions: Values) -> float:
     """Returns the rank correlation, -1 to 1."""
-    arrays = _as_float64(labels, predictions)
-    return _correlation(lambda *both: scipy.stats.spearmanr(*both)[0], *arrays)
+    return _correlation(
+        lambda *both: scipy.stats.spearmanr(*both).statistic,
+        labels,
+        predictions,
+    )
 
 
-def _correlation(correlate: Callable[..., float], *arrays: np.ndarray) -> float:
+def _correlation(correlate: Callable[..., float], *values: Values) -> float:
     """Returns the correlation of two arrays, 0 if one of them is constant."""
+    arrays = _as_float64(*values)
     if any((array == array[0]).all() for array in arrays):
         return 0.0
     return float(correlate(*arrays))
 
 
-def mean_squared_error(
-    labels: npt.ArrayLike, predictions: npt.ArrayLike
-) -> float:
+def mean_squared_error(labels: Values, predictions: Values) -> float:
     """Returns the mean of the squared differences."""
     values = _as_float64(labels, predictions)
     return float(sklearn.metrics.mean_squared_error(*values))
 
 
-def mean_absolute_error(
-    labels: npt.ArrayLike, predictions: npt.ArrayLike
-) -> float:
+def mean_absolute_error(labels: Values, predictions: Values) -> float:
     """Returns the mean of the differences, in the unit of the labels."""
     values = _as_float64(labels, predictions)
     return float(sklearn.metrics.mean_absolute_error(*values))
@@ -196,5 +178,5 @@ def sigmoid(logits: np.ndarray) -> np.ndarray:
     return np.asarray(probabilities, np.float32)
 
 
-def _as_float64(*arrays: npt.ArrayLike) -> tuple[np.ndarray, ...]:
+def _as_float64(*arrays: Values) -> tuple[np.ndarray, ...]:
     return tuple(np.asarray(array, np.float64) for array in arrays)

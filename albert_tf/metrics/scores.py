@@ -24,14 +24,10 @@ class Role(enum.Enum):
 
 
 class Score(NamedTuple):
-    """One number.
+    """One number, under its key in `eval_results.json`.
 
-    Args:
-        key: Its name in `eval_results.json`.
-        value: The number.
-        role: What it is.
-        of: The label, or, of a baseline, the key of the score.
-        statistic: Of several seeds: `std` or `best`; empty for the median.
+    `of` is the label, or, of a baseline, the key of the score; `statistic`, of
+    several seeds, is `std` or `best`, and empty for the median.
     """
 
     key: str
@@ -111,14 +107,12 @@ class Scores:
         >>> scores.rank("loss"), scores.rank("loss", 0.7)
         (-0.5, -0.7)
         """
-        [*found] = (score for score in self if score.key == key)
-        if not found:
+        by_key = {score.key: score for score in self}
+        score = by_key.get(key, Score(key, math.nan))
+        number = score.value if value is None else value
+        if key not in by_key or math.isnan(number):
             return -math.inf
-        number = found[0].value if value is None else value
-        if math.isnan(number):
-            return -math.inf
-        lower_is_better = found[0].role in (Role.LOSS, Role.ERROR)
-        return -number if lower_is_better else number
+        return -number if score.role in (Role.LOSS, Role.ERROR) else number
 
     def check_known(self, key: str) -> None:
         """Checks that there is a score to select the best weights by."""
@@ -132,15 +126,17 @@ class Scores:
         """Returns the numbers that are not details, by key."""
         roles = (Role.SCORE, Role.ERROR, Role.LOSS)
         found = {s.key: s.value for s in self if s.role in roles}
-        return found | ({"degenerate": 1.0} if self.is_degenerate else {})
+        return found | self._degenerate
 
     def flat(self) -> dict[str, float]:
         """Returns all numbers by key, as `eval_results.json` has them."""
         found = {score.key: score.value for score in self}
-        if self.is_degenerate:
-            found["degenerate"] = 1.0
         step = {} if self.step is None else {"global_step": self.step}
-        return {**found, **self.seeds, **step}
+        return {**found, **self._degenerate, **self.seeds, **step}
+
+    @property
+    def _degenerate(self) -> dict[str, float]:
+        return {"degenerate": 1.0} if self.is_degenerate else {}
 
 
 def medians(
@@ -148,12 +144,9 @@ def medians(
 ) -> Scores:
     """Returns the median of each score, and how much the seeds differ.
 
-    A score that one of the seeds lacks is left out.
-
-    Returns:
-        The median of each key; `<key>_std`, the sample standard deviation;
-        `<key>_best`, the score of the best seed. Its step, its baselines, and
-        its thresholds, which are part of its weights.
+    `<key>_std` is the sample standard deviation, `<key>_best` the score of the
+    best seed, whose step, baselines and thresholds they also have. A score
+    that one of the seeds lacks is left out.
     """
     entries: list[Score] = []
     for score in by_seed[best]:

@@ -3,26 +3,43 @@
 Data flow: predicted and true answers -> [this file] -> `eval_results`.
 
 Before answers are compared, they are lower-cased, ASCII punctuation and the
-articles `a`, `an`, `the` are removed, and white space is collapsed; answers in
-Chinese are compared by `chinese_answers`. A prediction is scored against the
-true answer that it matches best. Scores of a set are 0 to 100.
+articles `a`, `an`, `the` are removed, and white space is collapsed. A
+prediction is scored against the true answer that it matches best. Scores of a
+set are 0 to 100.
+
+Chinese has no spaces between words, so that F1 counts characters: of the
+longest run that prediction and answer share. Texts in other scripts are
+divided into words.
 
 Source: Rajpurkar et al. 2016, section 6.1 (exact match and F1); Rajpurkar,
-Jia and Liang 2018, section 6 (questions without an answer, threshold).
+Jia and Liang 2018, section 6 (questions without an answer, threshold); Cui et
+al. 2019, section 4, and the evaluation of CMRC 2018, `cmrc2018_evaluate.py`
+version v5 (`mixed_segmentation`, `find_lcs`).
 """
 
 import collections
 import dataclasses
+import difflib
 import re
 import string
 from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from albert_tf.metrics import chinese_answers
-
 _ARTICLES = re.compile(r"\b(?:a|an|the)\b")
 _WITHOUT_PUNCTUATION = str.maketrans("", "", string.punctuation)
+# Ignored when answers are compared, as in CMRC's evaluation.
+_CHINESE_PUNCTUATION = "-:_*^/\\~`+=，。：？！“”；’《》·、「」（）－～『』"
+_WITHOUT_CHINESE_PUNCTUATION = str.maketrans("", "", _CHINESE_PUNCTUATION)
+# A Chinese character; a number; a word; another character but white space.
+# Differs: CMRC's evaluation divides what is not Chinese by NLTK, which also
+# divides contractions (do | n't).
+_SEGMENT = re.compile(
+    r"[\u4e00-\u9fa5]"
+    r"|\d+(?:[.,]\d+)*(?![^\W\u4e00-\u9fa5])"
+    r"|[^\W\u4e00-\u9fa5]+(?:'[^\W\u4e00-\u9fa5]+)*"
+    r"|[^\w\s]"
+)
 _PERCENT = 100.0
 
 
@@ -65,14 +82,37 @@ def _num_shared(words: list[str], wanted: list[str]) -> int:
     return (collections.Counter(words) & collections.Counter(wanted)).total()
 
 
+def _normalize_chinese(text: str) -> str:
+    return text.lower().strip().translate(_WITHOUT_CHINESE_PUNCTUATION)
+
+
+def chinese_segments(text: str) -> list[str]:
+    """Returns the characters and words of an answer.
+
+    >>> chinese_segments("约3.5米，NBA球员")
+    ['约', '3.5', '米', 'nba', '球', '员']
+    """
+    return _SEGMENT.findall(_normalize_chinese(text))
+
+
+def longest_run(words: list[str], wanted: list[str]) -> int:
+    """Returns the length of the longest run that both have.
+
+    >>> longest_run(["a", "b", "c"], ["b", "c", "a"])
+    2
+    """
+    matcher = difflib.SequenceMatcher(None, words, wanted, autojunk=False)
+    return matcher.find_longest_match().size
+
+
 LANGUAGES = {
     "en": Language(
         normalize=normalize_answer, segments=_words, overlap=_num_shared
     ),
     "zh": Language(
-        normalize=chinese_answers.normalize_answer,
-        segments=chinese_answers.segments,
-        overlap=chinese_answers.overlap,
+        normalize=_normalize_chinese,
+        segments=chinese_segments,
+        overlap=longest_run,
     ),
 }
 

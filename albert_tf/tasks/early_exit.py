@@ -10,6 +10,7 @@ Source: Zhou et al. 2020, "BERT Loses Patience: Fast and Robust Inference with
 Early Exit", section 3.2.
 """
 
+import dataclasses
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -54,65 +55,56 @@ def run(
     return {"logits": exits.logits, "num_layers": exits.num_layers}
 
 
+@dataclasses.dataclass
 class _Exits:
     """What is known of the examples of a batch after each layer."""
 
+    classify: Callable[[tf.Tensor], tf.Tensor]
+    patience: int
+    num_choices: tf.Tensor | int
+    layer: int = 0
     # The results of `run` so far.
-    logits: tf.Tensor
-    num_layers: tf.Tensor
+    logits: tf.Tensor = None
+    num_layers: tf.Tensor = None
     # Of the examples that are left: their numbers, their predictions, and how
     # many layers in a row have predicted the same.
-    _examples: tf.Tensor
-    _prediction: tf.Tensor
-    _num_same: tf.Tensor
-
-    def __init__(
-        self,
-        classify: Callable[[tf.Tensor], tf.Tensor],
-        patience: int,
-        num_choices: tf.Tensor | int,
-    ) -> None:
-        self._classify = classify
-        self._patience = patience
-        self._num_choices = num_choices
-        self._layer = 0
+    examples: tf.Tensor = None
+    prediction: tf.Tensor = None
+    num_same: tf.Tensor = None
 
     def decide(self, hidden: tf.Tensor) -> None:
         """Classifies the examples that are left by the output of a layer."""
-        logits = self._classify(hidden)
+        logits = self.classify(hidden)
         prediction = tf.argmax(logits, axis=1)
-        self._layer += 1
-        if self._layer == 1:
+        self.layer += 1
+        if self.layer == 1:
             self.logits = logits
-            self._examples = tf.range(tf.shape(logits)[0])
-            self.num_layers = tf.ones_like(self._examples)
-            self._num_same = tf.zeros_like(self._examples)
+            self.examples = tf.range(tf.shape(logits)[0])
+            self.num_layers = tf.ones_like(self.examples)
+            self.num_same = tf.zeros_like(self.examples)
         else:
-            rows = self._examples[:, None]
+            rows = self.examples[:, None]
             self.logits = tf.tensor_scatter_nd_update(self.logits, rows, logits)
+            layers = tf.fill(tf.shape(self.examples), self.layer)
             self.num_layers = tf.tensor_scatter_nd_update(
-                self.num_layers,
-                rows,
-                tf.fill(tf.shape(self._examples), self._layer),
+                self.num_layers, rows, layers
             )
-            is_same = prediction == self._prediction
-            self._num_same = tf.where(is_same, self._num_same + 1, 0)
-        self._prediction = prediction
+            is_same = prediction == self.prediction
+            self.num_same = tf.where(is_same, self.num_same + 1, 0)
+        self.prediction = prediction
 
     def leave(
         self, hidden: tf.Tensor, mask: tf.Tensor
     ) -> tuple[tf.Tensor, tf.Tensor]:
         """Returns the hidden states and masks of those that go on."""
         self.decide(hidden)
-        if self._layer <= self._patience:
+        if self.layer <= self.patience:
             return hidden, mask
-        left = tf.cast(
-            tf.where(self._num_same < self._patience)[:, 0], tf.int32
-        )
-        self._examples = tf.gather(self._examples, left)
-        self._prediction = tf.gather(self._prediction, left)
-        self._num_same = tf.gather(self._num_same, left)
-        rows = left[:, None] * self._num_choices + tf.range(self._num_choices)
+        left = tf.cast(tf.where(self.num_same < self.patience)[:, 0], tf.int32)
+        self.examples = tf.gather(self.examples, left)
+        self.prediction = tf.gather(self.prediction, left)
+        self.num_same = tf.gather(self.num_same, left)
+        rows = left[:, None] * self.num_choices + tf.range(self.num_choices)
         rows = tf.reshape(rows, [-1])
         return tf.gather(hidden, rows), tf.gather(mask, rows)
 

@@ -9,6 +9,7 @@ written twice, quotes. JSONL has one object per line. All may be gzipped; one
 row is in memory at a time.
 """
 
+import collections
 import csv
 import itertools
 import json
@@ -68,12 +69,11 @@ def given_file(
 
 def read_header(path: Source) -> tuple[str, ...]:
     """Returns the column names: the first row, or keys of the first object."""
-    rows: Iterator[Iterable[str]]
-    if isinstance(path, RowsInMemory) or _is_jsonl(path):
-        rows = (keys for _, keys in read_objects(path))
-    else:
-        rows = (fields for _, fields in _read_fields(path))
-    return tuple(next(rows, ()))
+    rows: Iterator[tuple[int, Iterable[str]]] = (
+        read_objects(path) if _has_objects(path) else _read_fields(path)
+    )
+    _, names = next(rows, (1, ()))
+    return tuple(names)
 
 
 def read_rows(
@@ -95,30 +95,24 @@ def read_rows(
         list_column: Column whose values may be lists of JSONL, which are
             returned as JSON text.
     """
-    if isinstance(path, RowsInMemory) or _is_jsonl(path):
+    if _has_objects(path):
         for line, values in read_objects(path):
-            yield (
-                line,
-                tuple(
-                    _text(
-                        values,
-                        name,
-                        where=f"{path}, line {line}",
-                        may_be_list=name == list_column,
-                    )
-                    for name in columns
-                ),
+            where = f"{path}, line {line}"
+            texts = (
+                _text(values, name, where, may_be_list=name == list_column)
+                for name in columns
             )
+            yield line, tuple(texts)
         return
     rows = _without_last_blanks(_read_fields(path))
     if header is None:
         _, header = next(rows, (1, ()))
-    places = [_find_column(column, header, path) for column in columns]
+    positions = [_find_column(column, header, path) for column in columns]
     for line, row in rows:
         # An empty line is an empty field of a single column.
         fields = row or [""]
         if len(fields) == len(header):
-            yield line, tuple(fields[place] for place in places)
+            yield line, tuple(fields[position] for position in positions)
         elif broken_rows is not None:
             broken_rows.append(line)
         else:
@@ -161,21 +155,21 @@ def check_ids(ids: Sequence[str], where: str) -> None:
     """Checks that there are examples, and that each has an id of its own."""
     if not ids:
         raise ValueError(f"{where} has no examples.")
-    known = set()
-    for example_id in ids:
-        if example_id in known:
-            raise ValueError(
-                f"{where}: two examples have the id {example_id!r}. Give each "
-                "its own id; predictions are written by id."
-            )
-        known.add(example_id)
+    [(example_id, count)] = collections.Counter(ids).most_common(1)
+    if count > 1:
+        raise ValueError(
+            f"{where}: two examples have the id {example_id!r}. Give each "
+            "its own id; predictions are written by id."
+        )
 
 
-def _is_jsonl(path: files.Path) -> bool:
+def _has_objects(path: Source) -> bool:
+    if isinstance(path, RowsInMemory):
+        return True
     return files.check_local(path).endswith(_JSONL_ENDINGS)
 
 
-def _read_fields(path: files.Path) -> Iterator[Row]:
+def _read_fields(path: Any) -> Iterator[Row]:
     """Yields the line number and the fields of every row, also of the first.
 
     An empty line has no field.
@@ -203,7 +197,7 @@ def _read_fields(path: files.Path) -> Iterator[Row]:
         raise ValueError(f"{path}, line {line}: not CSV: {error}.") from error
 
 
-def _find_column(column: str, header: Sequence[str], path: files.Path) -> int:
+def _find_column(column: str, header: Sequence[str], path: Source) -> int:
     if header.count(column) != 1:
         raise ValueError(
             f"{path} must have one column named {column!r}. Its columns are "
@@ -223,7 +217,7 @@ def _without_last_blanks(rows: Iterable[Row]) -> Iterator[Row]:
 
 
 def _text(
-    values: dict[str, Any], column: str, *, where: str, may_be_list: bool
+    values: dict[str, Any], column: str, where: str, *, may_be_list: bool
 ) -> str:
     value: Any = values.get(column)
     if isinstance(value, str):

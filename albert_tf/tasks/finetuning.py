@@ -94,14 +94,11 @@ class MeanLossTask(abc.ABC):
 
         The logits are float32 `[L, B, K]`. Source: Zhou et al. 2020, eq. 4.
         """
-        depths = range(1, exit_logits.shape[0] + 1)
-        losses_by_depth = [
+        by_depth = [
             depth * self._measure({"logits": logits}, batch, weights).loss
-            for depth, logits in zip(
-                depths, tf.unstack(exit_logits), strict=True
-            )
+            for depth, logits in enumerate(tf.unstack(exit_logits), start=1)
         ]
-        return tf.add_n(losses_by_depth) / sum(depths)
+        return tf.add_n(by_depth) / sum(range(1, len(by_depth) + 1))
 
     def outputs(self, batch: Batch) -> Totals:
         """Returns the outputs of the model, without dropout."""
@@ -112,10 +109,7 @@ class MeanLossTask(abc.ABC):
         if not self._exit_patience:
             return self.outputs(batch)
         return early_exit.outputs(
-            # Multiple choice has a model of one choice.
-            self.model,
-            batch,
-            patience=self._exit_patience,
+            self.model, batch, patience=self._exit_patience
         )
 
     def training_scores(self, totals: Mapping[str, float]) -> dict[str, float]:

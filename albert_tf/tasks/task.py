@@ -19,6 +19,7 @@ import numpy as np
 from albert_tf.checkpoints.checkpoint import Checkpoint
 from albert_tf.features import ArraySpec
 from albert_tf.metrics.scores import Scores
+from albert_tf.text import base
 from albert_tf.text.base import Tokenizer
 
 if TYPE_CHECKING:
@@ -41,18 +42,20 @@ Outputs: TypeAlias = Mapping[str, np.ndarray | list[np.ndarray]]
 
 # The split of a data set that each use reads.
 SPLITS = {"train": "train", "eval": "dev", "predict": "test"}
-
-
 # Of a run that has no weights before its training.
 NO_WEIGHTS = Checkpoint()
 
 
-class RecordMaker(Protocol):
-    """Makes the records of examples."""
+class AnswerData(Protocol):
+    """The data half of what answers texts."""
 
     @property
     def tokenizer(self) -> Tokenizer:
         """The tokenizer that the records are made with."""
+
+    @property
+    def max_seq_length(self) -> int:
+        """S: length in tokens of the longest record."""
 
     @property
     def array_specs(self) -> tuple[ArraySpec, ...]:
@@ -63,21 +66,13 @@ class RecordMaker(Protocol):
     ) -> Iterator[Record]:
         """Yields the records of the examples; an example may have several."""
 
-
-class AnswerData(RecordMaker, Protocol):
-    """The data half of what answers texts."""
-
-    @property
-    def max_seq_length(self) -> int:
-        """S: length in tokens of the longest record."""
-
     def answers(
         self, examples: Examples, outputs: Outputs
     ) -> Iterator[dict[str, Any]]:
         """Yields the answer to each example, as `load_predictor` gives it."""
 
 
-class TaskData(RecordMaker, Protocol):
+class TaskData(AnswerData, Protocol):
     """The data half: turns examples into records, and outputs into scores."""
 
     @property
@@ -125,10 +120,7 @@ class TaskData(RecordMaker, Protocol):
         """
 
     def report_sections(
-        self,
-        examples: Examples,
-        outputs: Outputs,
-        scores: Scores,
+        self, examples: Examples, outputs: Outputs, scores: Scores
     ) -> list[dict[str, Any]]:
         """Returns the task's own sections of `report.html`; may be empty.
 
@@ -156,6 +148,26 @@ def encoder_specs(
         )
         for name, pad_value in pad_values.items()
     )
+
+
+def pair_record(
+    ids_a: list[int],
+    ids_b: list[int],
+    tokenizer: Tokenizer,
+    max_seq_length: int,
+) -> Record:
+    """Returns the arrays of `encoder_specs`; `ids_b` are empty for one text."""
+    ids, segment_ids = base.encode_pair(
+        ids_a,
+        ids_b,
+        max_seq_length=max_seq_length,
+        special=tokenizer.special_ids,
+    )
+    return {
+        "input_ids": np.array(ids, np.int32),
+        "input_mask": np.ones(len(ids), np.int32),
+        "segment_ids": np.array(segment_ids, np.int32),
+    }
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, eq=False)

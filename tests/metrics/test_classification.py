@@ -15,7 +15,7 @@ CORRELATIONS = [
 
 def test_macro_f1_is_the_mean_over_the_labels_that_occur():
     # Label 0: 1; label 1: 2 / (1 + 2) = 2/3; label 2: 0.
-    found = classification.f1_macro([0, 1, 1, 2], [0, 1, 2, 1])
+    found = classification.f1([0, 1, 1, 2], [0, 1, 2, 1])
 
     # Label 1: precision 1/2, recall 1/2.
     assert found == pytest.approx((1 + 1 / 2 + 0) / 3, rel=1e-12)
@@ -87,8 +87,9 @@ def test_f1_of_rows_with_several_labels():
     predictions = np.array([[1, 0, 0], [0, 1, 1]])
 
     # 2 right of 3 predicted and 3 true; by label: 1, 2/3, 0.
-    assert classification.f1_micro(labels, predictions) == pytest.approx(2 / 3)
-    assert classification.f1_macro(labels, predictions) == pytest.approx(5 / 9)
+    micro = classification.f1(labels, predictions, average="micro")
+    assert micro == pytest.approx(2 / 3)
+    assert classification.f1(labels, predictions) == pytest.approx(5 / 9)
     assert classification.accuracy(labels, predictions) == 0
     assert classification.accuracy(labels, labels) == 1
 

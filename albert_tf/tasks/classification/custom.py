@@ -9,8 +9,8 @@ import functools
 import hashlib
 import json
 import logging
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, TypeAlias
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -20,27 +20,24 @@ from albert_tf.checkpoints.metadata import Metadata
 from albert_tf.tasks import example_files
 from albert_tf.tasks.classification import examples as examples_lib
 from albert_tf.tasks.classification import scores
-from albert_tf.tasks.classification.config import (
-    BALANCED,
-    ClassificationConfig,
-)
 from albert_tf.tasks.classification.data import ClassificationData
 from albert_tf.tasks.classification.examples import (
     ClassificationExample,
     TableStream,
 )
-from albert_tf.tasks.example_files import RowsInMemory, Source
+from albert_tf.tasks.example_files import RowsInMemory
 from albert_tf.tasks.task import SPLITS, Examples
 from albert_tf.text.tokenizer import Tokenizer
 
+if TYPE_CHECKING:
+    from albert_tf.tasks.classification.sets import ClassificationConfig
+
 _logger = logging.getLogger(__name__)
 _VERBS = {"train": "train on", "eval": "evaluate"}
-# Returns the file, or the rows, of a use.
-FindFile: TypeAlias = Callable[[str], Source]
 
 
 def read_examples(
-    config: ClassificationConfig,
+    config: "ClassificationConfig",
     uses: Sequence[str],
     *,
     tokenizer: Tokenizer,
@@ -57,11 +54,11 @@ def read_examples(
             config, multi_label=config.multi_label or bool(kept.multi_label)
         )
         _check_fits_weights(config, uses, kept, weights.settings)
-    find_file = functools.partial(_find_file, config, given_examples)
-    labels = _find_labels(config, uses, kept.labels, find_file)
-    examples = _read_examples(
-        config, uses, labels, find_file, has_eval_rows="eval" in given_examples
-    )
+    table = _Table(config, uses, given_examples)
+    labels = table.labels(kept.labels)
+    examples = table.examples(labels)
+    for use, rows in examples.items():
+        _warn_of_useless_rows(use, rows, labels)
     if "train" in uses:
         fitted = _fitted(config, labels, examples["train"])
     else:
@@ -78,21 +75,21 @@ def read_examples(
         max_seq_length=max_seq_length,
         has_class_scores=bool(labels),
         positive_label=_positive_label(config, labels),
-        label_separator=config.separator or "",
+        label_separator=config.columns.separator,
         text_columns=config.text_columns,
         validation=config.validation,
         **fitted,
     )
     if "predict" in uses:
         examples["predict"] = TableStream(
-            find_file("predict"),
+            table.find("predict"),
             dataclasses.replace(config.columns, label=None),
         )
     return data, examples
 
 
 def _check_fits_weights(
-    config: ClassificationConfig,
+    config: "ClassificationConfig",
     uses: Sequence[str],
     kept: Metadata,
     kept_settings: Mapping[str, Any],
@@ -129,108 +126,84 @@ def _check_fits_weights(
         )
 
 
-def _find_file(
-    config: ClassificationConfig,
-    given_examples: Mapping[str, RowsInMemory],
-    use: str,
-) -> Source:
-    """Returns the file of a use: the one that is named, or in the folder."""
-    path = example_files.given_file(config, use, given_examples)
-    folder, split = config.data_dir or "", SPLITS[use]
-    path = path or examples_lib.find_split(folder, split)
-    if not path:
-        raise FileNotFoundError(
-            f"There is no {split}.tsv, {split}.csv or {split}.jsonl in "
-            f"{folder!r}. Check the folder, or name the file itself."
+@dataclasses.dataclass(frozen=True)
+class _Table:
+    """The files of a table that a run uses, and its labels."""
+
+    config: "ClassificationConfig"
+    uses: Sequence[str]
+    given_examples: Mapping[str, RowsInMemory]
+
+    def find(self, use: str, *, is_optional: bool = False) -> Any:
+        """Returns the `Source` of a use: as named, or found in the folder."""
+        config, split = self.config, SPLITS[use]
+        named = use in self.given_examples or getattr(config, f"{use}_file")
+        if is_optional and not (named or config.data_dir):
+            return None
+        path = example_files.given_file(config, use, self.given_examples)
+        path = path or examples_lib.find_split(config.data_dir or "", split)
+        if not (path or is_optional):
+            raise FileNotFoundError(
+                f"There is no {split}.tsv, {split}.csv or {split}.jsonl in "
+                f"{config.data_dir!r}. Check the folder, or name the file "
+                "itself."
+            )
+        return path
+
+    def labels(self, known: tuple[str, ...] | None) -> tuple[str, ...]:
+        """Returns all labels, in the order of the logits; none for regression.
+
+        They are those of the flag; else, if the run does not train, the `known`
+        ones, of the weights in use; else those of the training file.
+        """
+        config, trains = self.config, "train" in self.uses
+        if config.labels or config.regression:
+            return config.labels
+        if known is not None and not trains:
+            return known
+        path = self.find("train", is_optional=not trains)
+        if not path or not config.label_column:
+            raise ValueError(
+                "The labels are not known: there is no run in --output_dir. "
+                "Pass --labels; or --train_file and --label_column; or the "
+                "--output_dir of the run that trained the model."
+            )
+        return examples_lib.read_labels(
+            path, config.label_column, separator=config.columns.separator
         )
-    return path
 
+    def examples(self, labels: Sequence[str]) -> dict[str, Examples]:
+        """Reads the examples to train on and to evaluate.
 
-def _find_labels(
-    config: ClassificationConfig,
-    uses: Sequence[str],
-    known: tuple[str, ...] | None,
-    find_file: FindFile,
-) -> tuple[str, ...]:
-    """Returns all labels, in the order of the logits; none for regression.
-
-    They are those of the flag; else, if the run does not train, the `known`
-    ones, of the weights in use; else those of the training file.
-    """
-    if config.labels or config.regression:
-        return config.labels
-    if known is not None and "train" not in uses:
-        return known
-    path: Source | None = config.train_file
-    if "train" in uses:
-        path = find_file("train")
-    elif not path and config.data_dir:
-        path = examples_lib.find_split(config.data_dir, SPLITS["train"])
-    if not path or not config.label_column:
-        raise ValueError(
-            "The labels are not known: there is no run in --output_dir. Pass "
-            "--labels; or --train_file and --label_column; or the --output_dir "
-            "of the run that trained the model."
+        With `validation_share`, the latter are a part of the training file.
+        """
+        config, share = self.config, self.config.validation_share
+        uses = [use for use in self.uses if use != "predict"]
+        if not uses:
+            return {}
+        read = functools.partial(
+            examples_lib.read_examples, columns=config.columns, labels=labels
         )
-    return examples_lib.read_labels(
-        path, config.label_column, separator=config.separator
-    )
-
-
-def _read_examples(
-    config: ClassificationConfig,
-    uses: Sequence[str],
-    labels: Sequence[str],
-    find_file: FindFile,
-    *,
-    has_eval_rows: bool,
-) -> dict[str, Examples]:
-    """Reads the examples to train on and to evaluate.
-
-    With `validation_share`, those to evaluate are a part of the training file.
-    """
-    uses = [use for use in uses if use != "predict"]
-    examples: dict[str, Examples] = {}
-    sources = config.eval_file, config.data_dir, config.validation_share
-    if "eval" in uses and not (any(sources) or has_eval_rows):
-        raise ValueError(
-            "Pass the rows to evaluate as --eval_file, or hold rows of the "
-            "training file out, such as a tenth: --validation_share=0.1."
-        )
-    if config.validation_share and uses:
-        path = config.eval_file or ("eval_examples" if has_eval_rows else None)
-        if not path and config.data_dir:
-            path = examples_lib.find_split(config.data_dir, SPLITS["eval"])
-        if path:
+        to_evaluate = None
+        if share or "eval" in uses:
+            to_evaluate = self.find("eval", is_optional=True)
+        if "eval" in uses and not (to_evaluate or config.data_dir or share):
+            raise ValueError(
+                "Pass the rows to evaluate as --eval_file, or hold rows of the "
+                "training file out, such as a tenth: --validation_share=0.1."
+            )
+        if not share:
+            return {use: read(self.find(use)) for use in uses}
+        if to_evaluate:
             raise ValueError(
                 "--validation_share holds rows of the training file out, but "
-                f"there is a file to evaluate, {path!r}. Leave one of them out."
+                f"there is a file to evaluate, {str(to_evaluate)!r}. Leave one "
+                "of them out."
             )
-        examples["train"], examples["eval"] = split(
-            _read(config, find_file("train"), labels),
-            share=config.validation_share,
-            seed=config.validation_seed,
+        parts = split(
+            read(self.find("train")), share=share, seed=config.validation_seed
         )
-    examples = {
-        use: examples.get(use) or _read(config, find_file(use), labels)
-        for use in uses
-    }
-    for use, rows in examples.items():
-        _warn_of_rare_labels(use, rows, labels)
-        if empty := sum(not row.text_a.strip() for row in rows):
-            _logger.warning(
-                "%d of the %d rows to %s have no text.",
-                empty,
-                len(rows),
-                _VERBS[use],
-            )
-    return examples
-
-
-def _read(
-    config: ClassificationConfig, source: Source, labels: Sequence[str]
-) -> list[ClassificationExample]:
-    return examples_lib.read_examples(source, config.columns, labels=labels)
+        return {use: parts[use == "eval"] for use in uses}
 
 
 def split(
@@ -246,8 +219,8 @@ def split(
     for example in examples:
         content = json.dumps([seed, example.text_a, example.text_b])
         digest = hashlib.sha256(content.encode()).digest()
-        place = int.from_bytes(digest[:8]) / 2**64
-        parts[place < share].append(example)
+        position = int.from_bytes(digest[:8]) / 2**64
+        parts[position < share].append(example)
     if not all(parts):
         raise ValueError(
             f"--validation_share={share} of {len(examples)} rows holds "
@@ -257,14 +230,14 @@ def split(
     return parts[0], parts[1]
 
 
-def _warn_of_rare_labels(
+def _warn_of_useless_rows(
     use: str, rows: Sequence[ClassificationExample], labels: Sequence[str]
 ) -> None:
-    """Logs labels that few rows have: their scores mean little."""
+    """Logs rows without a text, and labels whose scores mean little."""
     counts = collections.Counter(
-        place
+        index
         for row in rows
-        for place in (
+        for index in (
             row.label if isinstance(row.label, tuple) else [row.label]
         )
     )
@@ -281,9 +254,18 @@ def _warn_of_rare_labels(
             _VERBS[use],
             checks.listed(rare),
         )
+    if empty := sum(not row.text_a.strip() for row in rows):
+        _logger.warning(
+            "%d of the %d rows to %s have no text.",
+            empty,
+            len(rows),
+            _VERBS[use],
+        )
 
 
-def _positive_label(config: ClassificationConfig, labels: Sequence[str]) -> str:
+def _positive_label(
+    config: "ClassificationConfig", labels: Sequence[str]
+) -> str:
     """Returns the label that F1 is of, empty where it is of several ones."""
     label = config.positive_label
     if label and (len(labels) != 2 or label not in labels):
@@ -297,7 +279,7 @@ def _positive_label(config: ClassificationConfig, labels: Sequence[str]) -> str:
 
 
 def _fitted(
-    config: ClassificationConfig,
+    config: "ClassificationConfig",
     labels: Sequence[str],
     examples: Sequence[ClassificationExample],
 ) -> dict[str, Any]:
@@ -311,12 +293,12 @@ def _fitted(
 
 
 def _class_weights(
-    config: ClassificationConfig,
+    config: "ClassificationConfig",
     labels: Sequence[str],
     examples: Sequence[ClassificationExample],
 ) -> tuple[float, ...]:
     """Returns the weights of the labels in the loss; empty for 1."""
-    if config.class_weights == (BALANCED,):
+    if config.class_weights == (examples_lib.BALANCED,):
         counts = collections.Counter(example.label for example in examples)
         return tuple(
             # A label that does not occur has nothing to weigh.
@@ -328,8 +310,8 @@ def _class_weights(
         checks.check_number("class_weights", weight, above=0)
     if len(weights) not in (0, len(labels)):
         raise ValueError(
-            f"--class_weights must be {BALANCED}, or one weight for each of "
-            f"the labels {checks.listed(map(repr, labels))}. Received: "
-            f"{len(weights)} weights."
+            f"--class_weights must be {examples_lib.BALANCED}, or one weight "
+            f"for each of the labels {checks.listed(map(repr, labels))}. "
+            f"Received: {len(weights)} weights."
         )
     return weights

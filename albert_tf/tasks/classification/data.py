@@ -2,7 +2,6 @@
 
 Data flow: examples -> [this file] -> records -> [model] -> logits ->
 [this file] -> `eval_results`, `test_results.tsv`, submission.
-No TensorFlow.
 
 Source: google-research/albert, `classifier_utils` (features, scores) and
 `run_classifier` (files of predictions).
@@ -12,22 +11,22 @@ import contextlib
 import dataclasses
 import itertools
 import logging
+import os
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from albert_tf import files
 from albert_tf.features import ArraySpec
 from albert_tf.metrics import classification
 from albert_tf.metrics.scores import Score, Scores
 from albert_tf.tasks import error_tables, label_frequencies, task
-from albert_tf.tasks.classification import prediction_files
 from albert_tf.tasks.classification import scores as scores_lib
 from albert_tf.tasks.classification.examples import ClassificationExample
-from albert_tf.tasks.classification.prediction_files import Prediction
 from albert_tf.tasks.label_frequencies import Comparison
 from albert_tf.tasks.task import Outputs, Record
-from albert_tf.text import base
 from albert_tf.text.tokenizer import Tokenizer
 
 if TYPE_CHECKING:
@@ -35,7 +34,7 @@ if TYPE_CHECKING:
 
 _logger = logging.getLogger(__name__)
 
-DEFAULT_THRESHOLD = 0.5
+_TEST_RESULTS = "test_results.tsv"
 _CLASS_SCORES = ("precision", "recall", "f1", "number")
 # Scores of two classes that depend on which one is positive.
 _OF_ONE_CLASS = ("f1", "average_precision")
@@ -146,10 +145,12 @@ class ClassificationData:
             for example, ids_a, ids_b in zip(
                 chunk, ids[::2], ids[1::2], strict=True
             ):
-                record = self._record(example, ids_a, ids_b)
+                record = task.pair_record(
+                    ids_a, ids_b, self.tokenizer, self.max_seq_length
+                )
                 wanted = len(ids_a) + len(ids_b) + (3 if ids_b else 2)
                 num_cut += wanted > record["input_ids"].size
-                yield record
+                yield record | {"label_ids": self._label_ids(example)}
         if num_cut:
             _logger.info(
                 "%d of %d examples are truncated to %d tokens.",
@@ -179,7 +180,7 @@ class ClassificationData:
             others += map(Score.threshold, self.labels, thresholds)
         predictions = self._predictions(outputs, thresholds)
         if self.has_class_scores:
-            for label, row in self._class_scores(labels, predictions).items():
+            for label, row in self._class_scores(labels, predictions):
                 others += (
                     Score.of_label(name, label, float(value))
                     for name, value in zip(_CLASS_SCORES, row, strict=True)
@@ -235,12 +236,12 @@ class ClassificationData:
 
     def _class_scores(
         self, labels: np.ndarray, predictions: np.ndarray
-    ) -> dict[str, tuple[float, ...]]:
-        """Returns the values of `_CLASS_SCORES` by label."""
+    ) -> Iterable[tuple[str, tuple[float, ...]]]:
+        """Returns each label with the values of `_CLASS_SCORES`."""
         scores = classification.class_scores(
             labels, predictions, len(self.labels)
         )
-        return dict(zip(self.labels, scores, strict=True))
+        return zip(self.labels, scores, strict=True)
 
     def _label_array(
         self, examples: Sequence[ClassificationExample]
@@ -293,38 +294,48 @@ class ClassificationData:
             _logger.warning(
                 "The thresholds of the labels are not known; using %s. Pass "
                 "--do_eval to choose those with the best F1.",
-                DEFAULT_THRESHOLD,
+                scores_lib.DEFAULT_THRESHOLD,
             )
-            return [DEFAULT_THRESHOLD] * len(self.labels)
+            return [scores_lib.DEFAULT_THRESHOLD] * len(self.labels)
         return thresholds
 
     @contextlib.contextmanager
     def open_predictions(
         self, output_dir: str, scores: Scores
     ) -> Iterator[Callable[[Sequence[ClassificationExample], Outputs], None]]:
-        """Opens the files of `prediction_files`; see `task.TaskData`."""
+        """Opens `test_results.tsv` and a submission; see `task.TaskData`.
+
+        `test_results.tsv`, as in the original, has no header and in each row
+        the probabilities in the order of the labels, or the number that the
+        model predicts. The submission has GLUE's header and in each row the
+        id, the predicted label, labels or number, and the true one if it is
+        known. Numbers have all their digits.
+        """
         thresholds = self._thresholds_to_use(scores)
-        with prediction_files.open_files(
-            output_dir, self.submission_file
-        ) as write_rows:
+        results_path = os.path.join(output_dir, _TEST_RESULTS)
+        submission_path = os.path.join(output_dir, self.submission_file)
+        with (
+            files.atomic_write(results_path) as results,
+            files.atomic_write(submission_path) as submission,
+        ):
 
             def write(
                 examples: Sequence[ClassificationExample], outputs: Outputs
             ) -> None:
                 numbers, answers = self._answers(outputs, thresholds)
-                write_rows(
-                    Prediction(
-                        guid=example.guid,
-                        prediction=self._text(answer),
-                        label=None
-                        if example.label is None
-                        else self._text(example.label),
-                        numbers=row,
-                    )
-                    for example, row, answer in zip(
-                        examples, numbers.tolist(), answers, strict=True
-                    )
-                )
+                for example, row, answer in zip(
+                    examples, numbers.tolist(), answers, strict=True
+                ):
+                    fields = {
+                        "index": example.guid,
+                        "prediction": self._text(answer),
+                    }
+                    if example.label is not None:
+                        fields["label"] = self._text(example.label)
+                    if not submission.tell():
+                        submission.write(_tsv_row(fields))
+                    submission.write(_tsv_row(fields.values()))
+                    results.write(_tsv_row(map(str, row)))
 
             yield write
 
@@ -391,7 +402,7 @@ class ClassificationData:
         if self.is_regression:
             return tables
         thresholds = self._thresholds_to_use(scores)
-        by_label = self._class_scores(
+        rows = self._class_scores(
             self._label_array(examples), self._predictions(outputs, thresholds)
         )
         table = {
@@ -399,7 +410,7 @@ class ClassificationData:
             "header": ["label", *_CLASS_SCORES],
             "rows": [
                 [label, *(f"{score:.6g}" for score in row)]
-                for label, row in by_label.items()
+                for label, row in rows
             ],
         }
         return [*tables, table]
@@ -410,31 +421,8 @@ class ClassificationData:
         """Returns the ids of the first, then the second text of each."""
         texts = [text for e in examples for text in (e.text_a, e.text_b)]
         ids, lengths = self.tokenizer.encode_batch(texts)
-        ends = np.cumsum(lengths).tolist()
-        all_ids = ids.tolist()
-        return [
-            all_ids[end - length : end]
-            for end, length in zip(ends, lengths.tolist(), strict=True)
-        ]
-
-    def _record(
-        self,
-        example: ClassificationExample,
-        ids_a: list[int],
-        ids_b: list[int],
-    ) -> Record:
-        input_ids, segment_ids = base.encode_pair(
-            ids_a,
-            ids_b,
-            max_seq_length=self.max_seq_length,
-            special=self.tokenizer.special_ids,
-        )
-        return {
-            "input_ids": np.array(input_ids, np.int32),
-            "input_mask": np.ones(len(input_ids), np.int32),
-            "segment_ids": np.array(segment_ids, np.int32),
-            "label_ids": self._label_ids(example),
-        }
+        all_ids = iter(ids.tolist())
+        return [[*itertools.islice(all_ids, n)] for n in lengths.tolist()]
 
     def _label_ids(self, example: ClassificationExample) -> np.ndarray:
         """Returns the label as the loss takes it, 0 where there is none."""
@@ -447,3 +435,9 @@ class ClassificationData:
             return np.array(label or 0, np.int32)
         offset = 0.0 if label is None else label - self.target_mean
         return np.array(offset / self.target_scale, np.float32)
+
+
+def _tsv_row(fields: Iterable[str]) -> bytes:
+    # An id of a JSON line or of a quoted CSV may have what ends a field.
+    cells = (re.sub(r"[\t\r\n]", " ", field) for field in fields)
+    return ("\t".join(cells) + "\n").encode()

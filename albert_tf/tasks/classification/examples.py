@@ -17,6 +17,8 @@ from albert_tf.tasks.example_files import Source
 
 _logger = logging.getLogger(__name__)
 
+# The weights of the classes that make all of them equally heavy.
+BALANCED = "balanced"
 _MAX_LABELS = 1000
 _LARGEST_NUMBER = 3.4e38
 _ENDINGS = tuple(
@@ -54,7 +56,7 @@ class Columns:
     label: str | None = None
     guid: str | None = None
     header: tuple[str, ...] | None = None
-    separator: str | None = None
+    separator: str = ""
 
     def __post_init__(self) -> None:
         if len(self.texts) not in (1, 2) or self.label in self.texts:
@@ -69,10 +71,8 @@ class Columns:
 def find_split(data_dir: files.Path, split: str) -> str | None:
     """Returns the file of a split in a folder, `train.tsv` or so, or None."""
     folder = files.check_local(data_dir)
-    candidates = [
-        os.path.join(folder, f"{split}{ending}") for ending in _ENDINGS
-    ]
-    paths = [path for path in candidates if os.path.isfile(path)]
+    candidates = (os.path.join(folder, split + ending) for ending in _ENDINGS)
+    paths = [*filter(os.path.isfile, candidates)]
     if len(paths) > 1:
         raise ValueError(
             f"There are several files for {split}: {', '.join(paths)}. Name "
@@ -172,7 +172,7 @@ def _iterate(
 
 
 def read_labels(
-    path: Source, column: str, *, separator: str | None = None
+    path: Source, column: str, *, separator: str = ""
 ) -> tuple[str, ...]:
     """Returns the different labels of a training file, sorted."""
     labels: set[str] = set()
@@ -248,7 +248,7 @@ def _check_label(label: str, where: str) -> None:
 
 
 def _parse_label(
-    text: str, labels: Sequence[str], separator: str | None, where: str
+    text: str, labels: Sequence[str], separator: str, where: str
 ) -> int | float | tuple[int, ...]:
     """Returns what `ClassificationExample.label` holds."""
     if separator:

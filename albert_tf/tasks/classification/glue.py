@@ -13,14 +13,12 @@ import dataclasses
 import logging
 import os
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from albert_tf import files
 from albert_tf.tasks import example_files
 from albert_tf.tasks.classification import examples
-from albert_tf.tasks.classification.examples import (
-    ClassificationExample,
-    Columns,
-)
+from albert_tf.tasks.classification.examples import ClassificationExample
 
 _logger = logging.getLogger(__name__)
 
@@ -87,20 +85,17 @@ _DIAGNOSTIC = SetFile(
 )
 
 
-def _one_folder(name: str, folder: str, **fields: object) -> GlueDataset:
+def _one_folder(folder: str, **fields: Any) -> GlueDataset:
     """Returns a task of the files `train.tsv`, `dev.tsv` and `test.tsv`."""
+    test = SetFile(path=f"{folder}/test.tsv", submission_file=f"{folder}.tsv")
     return GlueDataset(
-        name=name,
+        name=folder.lower(),
         files={
             "train": (SetFile(path=f"{folder}/train.tsv"),),
             "eval": (SetFile(path=f"{folder}/dev.tsv"),),
-            "predict": (
-                SetFile(
-                    path=f"{folder}/test.tsv", submission_file=f"{folder}.tsv"
-                ),
-            ),
+            "predict": (test,),
         },
-        **fields,  # type: ignore[arg-type]
+        **fields,
     )
 
 
@@ -127,22 +122,19 @@ def _alone(set_file: SetFile) -> SetFile:
 
 _ALL = (
     _one_folder(
-        "cola",
         "CoLA",
         text_columns=("sentence",),
         score_names=("matthews_correlation", "accuracy"),
         labelled_header=("source", "label", "star", "sentence"),
     ),
-    _one_folder("sst-2", "SST-2", text_columns=("sentence",)),
+    _one_folder("SST-2", text_columns=("sentence",)),
     _one_folder(
-        "mrpc",
         "MRPC",
         text_columns=("#1 String", "#2 String"),
         label_column="Quality",
         score_names=("accuracy", "f1"),
     ),
     _one_folder(
-        "sts-b",
         "STS-B",
         text_columns=_SENTENCES,
         label_column="score",
@@ -151,7 +143,6 @@ _ALL = (
         prediction_range=(0.0, 5.0),
     ),
     _one_folder(
-        "qqp",
         "QQP",
         text_columns=("question1", "question2"),
         label_column="is_duplicate",
@@ -164,13 +155,10 @@ _ALL = (
     # The original's name for MNLI with the mismatched sets alone.
     _mnli("mismnli", [_alone(_MNLI_DEV[1])], [_alone(_MNLI_TEST[1])]),
     _one_folder(
-        "qnli",
-        "QNLI",
-        text_columns=("question", "sentence"),
-        labels=_ENTAILMENT,
+        "QNLI", text_columns=("question", "sentence"), labels=_ENTAILMENT
     ),
-    _one_folder("rte", "RTE", text_columns=_SENTENCES, labels=_ENTAILMENT),
-    _one_folder("wnli", "WNLI", text_columns=_SENTENCES),
+    _one_folder("RTE", text_columns=_SENTENCES, labels=_ENTAILMENT),
+    _one_folder("WNLI", text_columns=_SENTENCES),
     # The diagnostic set alone, with a model of MNLI.
     _mnli("ax", _MNLI_DEV, [_alone(_DIAGNOSTIC)]),
 )
@@ -201,7 +189,7 @@ def read_examples(
     """Reads one file of a task; rows without an id are `dev-0`, `dev-1`, ..."""
     header = dataset.labelled_header if is_labelled else None
     has_id = dataset.id_column in (header or example_files.read_header(path))
-    columns = Columns(
+    columns = examples.Columns(
         texts=dataset.text_columns,
         label=dataset.label_column if is_labelled else None,
         guid=dataset.id_column if has_id else None,

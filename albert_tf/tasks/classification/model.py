@@ -68,9 +68,7 @@ class ClassificationTask(MeanLossTask):
         weights = losses.example_weights(batch)
         if not self._class_weights:
             return weights
-        return weights * tf.gather(
-            tf.constant(self._class_weights), batch["label_ids"]
-        )
+        return weights * tf.gather(self._class_weights, batch["label_ids"])
 
     def _measure(
         self, outputs: Totals, batch: Batch, weights: tf.Tensor

@@ -3,6 +3,7 @@
 Data flow: labels, probabilities, predictions -> [this file] -> scores by name.
 """
 
+import functools
 import logging
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -17,9 +18,9 @@ _logger = logging.getLogger(__name__)
 # Of predictions.
 SCORES: Mapping[str, Callable[[np.ndarray, np.ndarray], float]] = {
     "accuracy": classification.accuracy,
-    "f1": classification.f1,
-    "f1_macro": classification.f1_macro,
-    "f1_micro": classification.f1_micro,
+    "f1": functools.partial(classification.f1, classes=[1]),
+    "f1_macro": classification.f1,
+    "f1_micro": functools.partial(classification.f1, average="micro"),
     "matthews_correlation": classification.matthews_correlation,
     "pearson": classification.pearson,
     "spearman": classification.spearman,
@@ -33,7 +34,7 @@ AREAS = {
 }
 _ERRORS = ("mean_absolute_error", "mean_squared_error")
 _MACRO = "_macro"
-_HALF = 0.5
+DEFAULT_THRESHOLD = 0.5
 # Of fewer examples of a label, its threshold and scores say nothing.
 LEAST_EXAMPLES = 5
 
@@ -119,13 +120,10 @@ def of_classes(
     predictions: np.ndarray,
     probabilities: np.ndarray,
 ) -> float:
-    """Returns one score of N examples with K labels.
+    """Returns one score, of `names_for`, of N examples with K labels.
 
-    Args:
-        name: Of `names_for`.
-        labels: Int `[N]`; or 0 and 1 `[N, K]`, of rows with several.
-        predictions: Of the same shape.
-        probabilities: Float `[N, K]`.
+    Labels and predictions are int `[N]`; or 0 and 1 `[N, K]`, of rows with
+    several; probabilities are float `[N, K]`.
     """
     if name in SCORES:
         return SCORES[name](labels, predictions)
@@ -152,7 +150,7 @@ def best_thresholds(
 
 def _best_threshold(labels: np.ndarray, probabilities: np.ndarray) -> float:
     if np.count_nonzero(labels) < LEAST_EXAMPLES:
-        return _HALF
+        return DEFAULT_THRESHOLD
     order = np.argsort(-probabilities, kind="stable")
     values = probabilities[order].astype(np.float64)
     num_correct = np.cumsum(labels[order])
@@ -163,5 +161,5 @@ def _best_threshold(labels: np.ndarray, probabilities: np.ndarray) -> float:
     # There is no threshold between equal ones.
     f1[:-1][values[1:] == values[:-1]] = -math.inf
     best = np.flatnonzero(f1 == f1.max())
-    nearest = best[np.argmin(np.abs(thresholds[best] - _HALF))]
+    nearest = best[np.argmin(np.abs(thresholds[best] - DEFAULT_THRESHOLD))]
     return float(thresholds[nearest])

@@ -7,16 +7,13 @@ import dataclasses
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
-import numpy as np
+import tensorflow as tf
 
 from albert_tf import checks
 from albert_tf.features import ArraySpec
 from albert_tf.tasks import task
-from albert_tf.tasks.task import Outputs, Record
-from albert_tf.text import base
+from albert_tf.tasks.task import Batch, ModelOutputs, Outputs, Record, Totals
 from albert_tf.text.base import Tokenizer
-
-POOLINGS = ("mean", "cls")
 
 
 class OneOrTwoTexts(NamedTuple):
@@ -44,7 +41,7 @@ class VectorData:
     normalizes: bool = False
 
     def __post_init__(self) -> None:
-        checks.check_choice("pooling", self.pooling, POOLINGS)
+        checks.check_choice("pooling", self.pooling, ("mean", "cls"))
 
     @property
     def array_specs(self) -> tuple[ArraySpec, ...]:
@@ -57,8 +54,10 @@ class VectorData:
         """Yields one record for each example."""
         del is_training
         for example in examples:
-            ids = [self.tokenizer.encode(text) for text in example]
-            yield record_of(ids, self.tokenizer, self.max_seq_length)
+            ids_a, ids_b = map(self.tokenizer.encode, example)
+            yield task.pair_record(
+                ids_a, ids_b, self.tokenizer, self.max_seq_length
+            )
 
     def answers(
         self, examples: Sequence[OneOrTwoTexts], outputs: Outputs
@@ -68,17 +67,22 @@ class VectorData:
         yield from ({"vector": vector} for vector in outputs["vector"])
 
 
-def record_of(
-    ids_of_texts: Sequence[list[int]], tokenizer: Tokenizer, max_seq_length: int
-) -> Record:
-    """Returns the record of two texts, of which the second may be empty."""
-    ids, segments = base.encode_pair(
-        *ids_of_texts,
-        max_seq_length=max_seq_length,
-        special=tokenizer.special_ids,
-    )
-    return {
-        "input_ids": np.array(ids, np.int32),
-        "input_mask": np.ones(len(ids), np.int32),
-        "segment_ids": np.array(segments, np.int32),
-    }
+class VectorOutputs(ModelOutputs):
+    """Computes `vector`, float32 `[B, H]`, as `data` says; see `VectorData`."""
+
+    def __init__(self, data: VectorData, model: Any) -> None:
+        super().__init__(model)
+        self._data = data
+
+    def final_outputs(self, batch: Batch) -> Totals:
+        """Returns the vectors of a batch."""
+        sequence = super().final_outputs(batch)["sequence_output"]
+        sequence = tf.cast(sequence, tf.float32)
+        vector = sequence[:, 0]
+        if self._data.pooling == "mean":
+            mask = tf.cast(batch["input_mask"], tf.float32)[:, :, None]
+            total = tf.reduce_sum(sequence * mask, 1)
+            vector = total / tf.reduce_sum(mask, 1)
+        if self._data.normalizes:
+            vector = tf.math.l2_normalize(vector, axis=-1)
+        return {"vector": vector}

@@ -1,7 +1,7 @@
 """The bare encoder: vectors of texts."""
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from albert_tf.checkpoints import heads
 from albert_tf.checkpoints.checkpoint import Checkpoint
@@ -44,7 +44,7 @@ class EncoderSpec(TaskSpec):
 
     def answer_task(self, data: Any, model: Any) -> AnswerTask:
         """Computes vectors."""
-        from albert_tf.tasks.encoder.outputs import VectorOutputs
+        from albert_tf.tasks.encoder.data import VectorOutputs
 
         return VectorOutputs(data, model)
 
@@ -52,7 +52,7 @@ class EncoderSpec(TaskSpec):
 
     # Sequences of different lengths.
     joins_outputs = False
-    main_output = "sequence_output"
+    main_output: ClassVar[str | None] = "sequence_output"
     export_task = "encoder"
 
     def make_signatures(self, exported: Exported) -> "list[Signature]":

@@ -1,4 +1,4 @@
-"""Masked words and the order of two texts, answered: the data half.
+"""Masked words and the order of two texts: the data half and the model half.
 
 Data flow: one text or two, with `[MASK]`s -> records -> [model] -> answers.
 
@@ -10,17 +10,19 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
+import tensorflow as tf
 
 from albert_tf.features import ArraySpec
 from albert_tf.metrics import classification
 from albert_tf.tasks import task
-from albert_tf.tasks.encoder import data
 from albert_tf.tasks.encoder.data import OneOrTwoTexts
-from albert_tf.tasks.task import Outputs, Record
+from albert_tf.tasks.task import Batch, ModelOutputs, Outputs, Record, Totals
 from albert_tf.text.base import Tokenizer
 
 MASK = "[MASK]"
 MAX_MASKS = 8
+# The likeliest tokens of each mask that are given.
+NUM_TOP = 5
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -40,10 +42,7 @@ class MaskedTextData:
         positions = ArraySpec(
             name="masked_lm_positions", dtype="int32", shape=(MAX_MASKS,)
         )
-        return (
-            *task.encoder_specs(self.tokenizer.special_ids.pad),
-            positions,
-        )
+        return (*task.encoder_specs(self.tokenizer.special_ids.pad), positions)
 
     def records(
         self, examples: Sequence[OneOrTwoTexts], *, is_training: bool
@@ -51,8 +50,10 @@ class MaskedTextData:
         """Yields one record for each example."""
         del is_training
         for example in examples:
-            ids = [self._encode(text) for text in example]
-            record = data.record_of(ids, self.tokenizer, self.max_seq_length)
+            ids_a, ids_b = map(self._encode, example)
+            record = task.pair_record(
+                ids_a, ids_b, self.tokenizer, self.max_seq_length
+            )
             is_mask = record["input_ids"] == self.tokenizer.special_ids.mask
             positions = np.flatnonzero(is_mask)[:MAX_MASKS]
             self._check_masks(example, len(positions))
@@ -90,8 +91,7 @@ class MaskedTextData:
         """Yields `masks` and `in_order`; see `load_predictor`."""
         for row, example in enumerate(examples):
             answer: dict[str, Any] = {}
-            num_masks = _num_masks(example)
-            if num_masks:
+            if num_masks := _num_masks(example):
                 rows = zip(
                     outputs["top_ids"][row][:num_masks].tolist(),
                     outputs["top_probabilities"][row].tolist(),
@@ -116,3 +116,20 @@ class MaskedTextData:
 
 def _num_masks(example: OneOrTwoTexts) -> int:
     return sum(text.count(MASK) for text in example)
+
+
+class LikeliestTokens(ModelOutputs):
+    """Computes what `MaskedTextData` makes answers of.
+
+    The outputs are `top_ids` int32 and `top_probabilities` `[B, 8, 5]`, and
+    `sentence_order_logits` `[B, 2]`; those of the objectives of the model.
+    """
+
+    def final_outputs(self, batch: Batch) -> Totals:
+        """Returns the outputs for a batch."""
+        outputs = super().final_outputs(batch)
+        logits = outputs.pop("masked_lm_logits", None)
+        if logits is not None:
+            values, ids = tf.math.top_k(tf.nn.softmax(logits), NUM_TOP)
+            outputs |= {"top_ids": ids, "top_probabilities": values}
+        return outputs

@@ -104,11 +104,11 @@ class PretrainingTask:
 
     def training_scores(self, totals: Mapping[str, float]) -> dict[str, float]:
         """Returns the `loss` of a step, and the losses that it sums up."""
-        scores = {
-            f"{name}_loss": totals[f"{name}_loss"]
-            / (totals[f"{name}_weight"] + _EPSILONS[name])
-            for name in self._prefixes
-        }
+        scores = {}
+        for name in self._prefixes:
+            weight = totals[f"{name}_weight"] + _EPSILONS[name]
+            loss = totals[f"{name}_loss"] / max(weight, _LEAST_WEIGHT)
+            scores[f"{name}_loss"] = loss
         return {"loss": sum(scores.values())} | scores
 
     def evaluation_scores(self, totals: Mapping[str, float]) -> Scores:
@@ -117,9 +117,7 @@ class PretrainingTask:
         for name in self._prefixes:
             weight = max(totals[f"{name}_weight"], _LEAST_WEIGHT)
             loss = totals[f"{name}_loss"] / weight
+            entries.append(Score(f"{name}_loss", loss, Role.LOSS))
             accuracy = totals[f"{name}_correct"] / weight
-            entries += [
-                Score(f"{name}_loss", loss, Role.LOSS),
-                Score(f"{name}_accuracy", accuracy),
-            ]
+            entries.append(Score(f"{name}_accuracy", accuracy))
         return Scores(entries=tuple(entries))

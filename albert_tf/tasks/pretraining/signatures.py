@@ -18,22 +18,14 @@ from albert_tf.modeling import layers
 from albert_tf.modeling.pretraining_model import PretrainingModel
 from albert_tf.serving import model_inputs, ragged, signature, vectors
 from albert_tf.serving.exported_encoder import ExportedEncoder, ExportedWeights
-from albert_tf.serving.graph_tokenizer import (
-    CPU,
-    GraphTokenizer,
-    Tokens,
-)
+from albert_tf.serving.graph_tokenizer import CPU, GraphTokenizer, Tokens
 from albert_tf.serving.ragged import Ranges
 from albert_tf.serving.signature import Signature, Tensors
+from albert_tf.tasks.pretraining.data import MASK, MAX_MASKS, NUM_TOP
 from albert_tf.tasks.spec import Exported
 
-MASK = "[MASK]"
 # A text that begins with white space.
 _SPACED = r"(?s)[\s\pZ\x0b\x1c-\x1f\x{85}].*"
-MAX_MASKS = 8
-_NUM_TOP = 5
-_WARMUP_POSITIONS = range(4)
-_WARMUP_TEXT = "The capital of France is [MASK]."
 
 
 def make_signatures(exported: Exported) -> list[Signature]:
@@ -46,23 +38,20 @@ def make_signatures(exported: Exported) -> list[Signature]:
     )
     ids = signature.id_inputs()
     if model.masked_lm_head is not None:
-        positions = signature.integers(None, None)
-        mlm = Signature(
-            name="mlm",
-            function=signature.trace(
-                heads.masked_lm, **ids, mlm_positions=positions
-            ),
-            warmup=signature.id_requests(mlm_positions=_WARMUP_POSITIONS),
+        mlm = signature.trace(
+            heads.masked_lm,
+            **ids,
+            mlm_positions=signature.integers(None, None),
         )
-        fill = _fill_mask(heads, tokenizer, max_seq_length=max_seq_length)
-        signatures += [mlm, fill]
+        warmup = signature.id_requests(mlm_positions=range(4))
+        signatures += [
+            Signature(name="mlm", function=mlm, warmup=warmup),
+            _fill_mask(heads, tokenizer, max_seq_length=max_seq_length),
+        ]
     if model.sentence_order_head is not None:
-        sop = Signature(
-            name="sop",
-            function=signature.trace(heads.sentence_order, **ids),
-            warmup=signature.id_requests(),
-        )
-        signatures.append(sop)
+        sop = signature.trace(heads.sentence_order, **ids)
+        warmup = signature.id_requests()
+        signatures.append(Signature(name="sop", function=sop, warmup=warmup))
     return signatures
 
 
@@ -112,7 +101,7 @@ def _fill_mask(
 
     A row depends on its text alone: a server may put any texts together.
     """
-    num_top = min(_NUM_TOP, len(tokenizer.tokens))
+    num_top = min(NUM_TOP, len(tokenizer.tokens))
     names = tf.constant(tokenizer.tokens)
 
     def fill(text: tf.Tensor) -> Tensors:
@@ -146,7 +135,7 @@ def _fill_mask(
     return Signature(
         name="fill_mask",
         function=signature.trace(fill, text=signature.strings(None)),
-        warmup=signature.text_requests(text=_WARMUP_TEXT),
+        warmup=signature.text_requests(text="The capital of France is [MASK]."),
     )
 
 

@@ -19,8 +19,6 @@ class PretrainingSpec(EncoderSpec):
 
     head = heads.PRETRAINING
 
-    is_finetuned = False
-
     # Answers.
 
     def answer_data(
@@ -37,17 +35,15 @@ class PretrainingSpec(EncoderSpec):
 
     def answer_task(self, data: Any, model: Any) -> AnswerTask:
         """Computes the likeliest tokens."""
-        from albert_tf.tasks.pretraining.outputs import LikeliestTokens
+        from albert_tf.tasks.pretraining.data import LikeliestTokens
 
         return LikeliestTokens(model)
 
     # Served.
 
-    # Sequences of different lengths.
-    joins_outputs = False
     # The masked positions are not among the ids.
     litert_head = heads.ENCODER.name
-    export_task = "encoder"
+    main_output = None
 
     def make_signatures(self, exported: Exported) -> "list[Signature]":
         """Traces those of the encoder, and of the heads that there are."""

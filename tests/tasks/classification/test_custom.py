@@ -8,8 +8,8 @@ from albert_tf.checkpoints.checkpoint import Checkpoint
 from albert_tf.checkpoints.metadata import Metadata
 from albert_tf.tasks.classification import custom
 from albert_tf.tasks.classification import sets as sets_lib
-from albert_tf.tasks.classification.config import ClassificationConfig
 from albert_tf.tasks.classification.examples import ClassificationExample
+from albert_tf.tasks.classification.sets import ClassificationConfig
 
 
 @pytest.fixture

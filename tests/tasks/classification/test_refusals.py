@@ -5,7 +5,7 @@ import pytest
 from albert_tf.checkpoints.checkpoint import Checkpoint
 from albert_tf.checkpoints.metadata import Metadata
 from albert_tf.tasks.classification import examples, sets
-from albert_tf.tasks.classification.config import ClassificationConfig
+from albert_tf.tasks.classification.sets import ClassificationConfig
 
 CUSTOM = {"task_name": "custom", "text_columns": ("text",)}
 TABLE = CUSTOM | {"label_column": "kind", "train_file": "train.tsv"}

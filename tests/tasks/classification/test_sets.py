@@ -3,7 +3,7 @@ import pytest
 from albert_tf.checkpoints.checkpoint import Checkpoint
 from albert_tf.checkpoints.metadata import Metadata
 from albert_tf.tasks.classification import sets as sets_lib
-from albert_tf.tasks.classification.config import ClassificationConfig
+from albert_tf.tasks.classification.sets import ClassificationConfig
 
 CUSTOM = {"task_name": "custom", "text_columns": ("text",)}
 
