@@ -237,9 +237,7 @@ def test_the_threshold_is_that_of_the_run_of_the_weights(
     assert not (folder / "predict_results.json").exists()
 
 
-def test_a_given_threshold_is_used_and_exported(
-    finished_run, use, files, ask, tmp_path
-):
+def test_a_given_threshold_is_used(finished_run, use, files, tmp_path):
     _, trained = finished_run("v2")
     odds = read(trained / "null_odds.json")
     threshold = sum(sorted(odds.values())[2:4]) / 2
@@ -250,7 +248,6 @@ def test_a_given_threshold_is_used_and_exported(
         f"--init_checkpoint={trained}",
         "--do_predict",
         f"--null_score_diff_threshold={threshold!r}",
-        "--export_dir=served",
     )
 
     out = tmp_path / "out"
@@ -258,8 +255,6 @@ def test_a_given_threshold_is_used_and_exported(
     predictions = read(out / "predictions.json")
     answered = {guid for guid, text in predictions.items() if text}
     assert answered <= {guid for guid in odds if odds[guid] < threshold}
-    found = ask_of_file(ask, tmp_path / "served" / "1", files / "dev-v2.json")
-    assert found["answer"] == predictions
 
 
 # `tests/tasks/squad` has the other errors of flags and files.
