@@ -90,7 +90,7 @@ def results_of(folder):
         ("--input_file=nowhere/x", "No file matches 'nowhere/x'"),
         ("--eval_file=nowhere/*", "No file matches 'nowhere/*'"),
         ("--albert_config_file=base_v3", "base_v3"),
-        ("--preemption_exit_code=256", "--preemption_exit_code=256"),
+        ("--preemption_exit_code=256", "Received: preemption_exit_code=256"),
     ],
 )
 def test_bad_flags_are_one_line_before_tensorflow_is_imported(

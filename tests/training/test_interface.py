@@ -128,7 +128,7 @@ def test_questions_in_memory_are_those_of_squad(is_possible, start):
         **start,
     )
 
-    assert {"exact", "f1"} <= result.scores.keys()
+    assert {"exact", "f1"} <= result.scores.flat().keys()
 
 
 def test_choices_in_memory_are_those_of_race(start):
