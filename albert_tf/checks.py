@@ -5,10 +5,17 @@ Every config checks its fields with these functions when it is made.
 
 import contextlib
 import math
+import operator
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 _LONGEST_SHOWN = 60  # characters of a value in a message
+_LIMITS = {
+    "above": operator.gt,
+    "at_least": operator.ge,
+    "below": operator.lt,
+    "at_most": operator.le,
+}
 
 
 def check_integer(
@@ -25,39 +32,22 @@ def check_integer(
         )
 
 
-def check_number(
-    name: str,
-    value: Any,
-    *,
-    above: float | None = None,
-    at_least: float | None = None,
-    below: float | None = None,
-    at_most: float | None = None,
-) -> None:
-    """Checks that a value is a finite number within bounds."""
+def check_number(name: str, value: Any, **limits: float) -> None:
+    """Checks that a value is a finite number within bounds.
+
+    The bounds are `above`, `at_least`, `below` and `at_most`.
+    """
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
-    is_valid = (
-        is_number
-        and math.isfinite(value)
-        and (above is None or value > above)
-        and (at_least is None or value >= at_least)
-        and (below is None or value < below)
-        and (at_most is None or value <= at_most)
+    is_within = is_number and all(
+        _LIMITS[word](value, limit) for word, limit in limits.items()
     )
-    if not is_valid:
-        limits = {
-            "above": above,
-            "at least": at_least,
-            "below": below,
-            "at most": at_most,
-        }
-        wanted = " and ".join(
-            f"{word} {limit:g}"
+    if not is_within or not math.isfinite(value):
+        wanted = " and".join(
+            f" {word.replace('_', ' ')} {limit:g}"
             for word, limit in limits.items()
-            if limit is not None
         )
         raise ValueError(
-            f"`{name}` must be a finite number{wanted and f' {wanted}'}. "
+            f"`{name}` must be a finite number{wanted}. "
             f"Received: {name}={value!r}."
         )
 
@@ -143,6 +133,5 @@ def _flat(values: Mapping[str, Any]) -> dict[str, Any]:
 
 def _shown(value: Any) -> str:
     text = repr(value)
-    return (
-        text if len(text) <= _LONGEST_SHOWN else f"{text[:_LONGEST_SHOWN]}..."
-    )
+    end = "..." if len(text) > _LONGEST_SHOWN else ""
+    return text[:_LONGEST_SHOWN] + end

@@ -15,9 +15,6 @@ import typing
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TypeVar
 
-_HELP = "help"
-_CHOICES = "choices"
-_AFFECTS_TRAINING = "affects_training"
 Config = TypeVar("Config")
 
 
@@ -43,12 +40,14 @@ def setting(
         affects_training: Whether the weights, or which of them are the best,
             depend on the value, in a task's own settings.
     """
-    metadata = {
-        _HELP: help,
-        _CHOICES: tuple(choices),
-        _AFFECTS_TRAINING: affects_training,
-    }
-    return dataclasses.field(default=default, metadata=metadata)
+    return dataclasses.field(
+        default=default,
+        metadata={
+            "help": help,
+            "choices": tuple(choices),
+            "affects_training": affects_training,
+        },
+    )
 
 
 def affects_training(config: Any) -> dict[str, Any]:
@@ -56,18 +55,18 @@ def affects_training(config: Any) -> dict[str, Any]:
     return {
         field.name: getattr(config, field.name)
         for field in dataclasses.fields(config)
-        if field.metadata.get(_AFFECTS_TRAINING)
+        if field.metadata.get("affects_training")
     }
 
 
 def help_of(field: "dataclasses.Field[Any]") -> str | None:
     """Returns the help of a field; None if it is not made by `setting`."""
-    return field.metadata.get(_HELP)
+    return field.metadata.get("help")
 
 
 def choices_of(field: "dataclasses.Field[Any]") -> tuple[str, ...]:
     """Returns the valid values of a field; empty for any."""
-    return field.metadata.get(_CHOICES, ())
+    return field.metadata.get("choices", ())
 
 
 def type_of(config_class: type, name: str) -> type:
@@ -140,11 +139,9 @@ def _converted(name: str, value: Any, kind: type) -> Any:
     if kind is tuple:
         parts = value.split(",") if isinstance(value, str) else value
         return tuple(map(str, parts))
-    is_number = kind is float and isinstance(value, int)
+    wanted = int | float if kind is float else kind
     is_switch = isinstance(value, bool)
-    if (is_switch and kind is not bool) or not (
-        isinstance(value, kind) or is_number
-    ):
+    if not isinstance(value, wanted) or (is_switch and kind is not bool):
         raise ValueError(
             f"`{name}` must be of type {kind.__name__}. Received: {value!r}."
         )

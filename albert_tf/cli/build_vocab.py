@@ -9,23 +9,19 @@ and special tokens.
 Source: google-research/albert, README, "SentencePiece".
 """
 
+import functools
+
 from albert_tf import settings
 from albert_tf.cli import flags, program
 from albert_tf.text import vocabulary_training
 from albert_tf.text.vocabulary_training import VocabularyTrainingConfig
 
 
-def main() -> None:
-    """Runs the command."""
-    program.run(define_flags, run, description=__doc__)
-
-
-def define_flags() -> None:
-    """Defines the flags of the command."""
-    flags.define(VocabularyTrainingConfig)
-
-
 def run(values: flags.FlagValues) -> None:
     """Trains the vocabulary and prints a summary."""
     config = settings.read(VocabularyTrainingConfig, flags.given(values))
     print(vocabulary_training.train(config))
+
+
+define_flags = functools.partial(flags.define, VocabularyTrainingConfig)
+main = functools.partial(program.run, define_flags, run, description=__doc__)

@@ -7,19 +7,11 @@ The format of the input is recognised: Google's TF1 checkpoints, output
 directories of our runs, Hugging Face folders (safetensors), KerasHub presets.
 """
 
+import functools
+
 from albert_tf import settings
 from albert_tf.checkpoints.conversion_config import ConversionConfig
 from albert_tf.cli import flags, program
-
-
-def main() -> None:
-    """Runs the command."""
-    program.run(define_flags, run, description=__doc__)
-
-
-def define_flags() -> None:
-    """Defines the flags of the command."""
-    flags.define(ConversionConfig)
 
 
 def run(values: flags.FlagValues) -> None:
@@ -42,3 +34,7 @@ def run(values: flags.FlagValues) -> None:
         print(program.printable(str(note)))
     for name, difference in summary.differences.items():
         print(f"{name} differs by at most {difference:.3g}")
+
+
+define_flags = functools.partial(flags.define, ConversionConfig)
+main = functools.partial(program.run, define_flags, run, description=__doc__)

@@ -10,23 +10,19 @@ says what made it. A build that was interrupted and is started again keeps the
 files that were finished. The summary says how much of the text is in no record.
 """
 
+import functools
+
 from albert_tf import settings
 from albert_tf.cli import flags, program
 from albert_tf.data import builder
 from albert_tf.data.pretraining_config import PretrainingDataConfig
 
 
-def main() -> None:
-    """Runs the command."""
-    program.run(define_flags, run, description=__doc__)
-
-
-def define_flags() -> None:
-    """Defines the flags of the command."""
-    flags.define(PretrainingDataConfig)
-
-
 def run(values: flags.FlagValues) -> None:
     """Builds the records and prints the counts."""
     config = settings.read(PretrainingDataConfig, flags.given(values))
     print(builder.build(config))
+
+
+define_flags = functools.partial(flags.define, PretrainingDataConfig)
+main = functools.partial(program.run, define_flags, run, description=__doc__)

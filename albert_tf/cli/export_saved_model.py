@@ -8,15 +8,12 @@ unless others are given. Nothing is written if the graph has an operation that
 TF Serving may not know.
 """
 
+import functools
+
 from albert_tf import settings
 from albert_tf.cli import flags, program
 from albert_tf.export.export_config import ExportConfig
 from albert_tf.tasks import table
-
-
-def main() -> None:
-    """Runs the command."""
-    program.run(define_flags, run, description=__doc__)
 
 
 def define_flags() -> None:
@@ -38,3 +35,6 @@ def run(values: flags.FlagValues) -> None:
         from albert_tf.export import saved_model
 
     print(saved_model.export(config))
+
+
+main = functools.partial(program.run, define_flags, run, description=__doc__)

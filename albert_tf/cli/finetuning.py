@@ -7,7 +7,6 @@ Source: google-research/albert, `run_classifier.py`, `run_race.py`,
 import logging
 import os
 import shlex
-from typing import Any
 
 from absl import flags
 
@@ -37,11 +36,11 @@ def define_flags(spec: FinetuningSpec) -> None:
         flags.DEFINE_alias(alias, name)
 
 
-def run(values: FlagValues, spec: FinetuningSpec) -> int:
+def run(spec: FinetuningSpec, values: FlagValues) -> int:
     """Trains, evaluates, predicts and exports; returns the exit code."""
     plan = plans.finetuning(spec, cli_flags.given(values))
     with program.quiet_import():
-        from albert_tf.training import interface
+        from albert_tf.training import baselines, interface
     result = interface.run_finetuning(plan)
     if result is None:
         return int(values.preemption_exit_code)
@@ -51,16 +50,11 @@ def run(values: FlagValues, spec: FinetuningSpec) -> int:
     if plan.config.do_eval:
         report = os.path.join(result.output_dir, "report.html")
         _LOGGER.info("report: %s", report)
+    has_weights = run_checkpoints.trained_weights(result.output_dir)
     _LOGGER.info(
         "next: python -m albert_tf.predict %s %s",
-        shlex.quote(_what_to_ask(result)),
+        shlex.quote(result.output_dir if has_weights else result.weights),
         spec.predict_arguments,
     )
-    interface.warn_of_scores(plan, result)
+    baselines.warn_of(result.scores, plan.sets.evaluation)
     return 0
-
-
-def _what_to_ask(result: Any) -> str:
-    """Returns the run, if it has weights of its own, or else the weights."""
-    has_weights = run_checkpoints.trained_weights(result.output_dir)
-    return str(result.output_dir if has_weights else result.weights)

@@ -20,21 +20,20 @@ _KINDS = {bool: "bool", int: "integer", float: "float", str: "string"}
 def define(*config_classes: type, **defaults: Any) -> None:
     """Defines a flag for every setting of some configs.
 
-    `defaults` are those that differ from the defaults of the fields.
+    `defaults` are those that differ from the defaults of the fields. A setting
+    that several configs have means the same in all.
     """
+    defined: set[str] = set()
     for config_class in config_classes:
         for name, field in settings.fields_of(config_class).items():
-            _define(
-                field,
-                settings.type_of(config_class, name),
-                defaults.get(name, field.default),
-            )
+            if name not in defined:
+                kind = settings.type_of(config_class, name)
+                _define(field, kind, defaults.get(name, field.default))
+                defined.add(name)
 
 
 def _define(field: Any, kind: type, default: Any) -> None:
     text = str(settings.help_of(field))
-    if field.name in flags.FLAGS:
-        return  # of another config, with the same meaning
     if kind is tuple:
         names: Any = list(default) or None
         flags.DEFINE_list(field.name, names, text)

@@ -9,6 +9,8 @@ LAMB, learning rate 0.00176, batch size 4096, 125,000 steps, 3,125 of warm-up.
 --flagfile=recipes/budget.flags has others, for little time.
 """
 
+import functools
+
 from absl import flags
 
 from albert_tf import files
@@ -17,11 +19,6 @@ from albert_tf.cli import program
 from albert_tf.training import plan
 from albert_tf.training.pretrain_config import PretrainingConfig
 from albert_tf.training.run_config import StartConfig
-
-
-def main() -> None:
-    """Runs the command."""
-    program.run(define_flags, run, description=__doc__)
 
 
 def define_flags() -> None:
@@ -45,3 +42,6 @@ def run(values: cli_flags.FlagValues) -> int:
         return int(values.preemption_exit_code)
     program.print_scores(scores.flat())
     return 0
+
+
+main = functools.partial(program.run, define_flags, run, description=__doc__)

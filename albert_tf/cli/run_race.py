@@ -8,21 +8,11 @@ r"""Fine-tunes ALBERT on RACE, or on other multiple-choice questions.
 a split: --train_file, --eval_file, --predict_file.
 """
 
+import functools
+
 from albert_tf.cli import finetuning, program
-from albert_tf.cli.flags import FlagValues
 from albert_tf.tasks.race.sets import FINETUNING
 
-
-def main() -> None:
-    """Runs the command."""
-    program.run(define_flags, run, description=__doc__)
-
-
-def define_flags() -> None:
-    """Defines the flags of the command, with the original's defaults."""
-    finetuning.define_flags(FINETUNING)
-
-
-def run(values: FlagValues) -> int:
-    """Reads the examples, then trains, evaluates and predicts."""
-    return finetuning.run(values, FINETUNING)
+define_flags = functools.partial(finetuning.define_flags, FINETUNING)
+run = functools.partial(finetuning.run, FINETUNING)
+main = functools.partial(program.run, define_flags, run, description=__doc__)

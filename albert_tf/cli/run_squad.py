@@ -9,21 +9,11 @@ The questions of --predict_file are also evaluated if all their answers are
 known; --eval_file names another file to evaluate.
 """
 
+import functools
+
 from albert_tf.cli import finetuning, program
-from albert_tf.cli.flags import FlagValues
 from albert_tf.tasks.squad.sets import FINETUNING
 
-
-def main() -> None:
-    """Runs the command."""
-    program.run(define_flags, run, description=__doc__)
-
-
-def define_flags() -> None:
-    """Defines the flags of the command, with the original's defaults."""
-    finetuning.define_flags(FINETUNING)
-
-
-def run(values: FlagValues) -> int:
-    """Reads the examples, then trains, evaluates and predicts."""
-    return finetuning.run(values, FINETUNING)
+define_flags = functools.partial(finetuning.define_flags, FINETUNING)
+run = functools.partial(finetuning.run, FINETUNING)
+main = functools.partial(program.run, define_flags, run, description=__doc__)

@@ -7,9 +7,6 @@ import dataclasses
 
 from albert_tf.settings import setting
 
-STRATEGIES = ("auto", "one", "mirrored", "multi_worker", "tpu")
-# Where the addresses of several workers come from.
-CLUSTERS = ("tf_config", "slurm")
 # Name of the TPU of this machine.
 LOCAL_TPU = "local"
 
@@ -22,14 +19,14 @@ class DeviceSettings:
         "auto",
         "Devices to use: one; mirrored (all GPUs of this machine); "
         "multi_worker (several machines, see --cluster); tpu; or auto.",
-        choices=STRATEGIES,
+        choices=("auto", "one", "mirrored", "multi_worker", "tpu"),
     )
     cluster: str | None = setting(
         None,
         "Where the addresses of the workers come from: tf_config (the variable "
         "TF_CONFIG), or slurm (the variables of srun). Default: tf_config, if "
         "there are workers.",
-        choices=CLUSTERS,
+        choices=("tf_config", "slurm"),
     )
     tpu_name: str | None = setting(None, "Name or address of the TPU.")
     tpu_zone: str | None = setting(None, "Zone of the TPU.")
@@ -37,11 +34,6 @@ class DeviceSettings:
     num_tpu_cores: int | None = setting(
         None, "Number of cores that the TPU must have."
     )
-
-    @property
-    def tpu_address(self) -> str:
-        """Name or address of the TPU to use."""
-        return self.tpu_name or LOCAL_TPU
 
     def __post_init__(self) -> None:
         is_many = self.strategy in ("auto", "multi_worker")

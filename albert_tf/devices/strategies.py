@@ -3,21 +3,18 @@
 import functools
 import os
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 import tensorflow as tf
 
 from albert_tf.data.example_order import InputShard
-
-if TYPE_CHECKING:
-    from albert_tf.devices.device_settings import DeviceSettings
+from albert_tf.devices.device_settings import LOCAL_TPU, DeviceSettings
 
 # Makes the batches of one input pipeline, each for one replica, in the order of
 # the replicas.
 MakeDataset = Callable[[InputShard], tf.data.Dataset]
 
 
-def strategy_name(settings: "DeviceSettings") -> str:
+def strategy_name(settings: DeviceSettings) -> str:
     """Returns `settings.strategy`, with a name in place of `auto`.
 
     `auto` is `multi_worker` if there are other workers, `tpu` if a TPU is
@@ -33,7 +30,7 @@ def strategy_name(settings: "DeviceSettings") -> str:
     return "mirrored" if has_several_gpus else "one"
 
 
-def create_strategy(settings: "DeviceSettings") -> tf.distribute.Strategy:
+def create_strategy(settings: DeviceSettings) -> tf.distribute.Strategy:
     """Returns the strategy of a run in a single process.
 
     `one` is the first device; `mirrored` all GPUs of this machine (all
@@ -56,8 +53,8 @@ def _mirrored_strategy(devices: tuple[str, ...]) -> tf.distribute.Strategy:
     return tf.distribute.MirroredStrategy(list(devices))
 
 
-def _tpu_strategy(settings: "DeviceSettings") -> tf.distribute.Strategy:
-    name = settings.tpu_address
+def _tpu_strategy(settings: DeviceSettings) -> tf.distribute.Strategy:
+    name = settings.tpu_name or LOCAL_TPU
     resolver = tf.distribute.cluster_resolver.TPUClusterResolver(
         tpu=name, zone=settings.tpu_zone, project=settings.gcp_project
     )

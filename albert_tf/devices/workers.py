@@ -22,7 +22,7 @@ import pathlib
 import signal
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 import keras
 import numpy as np
@@ -35,9 +35,7 @@ from tensorflow.python.eager import context
 
 from albert_tf import checks
 from albert_tf.devices import strategies
-
-if TYPE_CHECKING:
-    from albert_tf.devices.device_settings import DeviceSettings
+from albert_tf.devices.device_settings import DeviceSettings
 
 _LOGGER = logging.getLogger(__name__)
 
@@ -158,7 +156,7 @@ def _sum_over_replicas(value: tf.Tensor) -> tf.Tensor:
 
 
 @contextlib.contextmanager
-def start(settings: "DeviceSettings") -> Iterator[Workers]:
+def start(settings: DeviceSettings) -> Iterator[Workers]:
     """Yields the workers of a run; they begin, and end, together."""
     if strategies.strategy_name(settings) != "multi_worker":
         yield Workers(strategies.create_strategy(settings))
@@ -186,7 +184,7 @@ def start(settings: "DeviceSettings") -> Iterator[Workers]:
         raise
 
 
-def _facts_of(settings: "DeviceSettings") -> dict[str, Any]:
+def _facts_of(settings: DeviceSettings) -> dict[str, Any]:
     """Returns what must be the same in all workers before they do anything."""
     return {
         # A text of several lines, such as all flags, is compared by line.
@@ -257,7 +255,7 @@ def _exit_after(seconds: float) -> None:
     faulthandler.dump_traceback_later(seconds, exit=True, file=file)
 
 
-def find_addresses(settings: "DeviceSettings") -> tuple[list[str], int]:
+def find_addresses(settings: DeviceSettings) -> tuple[list[str], int]:
     """Returns `host:port` of each worker, and which of them this process is.
 
     They come from the variable `TF_CONFIG`, or from those of a Slurm step.

@@ -6,6 +6,7 @@ That is than their baselines, and than the label frequencies; see
 
 import logging
 import math
+from collections.abc import Sequence
 
 from albert_tf.metrics.scores import Scores
 from albert_tf.tasks.label_frequencies import Comparison
@@ -55,18 +56,22 @@ def verdict(scores: Scores) -> str | None:
     return None
 
 
-def warn_of(scores: Scores, evaluated: ExampleSet) -> None:
+def warn_of(scores: Scores, evaluated: Sequence[ExampleSet]) -> None:
     """Warns of scores that are not better than their baselines, or hardly.
+
+    They are those of the first of the sets, if there is one.
 
     The 95% interval of a share of N examples is at most 1 / sqrt(N) wide on
     each side, that of a correlation twice as wide. Fewer than `_FEW_EXAMPLES`
     tell hardly any scores apart.
     """
+    if not evaluated:
+        return
     if problem := verdict(scores):
         _LOGGER.warning("%s", problem)
         return
-    num_examples = len(evaluated.examples)
-    metric = evaluated.data.primary_metric
+    num_examples = len(evaluated[0].examples)
+    metric = evaluated[0].data.primary_metric
     margin = _WIDTHS.get(metric, 1.0) / math.sqrt(num_examples)
     baseline = scores.baselines.get(metric, -math.inf)
     if num_examples < _FEW_EXAMPLES or scores[metric] < baseline + margin:

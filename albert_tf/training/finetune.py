@@ -24,12 +24,7 @@ from albert_tf.devices.workers import Workers
 from albert_tf.metrics import scores as scores_lib
 from albert_tf.metrics.scores import Scores
 from albert_tf.tasks.task import ExampleSet, MakeTask, Sets, TaskData
-from albert_tf.training import (
-    finetuning_data,
-    loop,
-    resume,
-    run_folder,
-)
+from albert_tf.training import finetuning_data, loop, resume, run_folder
 from albert_tf.training.finetuning_data import RecordSet
 from albert_tf.training.finetuning_run import FinetuningRun, Result
 from albert_tf.training.report import SeedResults
@@ -136,7 +131,7 @@ def _run_seeds(
     A seed that is finished is only evaluated.
     """
     with contextlib.ExitStack() as stack:
-        workers.run_in_chief(functools.partial(_claim, config, sets, stack))
+        workers.run_in_chief(_claim, config, sets, stack)
 
         # 1. Training and evaluation of each seed.
         scores: dict[int, Scores] = {}
@@ -169,9 +164,7 @@ def _run_seeds(
         # 3. Evaluation, predictions, report.
         weights = os.path.join(config.output_dir, run_checkpoints.BEST_FOLDER)
         workers.run_in_chief(
-            functools.partial(
-                _copy_weights, config.output_dir_of_seed(best), weights
-            )
+            _copy_weights, config.output_dir_of_seed(best), weights
         )
         final_run = make_run(config, dataclasses.replace(sets, train=None))
         result = final_run.evaluate_and_predict(weights, all_seeds=all_seeds)

@@ -87,10 +87,7 @@ class FinetuningRun:
                 dtype=config.dtype_policy,
             )
         self._computer = OutputComputer(
-            self._task,
-            workers,
-            self._padding,
-            compute=self._task.outputs,
+            self._task, workers, self._padding, compute=self._task.outputs
         )
 
     def train(self) -> str | None:
@@ -219,13 +216,8 @@ class FinetuningRun:
 
         # 3. Results and report.
         if sets.evaluation:
-            workers.run_in_chief(
-                functools.partial(
-                    self._write_results,
-                    evaluation,
-                    all_seeds or SeedResults(scores=scores),
-                )
-            )
+            results = all_seeds or SeedResults(scores=scores)
+            workers.run_in_chief(self._write_results, evaluation, results)
         return Result(scores, weights, problem)
 
     def _problem(

@@ -113,7 +113,7 @@ def finetune(
     result = run_finetuning(plan)
     if result is None:
         raise KeyboardInterrupt(_STOPPED)
-    warn_of_scores(plan, result)
+    baselines.warn_of(result.scores, plan.sets.evaluation)
     return result
 
 
@@ -125,8 +125,8 @@ def run_finetuning(plan: FinetuningPlan) -> RunResult | None:
     config, spec = plan.config, plan.spec
     export = None
     if plan.options.export_dir:
-        export = _export_config(plan, Scores())
         # An export that cannot succeed is refused before hours of training.
+        export = _export_config(plan, config.output_dir, Scores())
         saved_model.check(export, albert_config=config.albert_config)
     make_task = spec.make_task(plan.task_config, plan.sets)
     result = finetune_lib.run(config, plan.sets, make_task, plan.weights)
@@ -134,8 +134,7 @@ def run_finetuning(plan: FinetuningPlan) -> RunResult | None:
         return None
     summary = None
     if export:
-        export = _export_config(plan, result.scores)
-        export = dataclasses.replace(export, init_checkpoint=result.weights)
+        export = _export_config(plan, result.weights, result.scores)
         summary = saved_model.export(export, albert_config=config.albert_config)
     return RunResult(
         scores=result.scores,
@@ -146,17 +145,12 @@ def run_finetuning(plan: FinetuningPlan) -> RunResult | None:
     )
 
 
-def warn_of_scores(plan: FinetuningPlan, result: RunResult) -> None:
-    """Warns of scores that are not better than their baselines, or hardly."""
-    for main in plan.sets.evaluation[:1]:
-        baselines.warn_of(result.scores, main)
-
-
-def _export_config(plan: FinetuningPlan, scores: Scores) -> ExportConfig:
+def _export_config(
+    plan: FinetuningPlan, weights: str, scores: Scores
+) -> ExportConfig:
     options = plan.options
     return ExportConfig(
-        # The weights are known after the run.
-        init_checkpoint=plan.config.output_dir,
+        init_checkpoint=weights,
         export_dir=options.export_dir or "",
         spm_model_file=options.spm_model_file,
         vocab_file=options.vocab_file,

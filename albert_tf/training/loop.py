@@ -27,9 +27,7 @@ from albert_tf.devices import strategies
 from albert_tf.devices.workers import Workers
 from albert_tf.metrics.scores import Scores
 from albert_tf.tasks.task import Batch
-from albert_tf.training import (
-    metric_log,
-)
+from albert_tf.training import metric_log
 from albert_tf.training import step as step_lib
 from albert_tf.training.resume import Training
 from albert_tf.training.run_config import Phase, RunConfig
@@ -74,9 +72,7 @@ class TrainingLoop:
     """Trains until `num_train_steps`, a signal, or a divergence.
 
     Args:
-        config: Settings of the run.
         training: The step, and the state to train from.
-        workers: The processes of the run.
         batches_from: Gives the batches of a phase.
         evaluator: Called at every checkpoint; None for no evaluations.
         detects_jumps: Whether a sudden rise of the loss counts as divergence.

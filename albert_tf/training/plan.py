@@ -80,12 +80,7 @@ class FinetuningOptions(VocabularyBeside):
 class FinetuningPlan:
     """All that a fine-tuning will do.
 
-    Args:
-        config: Settings of the run.
-        task_config: Those of the task.
-        options: Settings outside of the run: vocabulary, export.
-        sets: The examples.
-        weights: Path of the weights to use without training; None with it.
+    `weights` is the path of those to use without training; None with it.
     """
 
     spec: FinetuningSpec
@@ -96,50 +91,9 @@ class FinetuningPlan:
     weights: str | None
 
 
-@dataclasses.dataclass(frozen=True)
-class _Values:
-    """The values of settings: those `given`, or else `defaults`."""
-
-    given: Mapping[str, Any]
-    defaults: Mapping[str, Any]
-
-    def __getitem__(self, name: str) -> Any:
-        return self.given.get(name, self.defaults.get(name))
-
-    def all(self) -> dict[str, Any]:
-        """Returns all values by name."""
-        return {**self.defaults, **self.given}
-
-    def read(self, config_class: type, **others: Any) -> Any:
-        """Makes a config of the values."""
-        return settings.read(config_class, self.all(), **others)
-
-    def with_defaults(self, chosen: Mapping[str, Any]) -> "_Values":
-        """Returns the values with other defaults.
-
-        Steps and warm-up replace the epochs and the proportion, or the other
-        way round, that are there by default, but not those that are given.
-        """
-        defaults = dict(self.defaults)
-        for name in filter(self.is_open, chosen):
-            defaults[name] = chosen[name]
-            if name in _ALTERNATIVES:
-                defaults[_ALTERNATIVES[name]] = None
-        return _Values(self.given, defaults)
-
-    def is_open(self, name: str) -> bool:
-        """Returns whether neither a setting nor its alternative is given."""
-        return not {name, _ALTERNATIVES.get(name)} & self.given.keys()
-
-
 def config_classes(spec: FinetuningSpec) -> tuple[type, ...]:
     """Returns the classes whose fields are the settings of a fine-tuning."""
-    return (
-        FinetuningOptions,
-        FinetuningConfig,
-        spec.config_class,
-        StartConfig,
-    )
+    return FinetuningOptions, FinetuningConfig, spec.config_class, StartConfig
 
 
 def defaults(spec: FinetuningSpec) -> dict[str, Any]:
@@ -161,17 +115,16 @@ def finetuning(
         given: The settings that the user gave, by name.
         examples: Rows in place of files, by use: `train`, `eval`, `predict`.
     """
-    of_task = defaults(spec)
-    values = _Values(_settings(given, of_task), of_task)
+    given = _settings(given, defaults(spec))
+    values = defaults(spec) | given
     # 1. What can be checked before any file is read.
-    options: FinetuningOptions = values.read(FinetuningOptions)
-    _check(values, options)
-    task_config = values.read(spec.config_class)
+    options = settings.read(FinetuningOptions, values)
+    _check(values, given)
+    task_config: Any = settings.read(spec.config_class, values)
 
     # 2. The weights to start from.
-    source = open_start(values.all())
     source = compatibility.with_vocabulary(
-        source,
+        open_start(values),
         options.spm_model_file or options.vocab_file,
         options.do_lower_case,
     )
@@ -181,11 +134,11 @@ def finetuning(
     # 3. The paper's settings; the weights in use, and lengths that suit them.
     if options.preset:
         preset = paper_presets.paper_settings(task_config.name, options.preset)
-        values = values.with_defaults(preset.flag_values())
+        values |= _not_given(preset.flag_values(), given)
         albert_config = preset.with_dropout(albert_config)
     weights = _find_weights(values)
-    values = _fit_lengths(values, albert_config, weights)
-    task_config = values.read(spec.config_class)
+    values |= _fit_lengths(values, given, albert_config, weights)
+    task_config = settings.read(spec.config_class, values)
 
     # 4. The examples.
     sets = spec.read_sets(
@@ -198,17 +151,19 @@ def finetuning(
     )
 
     # 5. The config, whose number of steps may depend on that of the examples.
-    values = _suit_small_data(
-        values, task_config, sets, albert_config, has_rows=bool(examples)
+    values |= _suit_small_data(
+        values, given, task_config, sets, albert_config, bool(examples)
     )
-    values, warmup = _run_length(values, sets, task_config)
-    config = values.read(
+    length, warmup = _run_length(values, given, sets, task_config)
+    values |= length
+    config = settings.read(
         FinetuningConfig,
+        values,
         albert_config=albert_config,
         task_settings=settings.affects_training(task_config),
         vocabulary=source.vocabulary,
         head=spec.spec_of(task_config).head.name,
-        **start_fields(values.all()),
+        **_start_fields(values),
         **warmup,
     )
     head_flags.check_devices(task_config, on_tpu=config.uses_tpu)
@@ -232,13 +187,13 @@ def pretraining(given: Mapping[str, Any]) -> PretrainingConfig:
         values,
         albert_config=open_start(values).known_config,
         head=heads.PRETRAINING.name,
-        **start_fields(values),
+        **_start_fields(values),
     )
 
 
-def start_fields(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns fields of a run's config that are not the values of settings."""
-    strategy = {"strategy": "tpu"} if values["use_tpu"] else {}
+def _start_fields(values: Mapping[str, Any]) -> dict[str, Any]:
+    start = settings.read(StartConfig, values)
+    strategy = {"strategy": "tpu"} if start.use_tpu else {}
     return {"flags_text": settings.as_text(values), **strategy}
 
 
@@ -283,15 +238,31 @@ def open_start(values: Mapping[str, Any]) -> Checkpoint:
     return Checkpoint(path=output_dir, config=config)
 
 
-def _check(values: _Values, options: FinetuningOptions) -> None:
+def _not_given(
+    chosen: Mapping[str, Any], given: Collection[str]
+) -> dict[str, Any]:
+    """Returns the values of `chosen` that the user has not decided.
+
+    Steps and warm-up replace the epochs and the proportion, or the other way
+    round, that are there by default, but not those that are given.
+    """
+    result: dict[str, Any] = {}
+    for name, value in chosen.items():
+        other = _ALTERNATIVES.get(name)
+        if name not in given and other not in given:
+            result[name] = value
+            if other:
+                result[other] = None
+    return result
+
+
+def _check(values: Mapping[str, Any], given: Collection[str]) -> None:
     """Checks what can be checked before any file is read."""
-    if not values["output_dir"]:
-        raise ValueError("--output_dir must be given.")
     checks.check_integer(
         "train_batch_size", values["train_batch_size"], at_least=1
     )
     for absolute, relative in _RELATIVE.items():
-        if {absolute, relative} <= values.given.keys():
+        if absolute in given and relative in given:
             raise ValueError(
                 f"--{absolute} and --{relative} contradict each other. Pass "
                 "only one of them."
@@ -300,7 +271,7 @@ def _check(values: _Values, options: FinetuningOptions) -> None:
     is_many = values["strategy"] in _MULTI_WORKER and (
         "TF_CONFIG" in os.environ or values["cluster"] is not None
     )
-    if options.export_dir and is_many:
+    if values["export_dir"] and is_many:
         raise ValueError(
             "--export_dir is for runs on one machine, not for several workers. "
             "Leave it out, and export the --output_dir with "
@@ -308,7 +279,7 @@ def _check(values: _Values, options: FinetuningOptions) -> None:
         )
 
 
-def _find_weights(values: _Values) -> Checkpoint:
+def _find_weights(values: Mapping[str, Any]) -> Checkpoint:
     """Finds the weights to use, or those of the run that the training resumes.
 
     The latter may not exist yet.
@@ -324,64 +295,68 @@ def _find_weights(values: _Values) -> Checkpoint:
 
 
 def _fit_lengths(
-    values: _Values,
+    values: Mapping[str, Any],
+    given: Collection[str],
     config: config_lib.AlbertConfig,
     weights: Checkpoint,
-) -> _Values:
-    """Gives lengths that the user did not give.
+) -> dict[str, Any]:
+    """Returns lengths that the user did not give.
 
     They are those of the weights' training, or else what the model takes and
     what fits in a sequence.
     """
-    for name in _LENGTHS:
-        value = values[name]
-        if value is None:
+    found: dict[str, Any] = {name: values.get(name) for name in _LENGTHS}
+    for name, value in found.items():
+        if value is None or name in given:
             continue
         if name == "max_seq_length":
             value = min(value, config.max_position_embeddings)
         elif name != "doc_stride":
-            value = lengths.fitting(value, values["max_seq_length"])
-        value = weights.settings.get(name, value)
-        values = values.with_defaults({name: value})
-    return values
+            value = lengths.fitting(value, found["max_seq_length"])
+        found[name] = weights.settings.get(name, value)
+    return found
 
 
 def _suit_small_data(
-    values: _Values,
+    values: Mapping[str, Any],
+    given: Collection[str],
     task_config: Any,
     sets: Sets,
     config: config_lib.AlbertConfig,
-    *,
     has_rows: bool,
-) -> _Values:
-    """Gives settings that were not given what suits data of one's own.
+) -> dict[str, Any]:
+    """Returns settings that were not given, as they suit data of one's own.
 
     That is a table, or few questions in a file.
     """
     if not sets.train or values["preset"]:
-        return values
+        return {}
     num_examples = len(sets.train.examples)
-    has_file = values["train_file"] or has_rows
+    has_file = values.get("train_file") or has_rows
     is_small = has_file and num_examples < small_data_defaults.FEW_QUESTIONS
     if not (is_small or getattr(task_config, "is_table", False)):
-        return values
+        return {}
     chosen = small_data_defaults.run_settings(
         num_examples,
         train_batch_size=values["train_batch_size"],
         hidden_size=config.hidden_size,
     )
-    if used := list(filter(values.is_open, chosen)):
+    found = _not_given(chosen, given)
+    if used := [name for name in chosen if name in found]:
         _LOGGER.info(
             "For %d examples, by default: %s",
             num_examples,
             ", ".join(f"--{name}={chosen[name]}" for name in used),
         )
-    return values.with_defaults(chosen)
+    return found
 
 
 def _run_length(
-    values: _Values, sets: Sets, task_config: Any
-) -> tuple[_Values, dict[str, Any]]:
+    values: Mapping[str, Any],
+    given: Collection[str],
+    sets: Sets,
+    task_config: Any,
+) -> tuple[dict[str, Any], dict[str, Any]]:
     """Returns values that give a run of the same length again, and its warm-up.
 
     Numbers that are given come first; else the epochs and the proportion, of
@@ -389,10 +364,10 @@ def _run_length(
     """
     if not sets.train:
         none = {"num_warmup_steps": 0, "start_warmup_step": 0}
-        return values, none | {"warmup_proportion": None}
+        return {}, none | {"warmup_proportion": None}
     chosen = {name: values[name] for name in _ALTERNATIVES}
     for absolute, relative in _RELATIVE.items():
-        if absolute in values.given:
+        if absolute in given:
             chosen[relative] = None
     epochs = chosen["num_train_epochs"]
     # TF1: of examples, not of the windows that long ones are cut into.
@@ -419,9 +394,6 @@ def _run_length(
         num_warmup_steps = int(num_steps * proportion)
         chosen["num_warmup_steps"] = None
     for name, least in _LEAST_TIMES.items():
-        if name not in values.given:
+        if name not in given:
             chosen[name] = min(values[name], math.ceil(num_steps / least))
-    return (
-        _Values({}, values.all() | chosen),
-        {"num_warmup_steps": num_warmup_steps},
-    )
+    return chosen, {"num_warmup_steps": num_warmup_steps}

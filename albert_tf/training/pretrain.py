@@ -15,13 +15,9 @@ import tensorflow as tf
 from albert_tf.checkpoints import compatibility, discovery, load
 from albert_tf.checkpoints.checkpoint import Checkpoint
 from albert_tf.checkpoints.metadata import Metadata
-from albert_tf.data import (
-    example_order,
-    input_pipeline,
-    record_source,
-    shards,
-)
+from albert_tf.data import example_order, input_pipeline, record_source, shards
 from albert_tf.data.record_source import RecordSource
+from albert_tf.data.shards import Shard
 from albert_tf.devices import strategies
 from albert_tf.devices import workers as workers_lib
 from albert_tf.devices.workers import Workers
@@ -167,7 +163,8 @@ def _output_folder(
     eval_records: RecordSource | None,
     strategy: tf.distribute.Strategy,
 ) -> RunFolder:
-    tokenizers = _tokenizer_hashes(train_records, eval_records)
+    described = _described(train_records, eval_records)
+    tokenizers = filter(None, (shard.tokenizer_hash for shard in described))
     by_files = config.read_order == "files"
     return RunFolder(
         path=config.output_dir,
@@ -201,18 +198,16 @@ def _output_folder(
             and os.path.realpath(config.continue_from),
             eval_records=eval_records and _evaluated(config, eval_records),
             best_metric=config.best_metric or config.primary_metric,
-            settings={run_folder.TOKENIZER: next(iter(tokenizers), None)},
+            settings={run_folder.TOKENIZER: next(tokenizers, None)},
         ),
     )
 
 
-def _tokenizer_hashes(
+def _described(
     train_records: TrainRecords, eval_records: RecordSource | None
-) -> list[str]:
-    """Returns those of the records, each once, as far as they are known."""
+) -> list[Shard]:
     sources = [*train_records.values(), *filter(None, [eval_records])]
-    hashes = [source.shard.tokenizer_hash for source in sources]
-    return list(dict.fromkeys(filter(None, hashes)))
+    return [source.shard for source in sources]
 
 
 def _find_vocabulary(records: Iterable[RecordSource]) -> str | None:
@@ -392,15 +387,14 @@ def _check_records(
     evaluated = eval_records.shards if eval_records else []
     for source in train_records.values():
         shards.report_common_text(source.shards, evaluated)
-    if len(_tokenizer_hashes(train_records, eval_records)) > 1:
+    described = _described(train_records, eval_records)
+    if len({shard.tokenizer_hash for shard in described} - {None}) > 1:
         raise ValueError(
             "The records to train on, or those and the ones to evaluate on, "
             "were made with different tokenizers. Build all with the same "
             "vocabulary."
         )
     vocab_size = config.albert_config.vocab_size
-    sources = [*train_records.values(), *filter(None, [eval_records])]
-    described = [source.shard for source in sources]
     for shard in described:
         if shard.vocab_size not in (None, vocab_size):
             raise ValueError(

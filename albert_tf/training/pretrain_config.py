@@ -27,11 +27,7 @@ _AS_BUILT = (
 )
 # The metric that selects the best weights by default. Differs: the reference
 # takes accuracies, which may stand still while the loss gets worse.
-PRIMARY_METRICS = {
-    "mlm": "masked_lm_loss",
-    "sop": "sentence_order_loss",
-}
-READ_ORDERS = ("records", "files")
+PRIMARY_METRICS = {"mlm": "masked_lm_loss", "sop": "sentence_order_loss"}
 # What a setting has no use without.
 _NEEDED = {"best_metric": "do_eval", "init_from_group0": "init_checkpoint"}
 # The fields of a phase that a schedule may change, by the name of its flag;
@@ -115,7 +111,7 @@ class PretrainingConfig(RunConfig):
         "files that this machine reads; files shuffles the files, which each "
         "host reads from beginning to end, 16 at a time, and the records of "
         "windows of them, as a TPU with a name needs it.",
-        choices=READ_ORDERS,
+        choices=("records", "files"),
     )
     verify_records: bool = setting(
         False,

@@ -46,12 +46,7 @@ _ORDER_SETTINGS = ("random_seed", "read_order", "num_readers")
 class Training:
     """What the loop trains with, in an output directory that this run holds.
 
-    Args:
-        train_step: Computes updates; it has the optimizer.
-        checkpointer: Saves them.
-        log: Where their losses are written.
-        state: That of the weights.
-        is_new: Whether the run has no checkpoint yet.
+    `state` is that of the weights; a run that `is_new` has no checkpoint yet.
     """
 
     train_step: TrainStep
@@ -87,8 +82,7 @@ def prepare_training(
         task: Made in the scope of the strategy.
         workers: The processes of the run.
         multipliers: See `TrainStep`.
-        continue_from: Output directory of another pretraining, whose weights,
-            slots and step this one goes on from.
+        continue_from: Output directory of another pretraining.
         **load_options: See `load.load_checkpoint`, for `init_checkpoint`.
     """
     with contextlib.ExitStack() as stack:

@@ -18,11 +18,8 @@ from albert_tf.devices.device_settings import DeviceSettings
 from albert_tf.optimization.optimizer_config import OptimizerConfig
 from albert_tf.settings import setting
 
-PRECISIONS = ("float32", "bfloat16", "float16")
 # Seeds of further runs are counted up from the given one; keys have 32 bits.
 LARGEST_SEED = 2**31 - 1
-# Of a command that a signal stopped before the run had ended.
-EXIT_UNFINISHED = 3
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -109,7 +106,7 @@ class RunConfig(DeviceSettings, OptimizerConfig):
     precision: str = setting(
         "float32",
         "Compute precision of the layers; weights are always float32.",
-        choices=PRECISIONS,
+        choices=("float32", "bfloat16", "float16"),
     )
     jit_compile: bool = setting(
         False, "Compile the forward and backward pass with XLA."
@@ -145,10 +142,8 @@ class RunConfig(DeviceSettings, OptimizerConfig):
             "random_seed", self.random_seed, at_most=LARGEST_SEED
         )
         for field in dataclasses.fields(self):
-            value, choices = (
-                getattr(self, field.name),
-                settings.choices_of(field),
-            )
+            value = getattr(self, field.name)
+            choices = settings.choices_of(field)
             if choices and value is not None:
                 checks.check_choice(field.name, value, choices)
         DeviceSettings.__post_init__(self)
@@ -178,7 +173,7 @@ class RunConfig(DeviceSettings, OptimizerConfig):
         `is_used` says, by the name of a batch size, whether there are such
         batches.
         """
-        for name in [name for name, used in is_used.items() if used]:
+        for name in filter(is_used.get, is_used):
             num_micro_batches = 1
             batch_sizes = {getattr(self, name)}
             if name == "train_batch_size":
@@ -217,7 +212,7 @@ class StartConfig:
     )
     use_tpu: bool = setting(False, "Same as --strategy=tpu.")
     preemption_exit_code: int = setting(
-        EXIT_UNFINISHED,
+        3,
         "Exit code if SIGTERM or Ctrl-C stopped the run, after a checkpoint if "
         "it was training; 0 for schedulers that take others for a failure.",
     )

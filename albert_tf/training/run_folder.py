@@ -167,10 +167,7 @@ class RunFolder:
 
     def claim(self, config: RunConfig) -> None:
         """Writes what identifies the run, and config and vocabulary."""
-        kept, current = (
-            read_fingerprint(self.path),
-            self.fingerprint,
-        )
+        kept, current = read_fingerprint(self.path), self.fingerprint
         before, now = kept.get(_START_DIGEST), current.get(_START_DIGEST)
         if None not in (before, now) and before != now:
             _LOGGER.warning(
@@ -180,12 +177,7 @@ class RunFolder:
                 current[_START],
             )
         # What was recorded first stays, but a run may become longer.
-        values = {
-            **current,
-            **{
-                name: value for name, value in kept.items() if value is not None
-            },
-        }
+        values = {**current, **{k: v for k, v in kept.items() if v is not None}}
         if _NUM_STEPS in current:
             values[_NUM_STEPS] = current[_NUM_STEPS]
         # The fingerprint first, so that a killed run leaves a known directory.

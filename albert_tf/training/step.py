@@ -37,9 +37,6 @@ class TrainStep:
     """Runs updates in the graph, several per call.
 
     Args:
-        config: Settings of the run.
-        task: The model and its loss.
-        strategy: Distributes the batches.
         multipliers: Of the learning rate, by path of the variable; None for 1.
             A variable with 0 is not trained.
 
@@ -106,16 +103,11 @@ class TrainStep:
         loss_scale: tf.Tensor,
         depth: int | None = None,
     ) -> tuple[tf.Tensor, tf.Tensor]:
-        """Runs `num_steps` updates.
+        """Runs `num_steps` updates, int32 `[]`, of `depth` layers or of all.
 
-        It is traced once for each depth and each shape of the batches.
-
-        Args:
-            iterator: Yields a batch for every replica.
-            first_step: int64 `[]`, number of updates done before.
-            num_steps: int32 `[]`.
-            loss_scale: float32 `[2]`, see `updated_loss_scale`.
-            depth: Number of layers that are computed; None for all.
+        It is traced once for each depth and each shape of the batches. The
+        number of updates before `first_step` is int64 `[]`; `loss_scale` is
+        float32 `[2]`, see `updated_loss_scale`.
 
         Returns:
             Float32 `[num_steps, K]` with the columns `result_names`: metric

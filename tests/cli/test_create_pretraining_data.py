@@ -1,3 +1,6 @@
+import signal
+import time
+
 import pytest
 
 from albert_tf.data import record_files, shards
@@ -91,3 +94,55 @@ def test_a_full_disk_is_an_error_that_leaves_nothing(run, small_disk):
     assert "disk/out." in result.error
     assert "No space left on device" in result.error
     assert list(disk.iterdir()) == []
+
+
+# Small blocks, so that a small corpus has some for each output file.
+SMALL_BLOCKS = """
+from albert_tf.data import corpus
+corpus.BLOCK_CHARACTERS = 20_000
+"""
+
+
+def test_a_killed_build_keeps_its_finished_files_and_ends_as_an_unbroken_one(
+    start_script, tiny_corpus, tiny_spm_model, tmp_path
+):
+    text = tiny_corpus.read_text("utf-8")
+    (tmp_path / "corpus.txt").write_text(f"{text}\n" * 40, "utf-8")
+    names = ["a", "b", "c", "d"]
+
+    def start(name):
+        folder = tmp_path / name
+        folder.mkdir(exist_ok=True)
+        return start_script(
+            "create_pretraining_data.py",
+            "--input_file=../corpus.txt",
+            f"--output_file={','.join(names)}",
+            f"--spm_model_file={tiny_spm_model}",
+            "--max_seq_length=32",
+            "--max_predictions_per_seq=5",
+            folder=folder,
+            before=SMALL_BLOCKS,
+        )
+
+    unbroken = start("unbroken").wait()
+    assert unbroken.returncode == 0, unbroken.stderr
+    command = start("killed")
+    while not (tmp_path / "killed" / "b").exists():
+        time.sleep(0.01)
+    command.kill()
+    assert command.wait().returncode == -signal.SIGKILL
+
+    again = start("killed").wait()
+
+    assert again.returncode == 0, again.stderr
+    assert "a is finished; it is kept" in again.stdout
+    assert "d is finished; it is kept" not in again.stdout
+    assert contents(tmp_path / "killed") == contents(tmp_path / "unbroken")
+    assert set(contents(tmp_path / "killed")) == {
+        name + end for name in names for end in ("", ".index", ".json")
+    }
+
+
+def contents(folder):
+    """The files, without a lock that a kill may leave."""
+    return {path.name: path.read_bytes() for path in folder.glob("[!.]*")}

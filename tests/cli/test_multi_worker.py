@@ -146,30 +146,6 @@ def test_a_run_goes_on_with_another_number_of_workers(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("victim", [0, 1])
-def test_a_killed_run_goes_on_as_if_it_had_not_been(
-    victim, losses_flags, run_workers, logged, tmp_path
-):
-    step = int(np.random.default_rng().integers(2, NUM_STEPS))
-    hooks = {victim: (workers.STEP, step, "SIGKILL")}
-    for output_dir in ("unbroken", "broken"):
-        flags = (*losses_flags, f"--output_dir={output_dir}")
-        if output_dir == "broken":
-            ends = run_workers(
-                "run_pretraining.py", flags, tmp_path, hooks=hooks
-            )
-            assert {one.code for one in ends} == {-9, 1}, (step, ends)
-        ends = run_workers("run_pretraining.py", flags, tmp_path)
-        assert [one.code for one in ends] == [0, 0], ends
-
-    logs = [
-        logged(tmp_path / name / "metrics.jsonl")
-        for name in ("unbroken", "broken")
-    ]
-    assert logs[0] == logs[1], step
-
-
-@pytest.mark.slow
 def test_two_workers_fine_tune_and_evaluate_like_one(
     finetuning_flags, compare_one_and_two, logged
 ):

@@ -167,32 +167,6 @@ def test_several_labels_have_thresholds_that_are_kept(ran, served):
     ]
 
 
-def test_a_later_prediction_needs_no_flags_of_the_labels(
-    ran, run_script, tmp_path
-):
-    folder, _ = ran
-
-    done = run_script(
-        "run_classifier.py",
-        "--task_name=custom",
-        f"--predict_file={folder / 'new.csv'}",
-        "--text_columns=text",
-        "--id_column=id",
-        "--label_separator=|",
-        "--do_predict",
-        "--max_seq_length=128",
-        f"--albert_config_file={folder / 'topics' / 'albert_config.json'}",
-        f"--spm_model_file={folder / 'albert_base' / '30k-clean.model'}",
-        f"--init_checkpoint={folder / 'topics'}",
-        "--output_dir=run",
-        folder=tmp_path,
-    )
-
-    assert done.returncode == 0, done.stderr
-    wanted = (folder / "topics" / "predictions.tsv").read_text()
-    assert (tmp_path / "run" / "predictions.tsv").read_text() == wanted
-
-
 def test_numbers_are_learnt_and_answered_in_their_own_units(ran, served):
     folder = ran[0] / "minutes"
 

@@ -10,8 +10,6 @@ import numpy as np
 import pytest
 import sklearn.metrics
 
-import albert_tf
-
 SCRIPT = "run_classifier.py"
 ANIMALS = ("cat", "dog", "fox", "hen", "owl", "pig", "cow", "ram")
 NLI_LABELS = ("contradiction", "entailment", "neutral")
@@ -30,7 +28,7 @@ def sentence(i):
 
 @pytest.fixture(scope="module")
 def glue(tmp_path_factory):
-    """MNLI of 12 and 6 + 4 rows, the diagnostic set of 2; STS-B of 12 and 6."""
+    """MNLI of 12 and 6 + 4 rows, and the diagnostic set of 2."""
     folder = tmp_path_factory.mktemp("glue")
     sizes = {
         "train": 12,
@@ -50,52 +48,30 @@ def glue(tmp_path_factory):
     write_table(
         folder / "diagnostic" / "diagnostic.tsv", ("index", *MNLI_TEXTS), rows
     )
-    for name, size in {"train": 12, "dev": 6, "test": 3}.items():
-        rows = [(i, sentence(i), sentence(2 * i)) for i in range(size)]
-        header = ("index", *MNLI_TEXTS)
-        if name != "test":
-            rows = [(*row, f"{row[0] % 6:.3f}") for row in rows]
-            header = (*header, "score")
-        write_table(folder / "STS-B" / f"{name}.tsv", header, rows)
     return folder
 
 
 @pytest.fixture(scope="module")
-def finish(run_script, model_flags, tmp_path_factory):
-    """Runs training, evaluation and prediction.
+def mnli_run(run_script, model_flags, glue, tmp_path_factory):
+    """What training, evaluation and prediction printed, and the folder.
 
-    Returns what was printed, and the folder of the run.
+    The SavedModel lies beside the folder, in `served/1`.
     """
-
-    def start(*extra):
-        folder = tmp_path_factory.mktemp("classifier")
-        done = run_script(
-            SCRIPT,
-            *model_flags,
-            "--do_train",
-            "--do_eval",
-            "--do_predict",
-            "--output_dir=run",
-            *extra,
-            folder=folder,
-        )
-        assert done.returncode == 0, done.stderr
-        return done, folder / "run"
-
-    return start
-
-
-@pytest.fixture(scope="module")
-def mnli_run(finish, glue):
-    """The SavedModel lies beside the folder, in `served/1`."""
-    return finish(
-        "--task_name=MNLI", f"--data_dir={glue}", "--export_dir=served"
+    folder = tmp_path_factory.mktemp("classifier")
+    done = run_script(
+        SCRIPT,
+        *model_flags,
+        "--task_name=MNLI",
+        f"--data_dir={glue}",
+        "--do_train",
+        "--do_eval",
+        "--do_predict",
+        "--output_dir=run",
+        "--export_dir=served",
+        folder=folder,
     )
-
-
-@pytest.fixture(scope="module")
-def sts_b_run(finish, glue):
-    return finish("--task_name=sts-b", f"--data_dir={glue}", "--preset=paper")
+    assert done.returncode == 0, done.stderr
+    return done, folder / "run"
 
 
 CUSTOM = ("--task_name=custom", "--text_columns=what")
@@ -188,27 +164,6 @@ def test_other_files_can_be_evaluated_and_predicted_without_training(
     np.testing.assert_allclose(after, before, atol=1e-6)
 
 
-def test_sts_b_is_a_regression_with_a_clipped_submission(sts_b_run):
-    _, folder = sts_b_run
-
-    results = results_of(folder)
-    assert {"pearson", "spearman", "mean_squared_error"} <= results.keys()
-    rows = table_of(folder / "eval" / "predictions.tsv")[1:]
-    _, predictions, labels = np.array(rows, np.float32).T
-    assert labels.tolist() == [0, 1, 2, 3, 4, 5]
-    raw = np.array(table_of(folder / "eval" / "test_results.tsv"), np.float32)
-    np.testing.assert_array_equal(np.clip(raw[:, 0], 0, 5), predictions)
-    assert results["pearson"] == pytest.approx(
-        np.corrcoef(raw[:, 0], labels)[0, 1], abs=1e-6
-    )
-    assert results["mean_squared_error"] == pytest.approx(
-        np.square(raw[:, 0] - labels).mean(), rel=1e-5
-    )
-    submission = table_of(folder / "STS-B.tsv")
-    assert submission[0] == ("index", "prediction")
-    assert all(0 <= float(row[1]) <= 5 for row in submission[1:])
-
-
 def ask_of_file(ask, folder, path):
     """Asks the SavedModel of a run in the pairs of a file of GLUE."""
     header, *rows = table_of(path)
@@ -233,48 +188,6 @@ def test_the_export_gives_the_labels_of_the_predictions(mnli_run, glue, ask):
         wanted = np.array(table_of(results), np.float32)
         np.testing.assert_allclose(found["probabilities"], wanted, atol=1e-5)
     assert re.search(r"\nwritten    served/1 \(\d+\.\d\d MB\)\n", done.stdout)
-
-
-@pytest.mark.slow
-def test_python_gives_the_same_predictions(mnli_run, sts_b_run):
-    rows = [(sentence(i), sentence(i + 3)) for i in range(3)]
-
-    answers = albert_tf.load_predictor(mnli_run[1]).predict(rows)
-
-    expected = table_of(mnli_run[1] / "test_results.tsv")
-    probabilities = [[*one["probabilities"].values()] for one in answers]
-    np.testing.assert_allclose(
-        probabilities, np.array(expected, float), atol=1e-6
-    )
-    assert [*answers[0]["probabilities"]] == list(NLI_LABELS)
-    for one in answers:
-        best = max(one["probabilities"], key=one["probabilities"].get)
-        assert one["prediction"] == best
-    # STS-B is a regression, whose submission is clipped.
-    numbers = albert_tf.load_predictor(sts_b_run[1]).predict(
-        [(sentence(i), sentence(2 * i)) for i in range(3)]
-    )
-    rows = table_of(sts_b_run[1] / "STS-B.tsv")[1:]
-    np.testing.assert_allclose(
-        [one["prediction"] for one in numbers],
-        [float(row[1]) for row in rows],
-        atol=1e-5,
-    )
-
-
-def test_the_best_of_several_seeds_is_exported(finish, glue, ask):
-    _, folder = finish(
-        "--task_name=mnli",
-        f"--data_dir={glue}",
-        "--num_seeds=2",
-        "--export_dir=served",
-    )
-
-    assert results_of(folder)["num_seeds"] == 2
-    texts = glue / "MNLI" / "test_matched.tsv"
-    found = ask_of_file(ask, folder, texts)
-    wanted = np.array(table_of(folder / "test_results.tsv"), np.float32)
-    np.testing.assert_allclose(found["probabilities"], wanted, atol=1e-5)
 
 
 MNLI = ("--task_name=mnli", "--do_eval")

@@ -16,7 +16,6 @@ import tensorflow as tf
 from albert_tf import settings
 from albert_tf.cli import flags, run_pretraining
 from albert_tf.config import published_config
-from albert_tf.data import shards
 from albert_tf.training.pretrain_config import PretrainingConfig
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -91,7 +90,7 @@ def results_of(folder):
         ("--input_file=nowhere/x", "No file matches 'nowhere/x'"),
         ("--eval_file=nowhere/*", "No file matches 'nowhere/*'"),
         ("--albert_config_file=base_v3", "base_v3"),
-        ("--preemption_exit_code=256", "--preemption_exit_code=256"),
+        ("--preemption_exit_code=256", "Received: preemption_exit_code=256"),
     ],
 )
 def test_bad_flags_are_one_line_before_tensorflow_is_imported(
@@ -100,14 +99,6 @@ def test_bad_flags_are_one_line_before_tensorflow_is_imported(
     given = (*pretraining_flags, "--output_dir=run", flags)
 
     assert words in refuse(SCRIPT, *given)
-
-
-def copy_records(workshop, path, **facts):
-    """Copies the training records; the sidecar says `facts` instead."""
-    shutil.copy(workshop / "train.tf_record", path)
-    source = shards.sidecar_path(workshop / "train.tf_record")
-    values = json.loads(pathlib.Path(source).read_text()) | facts
-    pathlib.Path(shards.sidecar_path(path)).write_text(json.dumps(values))
 
 
 # Tests of the library have the other reasons.
@@ -213,24 +204,6 @@ def test_a_recipe_is_a_file_of_flags(parse):
     assert (config.num_train_steps, config.num_warmup_steps) == (20_000, 2000)
 
 
-def test_evaluation_alone_reads_google_s_checkpoints(
-    run, shared_data, workshop, tmp_path
-):
-    folder = shared_data / "golden" / "model_base"
-    copy_records(workshop, tmp_path / "records", vocab_size=1000)
-
-    done = run(
-        "--nodo_train",
-        "--eval_file=records",
-        f"--albert_config_file={folder / 'albert_config.json'}",
-        f"--init_checkpoint={folder / 'model.ckpt-best'}",
-    )
-
-    assert done.returncode == 0, done.stderr
-    # ../golden/README.md, section 1.
-    assert results_of(tmp_path / "run")["global_step"] == 125000
-
-
 # A run to which something happens after a step.
 BREAK = """
 import os, signal
@@ -259,7 +232,7 @@ def test_control_c_saves_a_checkpoint(run, tmp_path):
     assert sorted(checkpoints) == ["step-00000000", "step-00000002"]
 
 
-# `test_kill_and_resume.py` kills at moments of the clock.
+# `test_run_folder_life.py` kills at any change of a file.
 def test_a_killed_run_ends_as_an_unbroken_one(
     finished_run, run, logged, tmp_path
 ):

@@ -104,25 +104,6 @@ def test_an_export_has_the_lengths_of_the_training(
         )
 
 
-def test_python_gives_the_same_predictions(finished_run, data_dir):
-    _, folder = finished_run
-    questions = examples.read_split(data_dir, "test")
-    rows = [
-        {"article": q.article, "question": q.question, "options": q.options}
-        for q in questions
-    ]
-
-    answers = albert_tf.load_predictor(folder).predict(rows)
-
-    expected = predictions_of(folder)
-    assert len(answers) == len(expected) > 1
-    for one, row in zip(answers, expected, strict=True):
-        assert examples.LETTERS[one["choice"]] == row["prediction"]
-        np.testing.assert_allclose(
-            one["probabilities"], row["probabilities"], atol=1e-6
-        )
-
-
 @pytest.fixture
 def run(run_script, race_flags, tmp_path):
     """Runs the script with an output folder; later flags override."""
@@ -154,25 +135,6 @@ def test_a_run_reports_all_middle_and_high(finished_run):
     last = done.stderr.splitlines()[-1]
     has_learnt = results["accuracy"] > 0.25
     assert ("No better than the base" in last) != has_learnt
-
-
-def test_questions_without_answers_are_predicted(finished_run):
-    _, folder = finished_run
-
-    rows = predictions_of(folder)
-    assert [row["id"] for row in rows] == [
-        "high7.txt-0",
-        "high7.txt-1",
-        "high8.txt-0",
-        "high8.txt-1",
-    ]
-    for row in rows:
-        assert row["level"] == "high"
-        assert "answer" not in row
-        probabilities = row["probabilities"]
-        assert sum(probabilities) == pytest.approx(1, abs=1e-5)
-        largest = probabilities.index(max(probabilities))
-        assert row["prediction"] == "ABCD"[largest]
 
 
 def assert_same_choices(found, rows):

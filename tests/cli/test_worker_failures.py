@@ -75,7 +75,7 @@ def test_a_worker_that_does_not_come_ends_all(flags, run_workers, tmp_path):
     script = tmp_path / "soon.py"
     script.write_text(
         "from albert_tf.cli import run_pretraining\n"
-        "from albert_tf.training import workers\n"
+        "from albert_tf.devices import workers\n"
         "workers.CONNECT_SECONDS = 5\n"
         "run_pretraining.main()\n"
     )
@@ -100,34 +100,6 @@ def test_other_flags_end_all_before_the_first_step(
     assert not (tmp_path / "run").exists()
 
 
-@pytest.fixture
-def disks(tmp_path):
-    """Two folders, each of which one worker has for its own."""
-    for index in range(2):
-        (tmp_path / f"disk-{index}").mkdir()
-    return tmp_path / "disk-0", tmp_path / "disk-1"
-
-
-def test_other_records_end_all_before_the_first_step(
-    flags, workshop, disks, run_workers, tmp_path
-):
-    # Each worker reads its own folder, by the same name.
-    for folder, source in zip(disks, ("train", "eval"), strict=True):
-        for end in ("", ".json", ".index"):
-            path = workshop / f"{source}.tf_record{end}"
-            text = path.read_bytes()
-            if end == ".json":
-                text = text.replace(b"eval.tf_record", b"train.tf_record")
-            (folder / f"records{end}").write_bytes(text)
-    flags = (*flags, "--input_file=records", f"--output_dir={tmp_path / 'run'}")
-
-    ends = run_workers(SCRIPT, flags, tmp_path, folders=("disk-0", "disk-1"))
-
-    assert_all_end(ends, None, "differs from the chief in records.32=")
-    assert_all_end(ends, None, "All workers need the same files.")
-    assert not (tmp_path / "run").exists()
-
-
 def test_a_chief_that_refuses_the_folder_ends_all(flags, run_workers, tmp_path):
     (tmp_path / "run").mkdir()
     (tmp_path / "run" / "run.json").write_text(json.dumps({"task": "other"}))
@@ -143,37 +115,19 @@ def test_a_chief_that_refuses_the_folder_ends_all(flags, run_workers, tmp_path):
     [(True, "newest checkpoint=10 (now -1)"), (False, "run.json=True (now F")],
 )
 def test_folders_that_are_not_shared_end_all(
-    chief_has_run, words, flags, disks, run_alone, run_workers, tmp_path
+    chief_has_run, words, flags, run_alone, run_workers, tmp_path
 ):
+    # Each worker has a folder of its own, by the same name.
+    disks = ("disk-0", "disk-1")
+    for disk in disks:
+        (tmp_path / disk).mkdir()
     if chief_has_run:
-        run_alone(SCRIPT, *flags, folder=disks[0])
+        run_alone(SCRIPT, *flags, folder=tmp_path / disks[0])
 
-    ends = run_workers(SCRIPT, flags, tmp_path, folders=("disk-0", "disk-1"))
+    ends = run_workers(SCRIPT, flags, tmp_path, folders=disks)
 
     assert_all_end(ends, None, words)
     assert_all_end(ends, None, "must be a folder that all workers share.")
-
-
-def test_other_weights_of_the_same_name_end_all(
-    table_flags, model_flags, disks, run_alone, run_workers, tmp_path
-):
-    flags = (*table_flags, *model_flags)
-    for number, disk in enumerate(disks):
-        weights = (f"--random_seed={number}", "--output_dir=weights")
-        run_alone("run_classifier.py", *flags, *weights, folder=disk)
-    run = tmp_path / "run"
-    start = ("--init_checkpoint=weights", f"--output_dir={run}")
-
-    ends = run_workers(
-        "run_classifier.py",
-        (*flags, *start),
-        tmp_path,
-        folders=("disk-0", "disk-1"),
-    )
-
-    assert_all_end(ends, None, "weights=")
-    assert_all_end(ends, None, "must find the same weights where the flags")
-    assert not (run / "run.json").exists()
 
 
 def test_workers_of_slurm_train(flags, run_workers, tmp_path):

@@ -14,20 +14,15 @@ from tests.training import runs
 
 @pytest.fixture
 def stop_at(monkeypatch):
-    """A function that has a run stopped, once, after its log reached a step.
+    """A function that has a run stopped, once, after its log reached a step."""
 
-    It gets SIGTERM, or what Ctrl-C raises.
-    """
-
-    def patch(step_to_stop_at, *, by_ctrl_c=False):
+    def patch(step_to_stop_at):
         write = metric_log.MetricLog.write
 
         def write_and_stop(log, step, values):
             write(log, step, values)
             if step == step_to_stop_at:
                 monkeypatch.setattr(metric_log.MetricLog, "write", write)
-                if by_ctrl_c:
-                    raise KeyboardInterrupt
                 os.kill(os.getpid(), signal.SIGTERM)
 
         monkeypatch.setattr(metric_log.MetricLog, "write", write_and_stop)

@@ -63,6 +63,6 @@ def test_a_score_is_told_from_its_baseline_by_enough_examples(
     data = types.SimpleNamespace(primary_metric="accuracy")
     examples = ExampleSet(examples=range(num_examples), data=data)
 
-    baselines.warn_of(scores, examples)
+    baselines.warn_of(scores, [examples])
 
     assert bool(caplog.messages) == says

@@ -20,8 +20,6 @@ from albert_tf.tasks import label_frequencies
 from albert_tf.tasks.finetuning import MeanLossTask
 from tests.training import runs
 
-NUM_STEPS = 60
-
 
 def read_json(*path):
     with open(os.path.join(*path), encoding="utf-8") as file:
@@ -76,42 +74,6 @@ def test_the_log_has_losses_and_evaluations_but_none_before_the_first_step(
         "eval_accuracy",
         "eval_loss",
     }
-
-
-# `tests/cli` has a quicker one, of runs that are killed.
-@pytest.mark.slow
-@pytest.mark.parametrize("strategy", ["one", "mirrored"])
-def test_a_stopped_run_resumes_to_the_same_bits(
-    strategy, job, stop_at, deterministic
-):
-    options = {
-        "albert_config": runs.config(dropout=0.1),
-        "gradient_accumulation_steps": 2,
-        "strategy": strategy,
-        "deterministic": True,
-        "layerwise_lr_decay": 0.9,
-        "freeze_embeddings": True,
-    }
-    whole, stopped = job("whole", **options), job("stopped", **options)
-    scores = whole.run()
-    stop_at(30)
-    assert stopped.run() is None
-    stop_at(50, by_ctrl_c=True)
-    with pytest.raises(KeyboardInterrupt):
-        stopped.run()
-    assert "eval_results.json" not in os.listdir(stopped.output_dir)
-
-    assert stopped.run() == scores
-    assert runs.lines_of(stopped.output_dir) == runs.lines_of(whole.output_dir)
-    one, other = (
-        runs.arrays_of(x.output_dir, NUM_STEPS) for x in (stopped, whole)
-    )
-    assert set(one) == set(other)
-    start = runs.arrays_of(whole.output_dir, 0)
-    for name, array in one.items():
-        np.testing.assert_array_equal(array, other[name], err_msg=name)
-        if name.startswith("bert/embeddings/"):
-            np.testing.assert_array_equal(array, start[name], err_msg=name)
 
 
 @pytest.mark.slow
@@ -269,28 +231,6 @@ def weights(trained, tmp_path):
     return folder
 
 
-def test_other_weights_do_not_replace_the_results_of_a_run(trained, weights):
-    one, _ = trained
-    files = {p: p.stat().st_mtime_ns for p in walk(one.output_dir)}
-    other = one.replace(train=None, init_checkpoint=str(weights))
-    earlier = os.path.join(one.output_dir, "checkpoints", "step-00000020")
-
-    for changes in (
-        {},
-        {"evaluation": ()},
-        {"init_checkpoint": earlier},
-    ):
-        with pytest.raises(
-            ValueError, match="has the results of its own run.*another --output"
-        ):
-            other.replace(**changes).run()
-    assert files == {p: p.stat().st_mtime_ns for p in walk(one.output_dir)}
-
-
-def walk(folder):
-    return [p for p in pathlib.Path(folder).rglob("*") if p.is_file()]
-
-
 @pytest.mark.parametrize(
     ("known", "message"),
     [
@@ -331,16 +271,6 @@ def test_a_damaged_newest_checkpoint_is_named_with_what_to_do(
             one.run()
     shutil.rmtree(newest)
     assert one.run() == trained[1]
-
-
-def test_damaged_best_weights_are_not_evaluated(trained, tmp_path):
-    shutil.copytree(trained[0].output_dir, tmp_path / "run")
-    alone = trained[0].replace(output_dir=str(tmp_path / "run"), train=None)
-    path = tmp_path / "run" / "best" / "model.ckpt.data-00000-of-00001"
-    path.write_bytes(path.read_bytes()[:100])
-
-    with pytest.raises(ValueError, match="best.*is damaged or incomplete"):
-        alone.run()
 
 
 @pytest.mark.parametrize(
@@ -387,18 +317,6 @@ def test_what_cannot_be_run_is_an_error_and_leaves_nothing(
     with pytest.raises((ValueError, FileNotFoundError), match=message):
         one.run()
     assert not os.path.exists(one.output_dir)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    "changes",
-    [
-        {"precision": "bfloat16"},
-        {"precision": "float16", "jit_compile": True},
-    ],
-)
-def test_other_precisions_and_xla_train(changes, job):
-    assert job(num_train_steps=3, **changes).run()
 
 
 class TagData(runs.WordData):

@@ -65,18 +65,15 @@ def test_a_table_is_fine_tuned_from_a_file_as_from_memory(start, tmp_path):
     of_file = albert_tf.finetune(
         "custom", train_file="rows.jsonl", output_dir="file", **given
     )
-    of_rows = albert_tf.finetune(
-        "custom", train_examples=iter(ROWS), output_dir="rows", **given
-    )
     of_frame = albert_tf.finetune(
         "custom", train_examples=DataFrame(), output_dir="frame", **given
     )
 
-    assert of_file.scores == of_rows.scores == of_frame.scores
+    assert of_file.scores == of_frame.scores
     assert of_file.scores.step == 4
     assert 0 < of_file.baselines["accuracy"] < 1
     assert results(tmp_path / "file") == results(tmp_path / "frame")
-    answer = of_rows.predictor.predict("the cat is here")
+    answer = of_frame.predictor.predict("the cat is here")
     assert answer["prediction"] in ("a", "b")
     assert "--train_file=rows.jsonl\n" in (
         tmp_path / "file" / "flags.txt"
@@ -86,7 +83,7 @@ def test_a_table_is_fine_tuned_from_a_file_as_from_memory(start, tmp_path):
 def test_rows_are_evaluated_and_predicted(start, tmp_path):
     first = albert_tf.finetune(
         "custom",
-        train_examples=ROWS,
+        train_examples=iter(ROWS),
         eval_examples=ROWS[:8],
         predict_examples=[{"text": "a dog"}],
         output_dir="run",
@@ -103,7 +100,7 @@ def test_rows_are_evaluated_and_predicted(start, tmp_path):
     )
     predictions = (tmp_path / "run" / "predictions.tsv").read_text()
     assert len(predictions.splitlines()) == 2
-    assert again.scores.step == first.scores["global_step"]
+    assert again.scores.step == first.scores.step
 
 
 @pytest.mark.parametrize("is_possible", [True, False])
@@ -131,7 +128,7 @@ def test_questions_in_memory_are_those_of_squad(is_possible, start):
         **start,
     )
 
-    assert {"exact", "f1"} <= result.scores.keys()
+    assert {"exact", "f1"} <= result.scores.flat().keys()
 
 
 def test_choices_in_memory_are_those_of_race(start):

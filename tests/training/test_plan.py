@@ -8,6 +8,7 @@ import pytest
 
 from albert_tf.checkpoints.checkpoint import Checkpoint
 from albert_tf.settings import setting
+from albert_tf.tasks.classification.spec import ClassifierSpec
 from albert_tf.tasks.spec import FinetuningSpec
 from albert_tf.tasks.task import ExampleSet, Sets
 from albert_tf.training import plan
@@ -76,7 +77,7 @@ def make_plan(monkeypatch, tmp_path, tiny_spm_model):
             read_sets=read_sets,
             make_task=None,
             export_settings=None,
-            spec_of=None,
+            spec_of=lambda _: ClassifierSpec,
             predict_arguments="",
         )
         found.plan = plan.finetuning(spec, usual | given)
@@ -339,6 +340,7 @@ def test_without_training_the_given_weights_are_used(make_plan, tmp_path):
 
 def test_a_training_that_resumes_knows_its_weights(make_plan, tmp_path):
     (tmp_path / "run" / "best").mkdir(parents=True)
+    (tmp_path / "run" / "best" / "model.ckpt.index").touch()
     (tmp_path / "run" / "run.json").write_text('{"settings": {"stride": 8}}')
 
     weights = make_plan(init_checkpoint="base").settings["weights"]

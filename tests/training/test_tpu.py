@@ -143,16 +143,9 @@ def test_updates_of_a_pretraining_can_be_compiled(settings, tpu):
     }
 
 
-# Quick ones, and those whose updates `test_a_tpu_strategy_accepts_the_updates`
-# sees, too.
-QUICK = {"multi-label", "regression", "SQuAD 1.1"}
-KINDS = [
-    pytest.param(kind, marks=[] if kind in QUICK else pytest.mark.slow)
-    for kind in TASKS
-]
-
-
-@pytest.mark.parametrize("kind", KINDS)
+# `test_a_tpu_strategy_accepts_the_updates` is quick.
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", TASKS)
 def test_updates_of_a_fine_tuning_can_be_compiled(kind, tpu):
     config = runs.run_config(
         albert_config=runs.config(0.1),
