@@ -41,8 +41,7 @@ _DAMAGES = (
     zipfile.BadZipFile,
     safetensors.SafetensorError,
 )
-# Into which float32 must divide the spread of numbers.
-_LEAST_STEPS = 1000
+_LEAST_STEPS = 1000  # into which float32 must divide the spread of numbers
 _OUTPUT_WEIGHTS, _OUTPUT_BIAS = "output_weights", "output_bias"
 
 
@@ -58,37 +57,30 @@ class Note(NamedTuple):
         return f"{self.kind:10}{self.text}"
 
 
+# What a format cannot store of a checkpoint written in it: names of arrays, and
+# what else its readers do not learn.
+WriteReport = tuple[list[str], list[Note]]
+
+
 def notes_of_metadata(known: Metadata, reason: str) -> list[Note]:
     """Returns notes on metadata, kept in a file that others do not read."""
     facts = known.known()
-    unread = {"tokenizer_hash", "head"}
+    silent = {"tokenizer_hash", "head"}
     if not heads.of_task(known.task):
-        unread.add("task")
-    facts = {name: facts[name] for name in facts if name not in unread}
-    return [n._replace(kind="unread") for n in notes_of(facts, reason)]
-
-
-def notes_of(facts: Mapping[str, Any], reason: str) -> list[Note]:
-    """Returns a note for each fact, by name, that a format leaves out."""
+        silent.add("task")
     return [
-        Note("left out", f"{name}={json.dumps(value)} ({reason})")
-        for name, value in facts.items()
+        Note("unread", f"{name}={json.dumps(facts[name])} ({reason})")
+        for name in facts
+        if name not in silent
     ]
 
 
 def stored_head(known: Metadata, left_out: Iterable[str]) -> Metadata:
     """Returns metadata that name no head whose arrays are left out."""
     head = heads.HEADS.get(known.head or "")
-    groups = {*map(variable_names.head_of, left_out)}
-    is_stored = head and head.groups.isdisjoint(groups)
-    return known if is_stored else dataclasses.replace(known, head=None)
-
-
-class WriteReport(NamedTuple):
-    """What a format cannot store of a checkpoint written in it."""
-
-    left_out: list[str]  # names of arrays
-    notes: list[Note]  # what else its readers do not learn
+    if head and head.groups.isdisjoint(map(variable_names.head_of, left_out)):
+        return known
+    return dataclasses.replace(known, head=None)
 
 
 class LazyArrays(Mapping[str, np.ndarray]):
@@ -209,7 +201,8 @@ class Checkpoint:
     def head(self, wanted: str | Head | None = None) -> Head:
         """Returns the head that it has, or the wanted one, which it must have.
 
-        See `heads.find` for the one of several that it is.
+        Its own is the one that its metadata name, or the only one of the
+        `heads.candidates`.
         """
         if wanted is None:
             return heads.find(self.heads, self.metadata, self.path)

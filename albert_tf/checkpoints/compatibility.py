@@ -85,18 +85,7 @@ def check_fit(
 
 
 def check_values(arrays: Arrays, where: str) -> None:
-    """Checks that weights are floats, without NaN and infinity."""
-    others = [
-        name
-        for name, array in arrays.items()
-        # That of bfloat16 is V.
-        if array.dtype.kind not in "fV" and name != variable_names.GLOBAL_STEP
-    ]
-    if others:
-        raise ValueError(
-            f"{where!r} has weights that are no floats: "
-            f"{checks.listed(sorted(others))}. Pass another checkpoint."
-        )
+    """Checks that weights have no NaN and no infinity."""
     wrong = [name for name, a in arrays.items() if not np.isfinite(a).all()]
     if wrong:
         raise ValueError(
@@ -113,27 +102,14 @@ def _encoder_names(config: AlbertConfig, *, has_pooler: bool) -> set[str]:
     if config.embedding_size != config.hidden_size:
         rows += variable_names.PROJECTION
     names = {row.tf1 for row in rows}
-    for half, sublayer, adapters in (
-        (
-            "attention",
-            variable_names.ATTENTION,
-            variable_names.ATTENTION_ADAPTERS,
-        ),
-        (
-            "ffn",
-            variable_names.FEED_FORWARD,
-            variable_names.FEED_FORWARD_ADAPTERS,
-        ),
-    ):
-        names |= {
-            row.tf1.format(set=weight_set, inner=inner)
-            for weight_set in range(config.num_weight_sets(half))
-            for row in [
-                *sublayer,
-                *(adapters if config.has_adapters(half, weight_set) else ()),
-            ]
-            for inner in range(config.inner_group_num)
-        }
+    for half, (sublayer, adapters) in variable_names.SUBLAYERS.items():
+        for weight_set in range(config.num_weight_sets(half)):
+            has_adapters = config.has_adapters(half, weight_set)
+            names |= {
+                row.tf1.format(set=weight_set, inner=inner)
+                for row in sublayer + (adapters if has_adapters else ())
+                for inner in range(config.inner_group_num)
+            }
     return names
 
 
@@ -170,13 +146,11 @@ def with_config(
             "inner_group_num",
             "parameter_sharing",
         ]
-    different = checks.differences(
-        *(
-            {name: getattr(one, name) for name in fields}
-            for one in (beside, wanted)
-        )
+    compared = (
+        {name: getattr(one, name) for name in fields}
+        for one in (beside, wanted)
     )
-    if different:
+    if different := checks.differences(*compared):
         raise ValueError(
             f"Checkpoint {source.path!r} was made with "
             f"{checks.listed(different)}. Use the config that the checkpoint "
@@ -187,14 +161,11 @@ def with_config(
     return dataclasses.replace(source, config=wanted)
 
 
-def _layers(config: AlbertConfig) -> list[tuple[int, int, int]]:
+def _layers(config: AlbertConfig) -> list[tuple[int, ...]]:
     """Returns the sets of weights that each layer uses, and their blocks."""
+    halves, inner = ("attention", "ffn"), config.inner_group_num
     return [
-        (
-            config.weight_set("attention", layer),
-            config.weight_set("ffn", layer),
-            config.inner_group_num,
-        )
+        (*(config.weight_set(half, layer) for half in halves), inner)
         for layer in range(config.num_hidden_layers)
     ]
 
@@ -246,8 +217,7 @@ def find_labels(
     They are those `given`, or else known of the checkpoint `where`, or else
     `0`, `1`, ...; regression, with one output, has none.
     """
-    is_regression = num_outputs == 1 and not known.multi_label
-    num_labels = 0 if is_regression else num_outputs
+    num_labels = num_outputs if known.multi_label or num_outputs > 1 else 0
     labels = known.labels if given is None else given
     if labels is None:
         return tuple(map(str, range(num_labels)))
@@ -273,11 +243,8 @@ def find_labels(
 def check_vocabulary(source: Checkpoint) -> None:
     """Checks that a checkpoint has one vocabulary."""
     if source.vocabulary is None:
-        reasons = [
-            note.text
-            for note in source.notes
-            if note.text.startswith(checkpoint.VOCABULARY)
-        ]
+        texts = [note.text for note in source.notes]
+        reasons = [t for t in texts if t.startswith(checkpoint.VOCABULARY)]
         raise ValueError(
             f"There is no one vocabulary beside {source.path!r}"
             f"{''.join(f': {reason}' for reason in reasons)}. Put that of the "

@@ -27,11 +27,7 @@ from albert_tf.checkpoints import (
     token_ids,
     variable_names,
 )
-from albert_tf.checkpoints.checkpoint import (
-    Checkpoint,
-    Note,
-    WriteReport,
-)
+from albert_tf.checkpoints.checkpoint import Checkpoint, Note, WriteReport
 from albert_tf.checkpoints.conversion_config import ConversionConfig
 from albert_tf.config import AlbertConfig
 
@@ -48,13 +44,6 @@ _SUBLAYER = re.compile(
     r"(?P<front>.*/group_)(?P<set>\d+)"
     r"(?P<back>/inner_group_\d+/(?P<attention>attention_1/|LayerNorm/)?.*)"
 )
-# What each sharing strategy can be turned into by copying weights.
-_SHARING_FROM = {
-    "all": ("all", "attention", "ffn", "none"),
-    "attention": ("attention", "none"),
-    "ffn": ("ffn", "none"),
-    "none": ("none",),
-}
 # The settings of a warm start.
 _CHANGES = (
     "num_hidden_layers",
@@ -94,14 +83,9 @@ def convert(config: ConversionConfig) -> Summary:
     # 1. The input, with what the settings name.
     source = _read(config)
     # 2. A model of other layers.
-    target = source
-    changes = {
-        name: getattr(config, name)
-        for name in _CHANGES
-        if getattr(config, name) is not None
-    }
-    if changes:
-        target = warm_start(source, **changes)
+    given = {name: getattr(config, name) for name in _CHANGES}
+    changes = {n: value for n, value in given.items() if value is not None}
+    target = warm_start(source, **changes) if changes else source
     # 3. The output, which is read back to verify it.
     with files.atomic_folder(output) as folder:
         left_out, notes = _WRITERS[config.output_format](folder, target)
@@ -164,10 +148,7 @@ def _read(config: ConversionConfig) -> Checkpoint:
     return source
 
 
-def warm_start(
-    source: Checkpoint,
-    **changes: Any,
-) -> Checkpoint:
+def warm_start(source: Checkpoint, **changes: Any) -> Checkpoint:
     """Returns the model with other layers, made of the same weights.
 
     The result has no optimizer slots and no step, because a new training
@@ -184,14 +165,14 @@ def warm_start(
     old = source.known_config
     new = dataclasses.replace(old, **changes)
     copies_first = "num_hidden_groups" in changes
-    if new.parameter_sharing not in _SHARING_FROM[old.parameter_sharing]:
+    sharing = old.parameter_sharing
+    if sharing != "all" and new.parameter_sharing not in (sharing, "none"):
         raise ValueError(
-            f"A model with parameter_sharing={old.parameter_sharing!r} cannot "
-            f"become {new.parameter_sharing!r}, because layers with different "
-            "weights would have to share them. Pass a strategy that shares "
-            "less."
+            f"A model with parameter_sharing={sharing!r} cannot become "
+            f"{new.parameter_sharing!r}, because layers with different weights "
+            "would have to share them. Pass a strategy that shares less."
         )
-    if copies_first and old.parameter_sharing == "none":
+    if copies_first and sharing == "none":
         raise ValueError(
             "--num_hidden_groups cannot be used for a model whose layers share "
             "nothing (parameter_sharing='none'). Leave it out."

@@ -97,7 +97,3 @@ class ConversionConfig:
                 raise ValueError(f"`{name}` is missing. Pass --{name}.")
         checks.check_choice("output_format", self.output_format, FORMATS)
         checks.check_vocab_file(self.vocab_file)
-        if self.parameter_sharing is not None:
-            checks.check_choice(
-                "parameter_sharing", self.parameter_sharing, SHARING_STRATEGIES
-            )

@@ -17,7 +17,6 @@ from albert_tf.checkpoints import (
     huggingface,
     keras_file,
     keras_hub,
-    litert_folder,
     tf1,
 )
 from albert_tf.checkpoints.checkpoint import Checkpoint
@@ -25,25 +24,42 @@ from albert_tf.config import AlbertConfig
 from albert_tf.text import tokenizer
 from albert_tf.text.tokenizer import Tokenizer
 
-TF1 = "tf1"
-HUGGING_FACE = "huggingface"
-KERAS_HUB = "keras_hub"
 KERAS_FILE = "keras_file"
 LITERT = "litert"
+# The model of an export for LiteRT, and the settings that it was made with.
+LITERT_MODEL = "model.tflite"
+LITERT_SETTINGS = "export.json"
+
+
+def _describe_litert(path: str, _: AlbertConfig | None) -> Checkpoint:
+    def no_arrays() -> checkpoint.Arrays:
+        raise ValueError(
+            f"{path!r} is an export for LiteRT, which only `load_predictor` "
+            "runs. Pass the checkpoint it was made of."
+        )
+
+    settings = os.path.join(path, LITERT_SETTINGS)
+    return tf1.describe_folders(
+        [path],
+        checkpoint.LazyArrays(path, no_arrays),
+        # Older exports passed for a run, and have a `run.json` instead.
+        settings=files.read_json_object(settings, missing_ok=True),
+    )
+
+
 # They describe a checkpoint at a path, with arrays that are not read yet.
 _READERS: Mapping[str, Callable[[str, AlbertConfig | None], Checkpoint]] = {
-    TF1: tf1.describe,
-    HUGGING_FACE: huggingface.describe,
-    KERAS_HUB: keras_hub.describe,
+    "tf1": tf1.describe,
+    "huggingface": huggingface.describe,
+    "keras_hub": keras_hub.describe,
     KERAS_FILE: keras_file.describe,
-    LITERT: litert_folder.describe,
+    LITERT: _describe_litert,
 }
 
 
 def recognise(path: files.Path) -> str:
-    """Returns its format: of TF1, Hugging Face, KerasHub, Keras or LiteRT.
+    """Returns `tf1`, `huggingface`, `keras_hub`, `keras_file` or `litert`.
 
-    They are `tf1`, `huggingface`, `keras_hub`, `keras_file` and `litert`.
     Checkpoints of our own runs are TF1 checkpoints.
     """
     name = files.check_local(path)
@@ -53,15 +69,15 @@ def recognise(path: files.Path) -> str:
         os.path.isfile(os.path.join(name, one))
         for one in huggingface.WEIGHTS_FILES
     ):
-        return HUGGING_FACE
+        return "huggingface"
     config = os.path.join(name, keras_hub.CONFIG_FILE)
     if os.path.isfile(config) and (
         "registered_name" in files.read_json_object(config)
     ):
-        return KERAS_HUB
-    if os.path.isfile(os.path.join(name, litert_folder.MODEL_FILE)):
+        return "keras_hub"
+    if os.path.isfile(os.path.join(name, LITERT_MODEL)):
         return LITERT
-    return TF1
+    return "tf1"
 
 
 def open(  # noqa: A001
@@ -83,7 +99,7 @@ def open(  # noqa: A001
     name = files.check_local(hub.local_folder(path))
     format_name = recognise(name)
     # Our own files name themselves in errors.
-    is_ours = format_name in (TF1, LITERT)
+    is_ours = format_name in ("tf1", LITERT)
     with contextlib.nullcontext() if is_ours else checkpoint.naming(name):
         source = _READERS[format_name](name, albert_config)
     return compatibility.with_config(

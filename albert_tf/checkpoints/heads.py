@@ -8,6 +8,7 @@ Plain Python: a model is imported when it is made.
 """
 
 import dataclasses
+import importlib
 from collections.abc import Callable, Collection, Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -59,74 +60,45 @@ class Head:
     all_outputs: Mapping[str, bool] = dataclasses.field(default_factory=dict)
 
 
-def objectives_of(stored: "Checkpoint") -> list[str]:
-    """Returns the objectives of a pretraining head; all if it has none."""
-    return [
-        objective
-        for group, objective in OBJECTIVES.items()
-        if group in stored.heads
-    ] or [*OBJECTIVES.values()]
+def _maker(
+    module: str,
+    name: str,
+    sizes: Callable[["Checkpoint"], Mapping[str, Any]] = lambda stored: {},
+) -> Callable[..., "keras.Model"]:
+    """Returns what makes the models of a class of `albert_tf.modeling`.
+
+    `sizes` are the arguments that depend on the stored weights.
+    """
+
+    def make_model(
+        config: AlbertConfig, stored: "Checkpoint", **arguments: Any
+    ) -> "keras.Model":
+        from_module = importlib.import_module(f"albert_tf.modeling.{module}")
+        arguments = {**sizes(stored), **arguments}
+        model: keras.Model = getattr(from_module, name)(config, **arguments)
+        return model
+
+    return make_model
 
 
-def _encoder(
-    config: AlbertConfig, stored: "Checkpoint", **arguments: Any
-) -> "keras.Model":
-    from albert_tf.modeling.albert_model import AlbertModel
-
-    return AlbertModel(config, **arguments)
+def _objectives(stored: "Checkpoint") -> dict[str, Any]:
+    found = [OBJECTIVES[group] for group in OBJECTIVES if group in stored.heads]
+    return {"objectives": found or [*OBJECTIVES.values()]}
 
 
-def _pretraining(
-    config: AlbertConfig, stored: "Checkpoint", **arguments: Any
-) -> "keras.Model":
-    from albert_tf.modeling.pretraining_model import PretrainingModel
-
-    sizes = {"objectives": objectives_of(stored)}
-    return PretrainingModel(config, **sizes | arguments)
-
-
-def _classifier(
-    config: AlbertConfig, stored: "Checkpoint", **arguments: Any
-) -> "keras.Model":
-    from albert_tf.modeling.sequence_models import ClassifierModel
-
-    sizes = {"num_labels": len(stored.arrays.get("output_bias", [0]))}
-    return ClassifierModel(config, **sizes | arguments)
-
-
-def _multiple_choice(
-    config: AlbertConfig, stored: "Checkpoint", **arguments: Any
-) -> "keras.Model":
-    from albert_tf.modeling.sequence_models import MultipleChoiceModel
-
-    return MultipleChoiceModel(config, **arguments)
-
-
-def _span(
-    config: AlbertConfig, stored: "Checkpoint", **arguments: Any
-) -> "keras.Model":
-    from albert_tf.modeling.span_models import SpanModel
-
-    return SpanModel(config, **arguments)
-
-
-def _beam_span(
-    config: AlbertConfig, stored: "Checkpoint", **arguments: Any
-) -> "keras.Model":
-    from albert_tf.modeling.span_models import BeamSpanModel
-
-    return BeamSpanModel(config, **arguments)
+def _num_labels(stored: "Checkpoint") -> dict[str, Any]:
+    return {"num_labels": len(stored.arrays.get("output_bias", [0]))}
 
 
 ENCODER = Head(
     name="encoder",
-    make_model=_encoder,
+    make_model=_maker("albert_model", "AlbertModel"),
     model_class="AlbertModel",
     transformers="AlbertModel",
 )
 PRETRAINING = Head(
     name="pretraining",
-    make_model=_pretraining,
+    make_model=_maker("pretraining_model", "PretrainingModel", _objectives),
     model_class="PretrainingModel",
     groups=frozenset(OBJECTIVES),
     over_pooler=frozenset({"cls/seq_relationship"}),
@@ -134,7 +106,7 @@ PRETRAINING = Head(
 )
 CLASSIFIER = Head(
     name="classifier",
-    make_model=_classifier,
+    make_model=_maker("sequence_models", "ClassifierModel", _num_labels),
     model_class="ClassifierModel",
     groups=frozenset({"task"}),
     over_pooler=frozenset({"task"}),
@@ -146,7 +118,7 @@ CLASSIFIER = Head(
 MULTIPLE_CHOICE = dataclasses.replace(
     CLASSIFIER,
     name="multiple_choice",
-    make_model=_multiple_choice,
+    make_model=_maker("sequence_models", "MultipleChoiceModel"),
     model_class="MultipleChoiceModel",
     transformers="AlbertForMultipleChoice",
     pipeline="multiple-choice",
@@ -155,7 +127,7 @@ MULTIPLE_CHOICE = dataclasses.replace(
 )
 SPAN = Head(
     name="span",
-    make_model=_span,
+    make_model=_maker("span_models", "SpanModel"),
     model_class="SpanModel",
     groups=frozenset({"cls/squad"}),
     transformers="AlbertForQuestionAnswering",
@@ -165,23 +137,14 @@ SPAN = Head(
 BEAM_SPAN = dataclasses.replace(
     SPAN,
     name="beam_span",
-    make_model=_beam_span,
+    make_model=_maker("span_models", "BeamSpanModel"),
     model_class="BeamSpanModel",
     groups=frozenset({"beam"}),
     transformers=None,
     all_outputs={"teacher_forcing": True},
 )
-HEADS: Mapping[str, Head] = {
-    head.name: head
-    for head in (
-        ENCODER,
-        PRETRAINING,
-        CLASSIFIER,
-        MULTIPLE_CHOICE,
-        SPAN,
-        BEAM_SPAN,
-    )
-}
+_ALL = (ENCODER, PRETRAINING, CLASSIFIER, MULTIPLE_CHOICE, SPAN, BEAM_SPAN)
+HEADS: Mapping[str, Head] = {head.name: head for head in _ALL}
 
 
 def named(head: str | Head) -> Head:
@@ -195,13 +158,6 @@ def named(head: str | Head) -> Head:
 def of_task(task: str | None) -> Head | None:
     """Returns the head that the name of a task stands for, if it does."""
     return next((h for h in HEADS.values() if task in h.other_names), None)
-
-
-def of_model(class_name: str) -> Head | None:
-    """Returns the head of the models of a class, if it is one of ours."""
-    return next(
-        (h for h in HEADS.values() if h.model_class == class_name), None
-    )
 
 
 def present(groups: Collection[str], known: Metadata) -> list[Head]:

@@ -2,13 +2,12 @@
 
 PyTorch is not needed. Pickled files (`pytorch_model.bin`) are never read.
 
-NumPy and safetensors.
-
 Source: transformers 5, `models/albert`.
 """
 
 import contextlib
 import dataclasses
+import json
 import logging
 import os
 from collections.abc import Callable, Mapping
@@ -32,7 +31,6 @@ from albert_tf.checkpoints.checkpoint import (
     Note,
     WriteReport,
 )
-from albert_tf.checkpoints.metadata import Metadata
 from albert_tf.config import AlbertConfig
 from albert_tf.text import tokenizer_json
 
@@ -74,7 +72,6 @@ _ACTIVATIONS = {
 _EXACT_GELU = "gelu"
 # ALBERT's text normalization; other values are reported only.
 _TOKENIZER_SETTINGS = {"keep_accents": False, "remove_space": True}
-_OUR_NORMALIZATION = "ALBERT's text normalization is built in"
 # The class that takes a tokenizer.json as it is; AlbertTokenizer does not.
 _TOKENIZER = {
     "tokenizer_class": "PreTrainedTokenizerFast",
@@ -118,12 +115,12 @@ def describe(path: str, albert_config: AlbertConfig | None) -> Checkpoint:
     tokenizer = files.read_json_object(
         os.path.join(path, _TOKENIZER_FILE), missing_ok=True
     )
-    # Settings that our tokenizer does not have.
-    others = {
-        name: tokenizer[name]
+    reason = "ALBERT's text normalization is built in"
+    notes = [
+        Note("left out", f"{name}={json.dumps(tokenizer[name])} ({reason})")
         for name, ours in _TOKENIZER_SETTINGS.items()
         if tokenizer.get(name, ours) != ours
-    }
+    ]
     facts = _facts(values, config_file)
     facts["do_lower_case"] = _lower_cases(path, tokenizer)
     theirs = metadata.from_values(config_file, facts)
@@ -132,11 +129,7 @@ def describe(path: str, albert_config: AlbertConfig | None) -> Checkpoint:
         config=config,
         vocabulary=next(filter(os.path.isfile, vocabularies), None),
         metadata=metadata.combined(metadata.read(path), theirs),
-        notes=tuple(
-            checkpoint.notes_of(
-                others, "ALBERT's text normalization is built in"
-            )
-        ),
+        notes=tuple(notes),
     )
 
 
@@ -196,10 +189,9 @@ def _read_config(
             f"{checks.listed(classes)}, but only an ALBERT is supported, and "
             "no AlbertForTokenClassification."
         )
-    fields = {name: values[name] for name in _FIELDS if name in values}
-    # `AlbertConfig` accepts only the value that is built in.
-    if "layer_norm_eps" in values:
-        fields["layer_norm_eps"] = values["layer_norm_eps"]
+    # `AlbertConfig` accepts only the epsilon that is built in.
+    names = (*_FIELDS, "layer_norm_eps")
+    fields = {name: values[name] for name in names if name in values}
     fields["hidden_act"] = _activation(values, path, albert_config)
     config = AlbertConfig.from_dict(fields, where=path)
     _check_groups(config)
@@ -252,11 +244,6 @@ def _read_tensors(folder: str) -> dict[str, np.ndarray]:
         values = files.read_json_object(index)
         weight_map = files.object_of(values, "weight_map", index)
         names = {*map(str, weight_map.values())}
-        if names != {*map(os.path.basename, names)}:
-            raise ValueError(
-                f"{index} is damaged: it must name files beside it. Received: "
-                f"{checks.listed(sorted(names))}."
-            )
     tensors: dict[str, np.ndarray] = {}
     for name in sorted(names):
         tensors |= _read_safetensors(os.path.join(folder, name))
@@ -344,14 +331,13 @@ def write(folder: str, source: Checkpoint) -> WriteReport:
         file.write(data)
     files.write_json(os.path.join(folder, _CONFIG_FILE), values)
     _write_vocabulary(folder, source)
-    known = checkpoint.stored_head(source.metadata, left_out)
-    source = dataclasses.replace(source, metadata=known)
-    return WriteReport(left_out, _write_metadata(folder, source))
+    return left_out, _write_metadata(folder, source, left_out)
 
 
 def _config_values(config: AlbertConfig, source: Checkpoint) -> dict[str, Any]:
     """Returns the values of a `config.json`; in `config`, groups share all."""
     theirs = {ours: name for name, ours in reversed(_ACTIVATIONS.items())}
+    known = source.metadata
     values: dict[str, Any] = {
         "architectures": _architectures(source),
         "model_type": "albert",
@@ -368,19 +354,21 @@ def _config_values(config: AlbertConfig, source: Checkpoint) -> dict[str, Any]:
         values["bos_token_id"] = ids.cls
         values["eos_token_id"] = ids.sep
     if "task" in source.heads:
-        labels = _labels(source)
+        num_labels = len(source.arrays["output_weights"])
+        # Regression has one output and no label.
+        labels = tuple(f"{_UNNAMED_LABEL}{i}" for i in range(num_labels))
+        if known.labels:
+            labels = compatibility.find_labels(
+                known, num_labels, where=source.path
+            )
         values["id2label"] = {str(i): name for i, name in enumerate(labels)}
         values["label2id"] = {name: i for i, name in enumerate(labels)}
-        if problem_type := _problem_type(source.metadata):
-            values["problem_type"] = problem_type
+        if known.multi_label:
+            values["problem_type"] = _MULTI_LABEL
+        # Without it, transformers takes a single output for log odds.
+        elif known.labels == ():
+            values["problem_type"] = _REGRESSION
     return values
-
-
-def _problem_type(known: Metadata) -> str | None:
-    if known.multi_label:
-        return _MULTI_LABEL
-    # Without it, transformers takes a single output for log odds.
-    return _REGRESSION if known.labels == () else None
 
 
 def _architectures(source: Checkpoint) -> list[str]:
@@ -399,26 +387,15 @@ def _architectures(source: Checkpoint) -> list[str]:
     return classes[:1]
 
 
-def _labels(source: Checkpoint) -> tuple[str, ...]:
-    num_labels = len(source.arrays["output_weights"])
-    known = source.metadata
-    if known.labels:
-        return compatibility.find_labels(known, num_labels, where=source.path)
-    # Regression has one output and no label.
-    return tuple(f"{_UNNAMED_LABEL}{i}" for i in range(num_labels))
-
-
-def _write_metadata(folder: str, source: Checkpoint) -> list[Note]:
+def _write_metadata(
+    folder: str, source: Checkpoint, left_out: list[str]
+) -> list[Note]:
     """Writes what transformers has no place for; returns notes on it."""
-    is_classifier = "task" in source.heads
-    others = dataclasses.replace(
-        source.metadata,
-        labels=None if is_classifier else source.metadata.labels,
-        multi_label=None if is_classifier else source.metadata.multi_label,
-        do_lower_case=(
-            None if source.vocabulary else source.metadata.do_lower_case
-        ),
-    )
+    others = checkpoint.stored_head(source.metadata, left_out)
+    if "task" in source.heads:
+        others = dataclasses.replace(others, labels=None, multi_label=None)
+    if source.vocabulary:
+        others = dataclasses.replace(others, do_lower_case=None)
     metadata.write(folder, others)
     return checkpoint.notes_of_metadata(
         dataclasses.replace(others, task=None),

@@ -12,12 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from albert_tf.checkpoints import (
-    heads,
-    metadata,
-    tf1,
-    variable_names,
-)
+from albert_tf.checkpoints import heads, metadata, tf1, variable_names
 from albert_tf.checkpoints.checkpoint import Arrays, Checkpoint, LazyArrays
 from albert_tf.checkpoints.metadata import Metadata
 from albert_tf.config import AlbertConfig
@@ -39,8 +34,9 @@ def describe(path: str, albert_config: AlbertConfig | None) -> Checkpoint:
             "models. Load it without other arguments, and use its `export`."
         )
     known = metadata.from_values(path, saved["config"]["metadata"])
-    if head := heads.of_model(saved["class_name"]):
-        known = metadata.combined(Metadata(head=head.name), known)
+    for head in heads.HEADS.values():
+        if head.model_class == saved["class_name"]:
+            known = metadata.combined(Metadata(head=head.name), known)
     vocabulary, notes = tf1.vocabulary_in(os.path.dirname(path))
     return Checkpoint(
         arrays=LazyArrays(path, lambda: _read_arrays(path)),

@@ -8,6 +8,7 @@ Source: keras_hub 0.32, `models/albert`.
 """
 
 import dataclasses
+import json
 import os
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -91,8 +92,9 @@ def _read_task(folder: str) -> tuple[str, dict[str, Any]]:
 
 
 def _read_arrays(folder: str, config: AlbertConfig) -> Arrays:
-    model = _load_task(folder, _backbone(config))
-    model.backbone.load_weights(os.path.join(folder, _WEIGHTS_FILE))
+    backbone = _backbone(config)
+    model = _load_task(folder, backbone)
+    backbone.load_weights(os.path.join(folder, _WEIGHTS_FILE))
     arrays = {}
     for name, variable, is_transposed in _named_variables(model):
         array = np.asarray(variable)
@@ -126,22 +128,13 @@ def _backbone(config: AlbertConfig) -> Any:
     )
 
 
-class _BackboneOnly:
-    """Gives a backbone the interface of a task model."""
-
-    def __init__(self, backbone: Any) -> None:
-        self.backbone = backbone
-        self.weights = backbone.weights
-        self.save_to_preset = backbone.save_to_preset
-
-
 def _load_task(folder: str, backbone: Any) -> Any:
-    """Returns the model of a preset with the weights of its head, if any."""
+    """Returns the model with the weights of its head; or else the backbone."""
     name, settings = _read_task(folder)
     weights = os.path.join(folder, _TASK_WEIGHTS_FILE)
     path = os.path.join(folder, _TASK_FILE)
     if not os.path.isfile(path) or not os.path.isfile(weights):
-        return _BackboneOnly(backbone)
+        return backbone
     activation = settings.get("activation")
     is_known = name == _MASKED_LM or name in _CLASSIFIERS
     if not is_known or activation not in _ACTIVATIONS:
@@ -162,17 +155,15 @@ def _task(
     import keras_hub
 
     models = keras_hub.models
-    preprocessor = None
+    sizes = () if num_classes is None else (num_classes,)
+    model, preprocessor = (
+        (models.AlbertTextClassifier, models.AlbertTextClassifierPreprocessor)
+        if sizes
+        else (models.AlbertMaskedLM, models.AlbertMaskedLMPreprocessor)
+    )
     length = backbone.max_sequence_length
-    if num_classes is None:
-        if tokenizer:
-            preprocessor = models.AlbertMaskedLMPreprocessor(tokenizer, length)
-        return models.AlbertMaskedLM(backbone, preprocessor)
-    if tokenizer:
-        preprocessor = models.AlbertTextClassifierPreprocessor(
-            tokenizer, length
-        )
-    return models.AlbertTextClassifier(backbone, num_classes, preprocessor)
+    before = preprocessor(tokenizer, length) if tokenizer else None
+    return model(backbone, *sizes, before)
 
 
 def _named_variables(model: Any) -> Iterator[tuple[str, Any, bool]]:
@@ -207,7 +198,7 @@ def write(folder: str, source: Checkpoint) -> WriteReport:
     left_out = sorted(set(source.arrays) - used)
     known = checkpoint.stored_head(source.metadata, left_out)
     metadata.write(folder, known, name=METADATA_FILE)
-    return WriteReport(left_out, _notes(source))
+    return left_out, _notes(source)
 
 
 def _notes(source: Checkpoint) -> list[Note]:
@@ -217,8 +208,9 @@ def _notes(source: Checkpoint) -> list[Note]:
     notes = checkpoint.notes_of_metadata(others, reason)
     path = source.vocabulary
     if path is not None and path.endswith(".txt"):
-        text = "its tokenizer of ALBERT is for SentencePiece only"
-        notes += checkpoint.notes_of({"vocabulary": path}, text)
+        text = "(its tokenizer of ALBERT is for SentencePiece only)"
+        note = f"vocabulary={json.dumps(path)} {text}"
+        notes.append(Note("left out", note))
     elif path is not None:
         case = "lower-casing and " if source.do_lower_case else ""
         text = f"{case}removal of accents (its tokenizer does neither: change"
@@ -239,12 +231,10 @@ def _check_expressible(config: AlbertConfig) -> None:
 
 def _model(source: Checkpoint, config: AlbertConfig, tokenizer: Any) -> Any:
     backbone = _backbone(config)
-    if "output_weights" in source.arrays:
-        num_classes = len(source.arrays["output_weights"])
-    elif "cls/predictions" in source.heads:
-        num_classes = None
-    else:
-        return _BackboneOnly(backbone)
+    if not {"task", "cls/predictions"} & source.heads:
+        return backbone
+    weights = source.arrays.get("output_weights")
+    num_classes = None if weights is None else len(weights)
     return _task(backbone, num_classes=num_classes, tokenizer=tokenizer)
 
 

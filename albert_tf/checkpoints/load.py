@@ -138,8 +138,6 @@ def load_model(
         head = heads.named(head or heads.CLASSIFIER)
         checks.check_choice("head", head.name, (heads.CLASSIFIER.name,))
         sizes["num_labels"] = num_labels
-    elif head is not None:
-        heads.named(head)
     source = discovery.open(path, albert_config=config)
     # Before a model is made, of any size that a config may have.
     compatibility.check_shapes(source)
@@ -167,18 +165,17 @@ def _with_pooler(
 
     Not if a head was trained on the pooler that is missing.
     """
-    poolers = {
-        name: np.asarray(variable)
-        for name, variable in variables.items()
-        if name.startswith(variable_names.POOLER_PREFIX)
-    }
     if source.has_pooler or source.heads & _OVER_POOLER:
         return source.weights
     _LOGGER.warning(
         "%s has no pooler: do not use `pooled_output` before training it",
         source.path,
     )
-    return source.weights | poolers
+    return source.weights | {
+        name: np.asarray(variable)
+        for name, variable in variables.items()
+        if name.startswith(variable_names.POOLER_PREFIX)
+    }
 
 
 def _first_group_everywhere(

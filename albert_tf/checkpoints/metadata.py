@@ -55,31 +55,25 @@ class Metadata:
     tokenizer_hash: str | None = None
 
     def __post_init__(self) -> None:
-        problems = [
-            f"`{name}` must be true or false. Received: {value!r}."
-            for name in ("do_lower_case", "multi_label", "null_from_cls")
-            if not isinstance(value := getattr(self, name), bool | None)
-        ]
+        for name in ("do_lower_case", "multi_label", "null_from_cls"):
+            if not isinstance(value := getattr(self, name), bool | None):
+                raise ValueError(
+                    f"`{name}` must be true or false. Received: {value!r}."
+                )
         labels, thresholds = self.labels, self.thresholds
-        if labels is not None and (
-            not isinstance(labels, tuple)
-            or not all(isinstance(label, str) for label in labels)
-            or len({*labels}) < len(labels)
-        ):
-            problems.append(
+        if labels is None:
+            return
+        is_list = isinstance(labels, tuple) and len({*labels}) == len(labels)
+        if not is_list or not all(isinstance(label, str) for label in labels):
+            raise ValueError(
                 "`labels` must be a list of texts that differ from one "
                 f"another. Received: {labels!r}."
             )
-        # A Hugging Face folder has its labels in another file.
-        elif None not in (thresholds, labels) and (
-            len(thresholds or ()) != len(labels or ())
-        ):
-            problems.append(
+        if thresholds is not None and len(thresholds) != len(labels):
+            raise ValueError(
                 "`thresholds` must have a number for each label. Received: "
                 f"labels={labels}, thresholds={thresholds}."
             )
-        if problems:
-            raise ValueError(" ".join(problems))
 
     def with_thresholds(self, scores: Mapping[str, Any]) -> "Metadata":
         """Returns it with what was chosen on the examples of an evaluation.
@@ -99,11 +93,8 @@ class Metadata:
 
     def known(self) -> dict[str, Any]:
         """Returns the fields that are known, by name."""
-        return {
-            name: value
-            for name, value in dataclasses.asdict(self).items()
-            if value is not None
-        }
+        fields = dataclasses.asdict(self)
+        return {n: value for n, value in fields.items() if value is not None}
 
 
 def write(

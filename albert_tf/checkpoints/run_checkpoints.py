@@ -29,19 +29,14 @@ BEST_SCORE = "best_score"
 _STEP_FOLDER = re.compile(r"step-(\d{8,})$")
 
 
-def checkpoints_folder(output_dir: str) -> str:
-    """Returns the folder that holds a run's newest checkpoints."""
-    return os.path.join(output_dir, CHECKPOINTS_FOLDER)
-
-
 def checkpoint_path(output_dir: str, step: int) -> str:
     """Returns the folder of the checkpoint that a run saves at a step."""
-    return os.path.join(checkpoints_folder(output_dir), f"step-{step:08d}")
+    return os.path.join(output_dir, CHECKPOINTS_FOLDER, f"step-{step:08d}")
 
 
 def steps(output_dir: str) -> list[int]:
     """Returns the steps of a run's checkpoints in increasing order."""
-    folder = checkpoints_folder(output_dir)
+    folder = os.path.join(output_dir, CHECKPOINTS_FOLDER)
     names = os.listdir(folder) if os.path.isdir(folder) else []
     matches = (_STEP_FOLDER.match(name) for name in names)
     return sorted(int(match.group(1)) for match in matches if match)

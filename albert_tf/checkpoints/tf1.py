@@ -33,7 +33,6 @@ from albert_tf.checkpoints.checkpoint import (
     Note,
     WriteReport,
 )
-from albert_tf.checkpoints.metadata import Metadata
 from albert_tf.config import CONFIG_FILE, AlbertConfig
 
 # TF1: the stem of the released checkpoints.
@@ -67,26 +66,21 @@ def describe_folders(
 ) -> Checkpoint:
     """Describes a checkpoint by the files that we write beside it.
 
-    Args:
-        folders: That of the weights; then that of the run, if they are a
-            run's.
-        arrays: The weights.
-        settings: Those that they were made with; if there are none, they are
-            those of the run.
+    `folders` are that of the weights and, if they are a run's, that of the
+    run, whose `settings` they have if none are given.
     """
-    known, run = Metadata(), dict[str, Any]()
     notes: list[Note] = []
     vocabulary = config = None
     for folder in folders:
-        # The first folder that knows something decides.
-        known = metadata.combined(known, metadata.read(folder))
+        # The first folder that has one decides.
         config_file = os.path.join(folder, CONFIG_FILE)
         if config is None and os.path.isfile(config_file):
             config = AlbertConfig.from_json_file(config_file)
         found, own_notes = vocabulary_in(folder)
         vocabulary = vocabulary or found
         notes += own_notes
-        run = run or run_checkpoints.read_fingerprint(folder)
+    known = metadata.read(folders[0])
+    run = run_checkpoints.read_fingerprint(folders[-1])
     # Weights that were saved before their evaluation have its thresholds.
     path = os.path.join(folders[-1], run_checkpoints.RESULTS_FILE)
     results = files.read_json_object(path, missing_ok=True)
@@ -161,16 +155,12 @@ def _readers(prefix: str) -> dict[str, Callable[[], np.ndarray]]:
 
     with _naming_damage(prefix):
         reader = tf.train.load_checkpoint(prefix)
-    found: dict[str, Callable[[], np.ndarray]] = {}
-    for full_name in sorted(reader.get_variable_to_shape_map()):
-        name = full_name.removeprefix(variable_names.MODULE_PREFIX)
-        if name in found:
-            raise ValueError(
-                f"Checkpoint {prefix!r} has {name!r} twice, with and without "
-                f"{variable_names.MODULE_PREFIX!r}."
-            )
-        found[name] = functools.partial(_read, reader, full_name, prefix)
-    return found
+    return {
+        name.removeprefix(variable_names.MODULE_PREFIX): functools.partial(
+            _read, reader, name, prefix
+        )
+        for name in sorted(reader.get_variable_to_shape_map())
+    }
 
 
 def _read(reader: Any, full_name: str, prefix: str) -> np.ndarray:
@@ -206,49 +196,29 @@ def _naming_damage(prefix: str) -> Iterator[None]:
 
 
 def write(prefix: files.Path, arrays: Mapping[str, Any]) -> None:
-    """Writes arrays; the index appears when the data are complete.
+    """Writes arrays into a new folder, such as that of `files.atomic_folder`.
 
     Missing folders are made.
     """
-    name = files.check_local(prefix)
-    os.makedirs(os.path.dirname(name) or ".", exist_ok=True)
-    partial = files.partial_name(name)
-    try:
-        _save(partial, arrays)
-        # An older checkpoint of this name loses its index first, so that it
-        # is never found with the new data.
-        _remove(name + _INDEX)
-        os.replace(partial + _DATA, name + _DATA)
-        os.replace(partial + _INDEX, name + _INDEX)
-    finally:
-        _remove(partial + _DATA)
-        _remove(partial + _INDEX)
-
-
-def _save(prefix: str, arrays: Mapping[str, Any]) -> None:
     import tensorflow as tf
 
+    name = files.check_local(prefix)
+    os.makedirs(os.path.dirname(name) or ".", exist_ok=True)
     names = sorted(arrays)
     try:
         tf.raw_ops.SaveV2(
-            prefix=prefix,
+            prefix=name,
             tensor_names=names,
             shape_and_slices=[""] * len(names),
             tensors=[tf.convert_to_tensor(arrays[name]) for name in names],
         )
     except tf.errors.OpError as error:
         raise OSError(
-            f"Cannot write checkpoint {prefix!r}: "
-            f"{' '.join(str(error).split())}"
+            f"Cannot write checkpoint {name!r}: {' '.join(str(error).split())}"
         ) from error
     for ending in (_DATA, _INDEX):
-        with open(prefix + ending, "rb+") as file:
+        with open(name + ending, "rb+") as file:
             os.fsync(file.fileno())
-
-
-def _remove(path: str) -> None:
-    with contextlib.suppress(FileNotFoundError):
-        os.remove(path)
 
 
 def write_released(folder: str, source: Checkpoint) -> WriteReport:
@@ -268,16 +238,14 @@ def write_released(folder: str, source: Checkpoint) -> WriteReport:
         task=None,
         do_lower_case=None if is_default else False,
     )
-    return WriteReport(
-        [], checkpoint.notes_of_metadata(others, _NOT_IN_ORIGINAL)
-    )
+    return [], checkpoint.notes_of_metadata(others, _NOT_IN_ORIGINAL)
 
 
 def write_ours(folder: str, source: Checkpoint) -> WriteReport:
     """Writes a checkpoint as our runs do to an empty folder."""
     source.known_config.to_json_file(os.path.join(folder, CONFIG_FILE))
     _write(os.path.join(folder, run_checkpoints.MODEL_PREFIX), source)
-    return WriteReport([], [])
+    return [], []
 
 
 def _write(prefix: str, source: Checkpoint) -> None:

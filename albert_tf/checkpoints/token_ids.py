@@ -1,7 +1,4 @@
-"""Compares our ids with those that transformers makes of a written folder.
-
-NumPy, and the package that makes them in transformers.
-"""
+"""Compares our ids with those that transformers makes of a written folder."""
 
 import os
 

@@ -34,7 +34,7 @@ class Checkpointer:
         optimizer: The optimizer whose slots are saved; it must be built. Its
             `slots(variable)` returns the two moments of a variable.
         keep_max: Number of checkpoints to keep; the oldest are removed.
-        trained: Weights that the optimizer was built with; None for all.
+        trained: Weights that the optimizer was built with.
         metadata: What is known of the weights, written with each checkpoint.
     """
 
@@ -45,7 +45,7 @@ class Checkpointer:
         model: keras.Model,
         optimizer: Any,
         keep_max: int,
-        trained: Iterable[keras.Variable] | None = None,
+        trained: Iterable[keras.Variable],
         metadata: Metadata | None = None,
     ) -> None:
         self._output_dir = output_dir
@@ -53,10 +53,7 @@ class Checkpointer:
             model.trainable_variables
         )
         self._slots = _named_slots(
-            self._weights
-            if trained is None
-            else variable_names.variables_by_tf1_name(trained),
-            optimizer,
+            variable_names.variables_by_tf1_name(trained), optimizer
         )
         self._keep_max = keep_max
         self.metadata = metadata or Metadata()
@@ -104,12 +101,9 @@ class Checkpointer:
         path = os.path.join(self._output_dir, run_checkpoints.BEST_FOLDER)
         arrays = _arrays(self._weights, step)
         state = {"step": step, **scores}
+        known = self.metadata.with_thresholds(scores)
         self._written = self._writer.submit(
-            _write_folder,
-            path,
-            arrays,
-            state,
-            self.metadata.with_thresholds(scores),
+            _write_folder, path, arrays, state, known
         )
 
     def wait(self) -> None:

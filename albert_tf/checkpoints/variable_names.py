@@ -134,7 +134,7 @@ PROJECTION = _rows("""
       bert/encoder/embedding_hidden_mapping_in
       albert.encoder.embedding_hidden_mapping_in embedding_projection
 """)
-ATTENTION = _rows(
+_ATTENTION = _rows(
     """
     dense HH query attention_1/self/query
       attention.query self_attention_layer/query
@@ -151,7 +151,7 @@ ATTENTION = _rows(
     *(_TF1, _HF, _HUB),
 )
 # TF1: the output layer's scope was opened inside the intermediate's.
-FEED_FORWARD = _rows(
+_FEED_FORWARD = _rows(
     """
     dense HF intermediate ffn_1/intermediate/dense
       ffn feedforward_intermediate_dense
@@ -182,9 +182,12 @@ def _adapters(rows: Sequence[Row]) -> tuple[Row, ...]:
     )
 
 
-# Exist in our models if passes differ.
-ATTENTION_ADAPTERS = _adapters(ATTENTION)
-FEED_FORWARD_ADAPTERS = _adapters(FEED_FORWARD)
+# The rows of each half of a layer, and of its adapters, which exist in our
+# models if passes differ.
+SUBLAYERS = {
+    "attention": (_ATTENTION, _adapters(_ATTENTION)),
+    "ffn": (_FEED_FORWARD, _adapters(_FEED_FORWARD)),
+}
 POOLER = _rows(
     "dense HH albert/pooler bert/pooler/dense albert.pooler pooled_dense"
 )
@@ -224,10 +227,7 @@ HEADS = (
 TABLE = (
     *EMBEDDINGS,
     *PROJECTION,
-    *ATTENTION,
-    *FEED_FORWARD,
-    *ATTENTION_ADAPTERS,
-    *FEED_FORWARD_ADAPTERS,
+    *(row for rows in SUBLAYERS.values() for both in rows for row in both),
     *POOLER,
     *HEADS,
 )

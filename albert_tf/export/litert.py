@@ -18,8 +18,9 @@ from typing import Any
 import tensorflow as tf
 
 from albert_tf import files
-from albert_tf.checkpoints import litert_folder
+from albert_tf.checkpoints import checkpoint, discovery, metadata
 from albert_tf.checkpoints.checkpoint import Checkpoint
+from albert_tf.config import CONFIG_FILE
 from albert_tf.serving.exported_encoder import ExportedWeights
 
 
@@ -48,10 +49,14 @@ def write(
     `source` has config, vocabulary and metadata; `settings` are those of the
     fine-tuning and of the export.
     """
-    path = os.path.join(folder, litert_folder.MODEL_FILE)
+    path = os.path.join(folder, discovery.LITERT_MODEL)
     with files.atomic_write(path) as file:
         file.write(content)
-    litert_folder.write_beside(folder, source, settings)
+    source.known_config.to_json_file(os.path.join(folder, CONFIG_FILE))
+    checkpoint.write_vocabulary(source, folder)
+    metadata.write(folder, source.metadata)
+    path = os.path.join(folder, discovery.LITERT_SETTINGS)
+    files.write_json(path, dict(settings))
 
 
 @contextlib.contextmanager

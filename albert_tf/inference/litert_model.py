@@ -8,7 +8,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from albert_tf.checkpoints import litert_folder
+from albert_tf.checkpoints import discovery
 from albert_tf.checkpoints.checkpoint import Checkpoint
 from albert_tf.tasks import table
 
@@ -21,7 +21,7 @@ class LiteRtModel:
     """
 
     def __init__(self, source: Checkpoint) -> None:
-        path = os.path.join(source.path, litert_folder.MODEL_FILE)
+        path = os.path.join(source.path, discovery.LITERT_MODEL)
         with warnings.catch_warnings():
             # It is announced that the class moves to a package of its own.
             warnings.simplefilter("ignore")

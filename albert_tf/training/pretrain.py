@@ -141,6 +141,11 @@ def _check_start(
     workers.check_same(folder.fingerprint, "All workers need the same files.")
     if config.do_train:
         workers.run_in_chief(folder.check)
+        if config.init_checkpoint:
+            compatibility.check_task(
+                discovery.open(config.init_checkpoint),
+                Metadata(tokenizer_hash=folder.metadata.tokenizer_hash),
+            )
     else:
         workers.run_in_chief(_weights_to_evaluate, config, folder)
 

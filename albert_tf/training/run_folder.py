@@ -18,8 +18,7 @@ from typing import Any
 from albert_tf import checks, files
 from albert_tf.checkpoints import (
     checkpoint,
-    compatibility,
-    discovery,
+    metadata,
     model_card,
     run_checkpoints,
     variable_names,
@@ -114,16 +113,7 @@ class RunFolder:
         )
 
     def check(self) -> None:
-        """Checks that the directory is this run's, or empty.
-
-        Weights to start from must be those of the same vocabulary.
-        """
-        start = self.fingerprint.get(_START)
-        tokenizer = self.metadata.tokenizer_hash
-        if start and tokenizer:
-            compatibility.check_task(
-                discovery.open(start), Metadata(tokenizer_hash=tokenizer)
-            )
+        """Checks that the directory is this run's, or empty."""
         kept = read_fingerprint(self.path)
         if kept:
             _check_same(self.path, kept, self.fingerprint)
@@ -295,11 +285,12 @@ def write_results(
     folder = config.output_dir
     path = os.path.join(folder, run_checkpoints.RESULTS_FILE)
     files.write_json(path, dict(results), sort_keys=True)
-    if getattr(config, "do_train", False) and read_fingerprint(folder):
+    trained = run_checkpoints.trained_weights(folder)
+    if getattr(config, "do_train", False) and trained:
         described = Checkpoint(
             arrays=variable_names.variables_by_tf1_name(model.weights),
             config=config.albert_config,
-            metadata=discovery.open(folder).metadata,
+            metadata=metadata.read(trained),
         )
         model_card.write(folder, described, run=folder)
 

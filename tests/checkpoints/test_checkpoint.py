@@ -1,29 +1,11 @@
-import dataclasses
 import pathlib
 
 import numpy as np
 import pytest
 
-from albert_tf.checkpoints import checkpoint, compatibility
+from albert_tf.checkpoints import checkpoint
 from albert_tf.checkpoints.checkpoint import Checkpoint
 from albert_tf.checkpoints.metadata import Metadata
-
-_POOLER = "bert/pooler/dense/bias"
-_SQUAD = {
-    "cls/squad/output_weights": np.zeros((2, 8), "float32"),
-    "cls/squad/output_bias": np.zeros(2, "float32"),
-}
-_SLOT = {f"{_POOLER}/adam_m": np.zeros(8, "float32")}
-
-
-@pytest.mark.parametrize(
-    ("added", "removed"),
-    [({}, ()), ({}, ("cls/", "bert/pooler/")), (_SQUAD | _SLOT, ())],
-)
-def test_heads_pooler_and_slots_are_optional(source, added, removed):
-    kept = {n: a for n, a in source.arrays.items() if not n.startswith(removed)}
-
-    compatibility.check(dataclasses.replace(source, arrays=kept | added))
 
 
 def test_a_vocabulary_is_written_under_its_name_or_another(

@@ -294,14 +294,6 @@ def test_new_adapters_bring_no_pooler(make):
     assert not conversion.warm_start(without, adapter_rank=2).has_pooler
 
 
-def test_a_model_with_adapters_keeps_its_layers(make):
-    adapted = conversion.warm_start(make(), adapter_rank=2)
-
-    for changes in ({"num_hidden_layers": 5}, {"adapter_rank": 3}):
-        with pytest.raises(ValueError, match=f"Leave out {[*changes][0]}"):
-            conversion.warm_start(adapted, **changes)
-
-
 def test_every_group_is_a_copy_of_the_first(make):
     source = make(num_hidden_groups=2)
 

@@ -32,14 +32,19 @@ def test_a_folder_of_several_names_the_right_one_in_a_file(prefix, arrays):
 
 
 @pytest.mark.parametrize("place", ["best", "checkpoints/step-00000007"])
-def test_the_config_of_a_run_is_found(source, tmp_path, place):
+def test_config_and_vocabulary_of_a_run_are_found(
+    source, tmp_path, tiny_spm_model, place
+):
     folder = tmp_path / place
     folder.mkdir(parents=True)
     tf1.write_ours(str(folder), source)
     (folder / "albert_config.json").rename(tmp_path / "albert_config.json")
+    vocabulary = shutil.copyfile(tiny_spm_model, tmp_path / "spiece.model")
 
-    for path in (tmp_path, folder):
-        assert discovery.open(path).config == source.config
+    for path in (tmp_path, folder, folder / "model.ckpt"):
+        found = discovery.open(path)
+        assert found.config == source.config
+        assert found.vocabulary == str(vocabulary)
 
 
 @pytest.mark.parametrize(
@@ -63,26 +68,6 @@ def test_a_folder_of_any_format_says_what_it_has(
         found.load_tokenizer().fingerprint
         == source.load_tokenizer().fingerprint
     )
-
-
-@pytest.mark.parametrize("place", ["best", "checkpoints/step-00000007"])
-def test_the_vocabulary_of_a_run_is_found(tmp_path, tiny_spm_model, place):
-    folder = tmp_path / place
-    shutil.copytree(PARITY / "model_base", folder)
-    path = shutil.copyfile(tiny_spm_model, tmp_path / "spiece.model")
-
-    for name in (tmp_path, folder, folder / "model.ckpt-best"):
-        assert discovery.open(name).vocabulary == str(path)
-
-
-@pytest.mark.parametrize("other", ["b.model", "vocab.txt"])
-def test_several_vocabularies_are_none(tmp_path, source, tiny_spm_model, other):
-    source = dataclasses.replace(source, vocabulary=str(tiny_spm_model))
-    tf1.write_ours(str(tmp_path), source)
-    (tmp_path / other).touch()
-
-    with pytest.raises(ValueError, match=f"{other}.*which of them is unknown"):
-        albert_tf.load_tokenizer(tmp_path)
 
 
 def test_the_tokenizer_of_a_folder(source, tmp_path, tiny_spm_model):
@@ -121,6 +106,25 @@ def test_several_vocabularies_of_a_run_are_named(tmp_path):
         albert_tf.load_tokenizer(tmp_path)
 
 
+@pytest.mark.parametrize("is_old", [False, True])
+def test_an_export_for_litert_says_its_settings_and_has_no_arrays(
+    tmp_path, is_old
+):
+    settings = {"max_seq_length": 9}
+    # One of an older version passes for a run.
+    name, values = ("export", settings)
+    if is_old:
+        name, values = "run", {"settings": settings}
+    _write(tmp_path, **{name: values})
+    (tmp_path / "model.tflite").touch()
+
+    found = discovery.open(tmp_path)
+
+    assert found.settings == settings
+    with pytest.raises(ValueError, match="which only `load_predictor` runs"):
+        found.head()
+
+
 # What is known of a checkpoint, beside it or in its run.
 
 
@@ -150,31 +154,17 @@ def test_a_run_stands_for_its_best_weights(tmp_path):
         assert found.metadata.null_threshold == threshold
 
 
-@pytest.mark.parametrize(
-    ("labels", "results", "scores", "thresholds"),
-    [
-        (("a", "b"), {"a": 0.1, "b": 0.5}, {}, (0.1, 0.5)),
-        # A label may end like the result of the best seed.
-        (
-            ("a", "a_best"),
-            {"a": 0.25, "a_best": 0.75},
-            {"num_seeds": 2},
-            (0.25, 0.75),
-        ),
-    ],
-)
 @pytest.mark.parametrize("place", _PLACES)
 def test_weights_evaluated_later_have_the_thresholds_of_the_run(
-    place, labels, results, scores, thresholds, tmp_path
+    place, tmp_path
 ):
-    _weights(tmp_path, place, labels=labels, multi_label=True)
-    results = {f"threshold_of_{name}": t for name, t in results.items()}
-    scores = scores | {"null_threshold": 9.0}
-    _write(tmp_path, eval_results=results | scores)
+    _weights(tmp_path, place, labels=("a", "b"), multi_label=True)
+    thresholds = {"threshold_of_a": 0.1, "threshold_of_b": 0.5}
+    _write(tmp_path, eval_results=thresholds | {"null_threshold": 9.0})
 
     found = discovery.open(tmp_path / place).metadata
 
-    assert (found.thresholds, found.null_threshold) == (thresholds, 9.0)
+    assert (found.thresholds, found.null_threshold) == ((0.1, 0.5), 9.0)
 
 
 def test_a_fact_beside_the_weights_comes_before_the_run_s(tmp_path):

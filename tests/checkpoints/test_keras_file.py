@@ -15,16 +15,8 @@ from albert_tf.modeling.sequence_models import (
     ClassifierModel,
     MultipleChoiceModel,
 )
-from albert_tf.modeling.span_models import SpanModel
 from tests import tiny
 from tests.checkpoints.weights import assert_same, save, weights_of
-
-
-def test_a_keras_file_is_loaded_by_keras(tmp_path, tiny_config):
-    model = SpanModel(tiny_config, seed=1)
-    model.save(tmp_path / "model.keras")
-
-    assert_same(load.load_model(tmp_path / "model.keras"), model)
 
 
 def test_a_head_of_a_keras_file_can_be_chosen(tmp_path, tiny_config):

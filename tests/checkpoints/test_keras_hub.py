@@ -22,12 +22,6 @@ _CLASSIFIER = {
 }
 
 
-def _edit(path, edit):
-    values = json.loads(path.read_text())
-    edit(values)
-    path.write_text(json.dumps(values))
-
-
 @pytest.mark.parametrize(
     ("settings", "multi_label"),
     [
@@ -40,7 +34,10 @@ def test_what_a_preset_says_of_its_classifier_is_read(
 ):
     arrays = starting(source.arrays, "bert/") | _CLASSIFIER
     keras_hub.write(str(tmp_path), dataclasses.replace(source, arrays=arrays))
-    _edit(tmp_path / "task.json", lambda v: v["config"].update(settings))
+    path = tmp_path / "task.json"
+    values = json.loads(path.read_text())
+    values["config"] |= settings
+    path.write_text(json.dumps(values))
 
     found = discovery.open(tmp_path)
 

@@ -1,5 +1,4 @@
 import dataclasses
-import os
 
 import keras
 import numpy as np
@@ -8,60 +7,22 @@ import tensorflow as tf
 
 from albert_tf.checkpoints import discovery, huggingface, load, tf1
 from albert_tf.checkpoints.checkpoint import Checkpoint
-from albert_tf.config import AlbertConfig
 from albert_tf.export import saved_model
 from albert_tf.export.export_config import ExportConfig
 from albert_tf.modeling.albert_model import AlbertModel
 from albert_tf.modeling.pretraining_model import PretrainingModel
 from albert_tf.modeling.sequence_models import (
     ClassifierModel,
-    MultipleChoiceModel,
 )
 from albert_tf.modeling.span_models import BeamSpanModel, SpanModel
 from tests import tiny
 from tests.checkpoints.weights import (
-    PARITY,
     assert_same,
     check_same,
     convert,
     save,
     weights_of,
 )
-
-
-def test_each_format_is_recognised(prefix, tmp_path, source):
-    folder = tmp_path / "theirs"
-    folder.mkdir()
-    huggingface.write(str(folder), source)
-
-    for path, name, step in (
-        (prefix, "tf1", 7),
-        (f"{prefix}.index", "tf1", 7),
-        (os.path.dirname(prefix), "tf1", 7),
-        (folder, "huggingface", 0),
-    ):
-        model = PretrainingModel(source.config, seed=2)
-        assert discovery.recognise(path) == name
-        assert load.load_checkpoint(model, path) == []
-        assert discovery.open(path).step == step
-        check_same(weights_of(model), source.arrays)
-
-
-def test_the_folder_of_a_run_stands_for_its_best_checkpoint(
-    tmp_path, tiny_config, arrays
-):
-    worse = {name: array + 1 for name, array in arrays.items()}
-    newest = tmp_path / "checkpoints" / "step-00000009" / "model.ckpt"
-    tf1.write(newest, worse | {"global_step": np.int64(9)})
-
-    assert discovery.open(tmp_path).step == 9
-    best = {"global_step": np.int64(5)}
-    tf1.write(tmp_path / "best" / "model.ckpt", arrays | best)
-    model = PretrainingModel(tiny_config, seed=2)
-    load.load_checkpoint(model, tmp_path)
-
-    assert discovery.open(tmp_path).step == 5
-    check_same(weights_of(model), arrays)
 
 
 def test_the_model_answers_what_gelu_means(tmp_path, source):
@@ -76,17 +37,6 @@ def test_the_model_answers_what_gelu_means(tmp_path, source):
     assert_same(load.load_model(tmp_path, config=source.config), model)
     with pytest.raises(ValueError, match="hidden_act='gelu', but only"):
         load.load_model(tmp_path)
-
-
-@pytest.mark.parametrize("name", ["model_base", "model_groups"])
-def test_the_weights_of_the_original_are_loaded(name):
-    folder = PARITY / name
-    config = AlbertConfig.from_json_file(folder / "albert_config.json")
-    model = PretrainingModel(config)
-
-    assert load.load_checkpoint(model, folder) == []
-
-    check_same(weights_of(model), discovery.open(folder).weights)
 
 
 @pytest.mark.parametrize(("stored", "wanted"), [(1, 2), (2, 1)])
@@ -204,16 +154,6 @@ def test_a_checkpoint_becomes_the_model_it_is_of(saved):
     model, folder = saved
 
     assert_same(load.load_model(folder), model)
-
-
-def test_the_task_tells_multiple_choice_from_regression(tmp_path, tiny_config):
-    model = MultipleChoiceModel(tiny_config, seed=1)
-    save(tmp_path, tiny_config, weights_of(model), task="race")
-
-    assert_same(load.load_model(tmp_path), model)
-    assert isinstance(
-        load.load_model(tmp_path, head="classifier"), ClassifierModel
-    )
 
 
 def test_the_head_config_and_dtype_can_be_chosen(prefix, tiny_config):

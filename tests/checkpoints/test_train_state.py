@@ -34,6 +34,7 @@ class Trained:
             str(folder),
             model=self.model,
             optimizer=self.optimizer,
+            trained=self.model.trainable_variables,
             keep_max=keep_max,
             metadata=metadata,
         )
@@ -133,21 +134,6 @@ def test_metadata_are_written_with_every_checkpoint(make, tmp_path):
     checkpointer.save_best(7, {"null_threshold": 0.5})
     checkpointer.wait()
     assert discovery.open(tmp_path / "run").metadata == tuned
-
-
-def test_a_checkpoint_that_a_kill_cut_short_does_not_count(make, tmp_path):
-    killed = make(1).checkpointer
-    killed.save(5, STATE)
-    killed.close()
-    folder = tmp_path / "run" / "checkpoints"
-    left = folder / "step-00000010.01234567.partial"
-    shutil.copytree(folder / "step-00000005", left)
-
-    checkpointer = make(1).checkpointer
-
-    assert checkpointer.latest().endswith("step-00000005")
-    checkpointer.save(10, STATE)
-    assert checkpointer.latest().endswith("step-00000010")
 
 
 def test_a_failure_is_raised_as_soon_as_it_is_known(make, monkeypatch):

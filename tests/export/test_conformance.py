@@ -13,7 +13,7 @@ import pytest
 import tensorflow as tf
 from tensorflow.core.protobuf import saved_model_pb2
 
-from albert_tf.checkpoints import litert_folder
+from albert_tf.checkpoints import discovery
 from albert_tf.export import saved_model
 from albert_tf.metrics.classification import softmax
 
@@ -271,7 +271,7 @@ def test_litert_gives_what_the_saved_model_gives(name, exported, tmp_path):
         export.config, format="litert", export_dir=str(tmp_path)
     )
     folder = pathlib.Path(saved_model.export(config).path)
-    path = folder / litert_folder.MODEL_FILE
+    path = folder / discovery.LITERT_MODEL
     interpreter = tf.lite.Interpreter(model_path=str(path))
     run = interpreter.get_signature_runner()
     for batch, length in ((1, 7), (3, 12)):

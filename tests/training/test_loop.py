@@ -101,6 +101,7 @@ class Run:
             self.folder,
             model=trainer.task.model,
             optimizer=trainer.optimizer,
+            trained=trainer.task.model.trainable_variables,
             keep_max=trainer.config.keep_checkpoint_max,
         )
         path = checkpointer.latest()

@@ -161,29 +161,6 @@ def test_weights_are_the_same_wherever_they_are(
     assert "weights of a have changed since this run began" in caplog.text
 
 
-def test_weights_of_another_vocabulary_are_no_start(tmp_path):
-    (tmp_path / "base").mkdir()
-    (tmp_path / "base" / "model.ckpt.index").touch()
-    (tmp_path / "base" / "metadata.json").write_text(
-        '{"tokenizer_hash": "abc"}'
-    )
-    start = str(tmp_path / "base")
-
-    def check(tokenizer, **changes):
-        RunFolder(
-            path=str(tmp_path / "run"),
-            fingerprint={"settings": {"tokenizer": tokenizer}} | changes,
-        ).check()
-
-    check("abc", init_checkpoint=start)
-    check(None, init_checkpoint=start)
-    check("xyz")
-    with pytest.raises(
-        ValueError, match=r"another vocabulary.*='abc' \(now 'xyz'\)"
-    ):
-        check("xyz", init_checkpoint=start)
-
-
 def test_a_fine_tuning_is_its_task_s_settings_too(tmp_path):
     config = dataclasses.replace(
         runs.make_job(tmp_path).config, task_settings={"dropout_prob": 0.1}

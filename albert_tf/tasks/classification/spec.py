@@ -1,10 +1,11 @@
 """The head of classification and regression."""
 
 import dataclasses
+import json
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from albert_tf.checkpoints import checkpoint, compatibility, heads
+from albert_tf.checkpoints import compatibility, heads
 from albert_tf.checkpoints.checkpoint import Checkpoint, Note
 from albert_tf.checkpoints.metadata import Metadata
 from albert_tf.settings import setting
@@ -50,9 +51,8 @@ class ClassifierSettings(EarlyExitSettings):
         """Returns notes on replaced labels and unknown thresholds."""
         notes = []
         if self.labels and known.labels not in (None, self.labels):
-            notes = checkpoint.notes_of(
-                {"labels": known.labels}, "--labels replaces them"
-            )
+            text = f"labels={json.dumps(known.labels)}"
+            notes.append(Note("left out", f"{text} (--labels replaces them)"))
         if known.multi_label and not (self.thresholds or known.thresholds):
             text = (
                 "a threshold of 0.5 for every label (the checkpoint has none)"
