@@ -111,18 +111,6 @@ def test_a_head_has_the_names_and_shapes_of_the_original(name, model):
     assert shapes == _TF1_HEADS[name]
 
 
-def test_a_head_that_only_our_formats_store_is_kept(tiny_config, tmp_path):
-    model = _randomised(BeamSpanModel(tiny_config))
-    folder, summary = _convert(tmp_path, model, "keras", verify=True)
-    other = BeamSpanModel(tiny_config, seed=2)
-
-    assert load.load_checkpoint(other, folder) == []
-
-    assert summary.left_out == ()
-    assert set(summary.differences.values()) == {0.0}
-    check_same(weights_of(other), weights_of(model))
-
-
 _SEQUENCE = "AlbertForSequenceClassification"
 _THEIR_CLASSES = {
     "classifier": [_SEQUENCE],

@@ -87,10 +87,7 @@ def finish(run_script, model_flags, tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def mnli_run(finish, glue):
-    """The SavedModel lies beside the folder, in `served/1`."""
-    return finish(
-        "--task_name=MNLI", f"--data_dir={glue}", "--export_dir=served"
-    )
+    return finish("--task_name=MNLI", f"--data_dir={glue}")
 
 
 @pytest.fixture(scope="module")
@@ -215,24 +212,6 @@ def ask_of_file(ask, folder, path):
     places = [header.index(column) for column in MNLI_TEXTS]
     text_a, text_b = ([row[place] for row in rows] for place in places)
     return ask(folder.with_name("served") / "1", text_a=text_a, text_b=text_b)
-
-
-def test_the_export_gives_the_labels_of_the_predictions(mnli_run, glue, ask):
-    done, folder = mnli_run
-
-    for name, path in (
-        ("test_matched", "MNLI-m.tsv"),
-        ("test_mismatched", "mismatched/MNLI-mm.tsv"),
-    ):
-        texts = glue / "MNLI" / f"{name}.tsv"
-        found = ask_of_file(ask, folder, texts)
-
-        rows = table_of(folder / path)[1:]
-        assert found["prediction"] == [row[1] for row in rows]
-        results = (folder / path).with_name("test_results.tsv")
-        wanted = np.array(table_of(results), np.float32)
-        np.testing.assert_allclose(found["probabilities"], wanted, atol=1e-5)
-    assert re.search(r"\nwritten    served/1 \(\d+\.\d\d MB\)\n", done.stdout)
 
 
 @pytest.mark.slow

@@ -58,50 +58,17 @@ def race_flags(model_flags, data_dir):
 
 @pytest.fixture(scope="module")
 def finished_run(run_script, race_flags, tmp_path_factory):
-    """What a run of all three uses printed, and its folder; read only.
-
-    The SavedModel lies beside the folder, in `served/1`.
-    """
+    """What a run of all three uses printed, and its folder; read only."""
     folder = tmp_path_factory.mktemp("race")
     done = run_script(
         SCRIPT,
         *race_flags,
         "--do_predict",
         "--output_dir=run",
-        "--export_dir=served",
         folder=folder,
     )
     assert done.returncode == 0, done.stderr
     return done, folder / "run"
-
-
-def test_an_export_has_the_lengths_of_the_training(
-    finished_run, data_dir, run_alone, tmp_path, ask
-):
-    _, folder = finished_run
-    questions = examples.read_split(data_dir, "test")
-    texts = {
-        "article": [f"{q.article} It stood up. " * 9 for q in questions],
-        "question": ["Of all the animals, which sat here?"] * len(questions),
-        "options": [q.options for q in questions],
-    }
-
-    run_alone(
-        "export_saved_model.py",
-        f"--init_checkpoint={folder}",
-        "--task=race",
-        "--export_dir=served",
-        folder=tmp_path,
-    )
-
-    served = ask(tmp_path / "served" / "1", **texts)
-    rows = zip(*texts.values(), strict=True)
-    for place, one in enumerate(
-        albert_tf.load_predictor(folder).predict([*rows])
-    ):
-        np.testing.assert_allclose(
-            served["probabilities"][place], one["probabilities"], atol=1e-5
-        )
 
 
 def test_python_gives_the_same_predictions(finished_run, data_dir):
@@ -186,21 +153,6 @@ def assert_same_choices(found, rows):
     )
 
 
-def test_the_export_gives_the_choices_of_the_predictions(finished_run, ask):
-    done, folder = finished_run
-
-    passages = [passage(number, "high") for number in (7, 8)]
-    found = ask(
-        folder.with_name("served") / "1",
-        article=[one["article"] for one in passages for _ in range(2)],
-        question=[text for one in passages for text in one["questions"]],
-        options=[names for one in passages for names in one["options"]],
-    )
-
-    assert_same_choices(found, predictions_of(folder))
-    assert "\nwritten    served/1 (" in done.stdout
-
-
 def test_own_questions_are_predicted_and_exported_without_another_split(
     run, finished_run, ask, tmp_path
 ):
@@ -238,6 +190,7 @@ def test_own_questions_are_predicted_and_exported_without_another_split(
         options=[row["options"] for row in rows],
     )
     assert_same_choices(found, predictions)
+    assert "\nwritten    my/served/1 (" in done.stdout
 
 
 def test_questions_may_leave_a_trained_model_early(run, finished_run, tmp_path):
