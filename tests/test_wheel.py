@@ -12,7 +12,14 @@ import pytest
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 # What an import of a command needs; everything else, TensorFlow above all, is
 # imported only once the flags are known to be good.
-_NEEDED = ("absl", "numpy", "sentencepiece", "google_crc32c", "tqdm")
+_NEEDED = (
+    "absl",
+    "numpy",
+    "sentencepiece",
+    "google_crc32c",
+    "safetensors",
+    "tqdm",
+)
 
 
 def _run(*command, **settings):

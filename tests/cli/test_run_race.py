@@ -58,17 +58,13 @@ def race_flags(model_flags, data_dir):
 
 @pytest.fixture(scope="module")
 def finished_run(run_script, race_flags, tmp_path_factory):
-    """What a run of all three uses printed, and its folder; read only.
-
-    The SavedModel lies beside the folder, in `served/1`.
-    """
+    """What a run of all three uses printed, and its folder; read only."""
     folder = tmp_path_factory.mktemp("race")
     done = run_script(
         SCRIPT,
         *race_flags,
         "--do_predict",
         "--output_dir=run",
-        "--export_dir=served",
         folder=folder,
     )
     assert done.returncode == 0, done.stderr
@@ -148,21 +144,6 @@ def assert_same_choices(found, rows):
     )
 
 
-def test_the_export_gives_the_choices_of_the_predictions(finished_run, ask):
-    done, folder = finished_run
-
-    passages = [passage(number, "high") for number in (7, 8)]
-    found = ask(
-        folder.with_name("served") / "1",
-        article=[one["article"] for one in passages for _ in range(2)],
-        question=[text for one in passages for text in one["questions"]],
-        options=[names for one in passages for names in one["options"]],
-    )
-
-    assert_same_choices(found, predictions_of(folder))
-    assert "\nwritten    served/1 (" in done.stdout
-
-
 def test_own_questions_are_predicted_and_exported_without_another_split(
     run, finished_run, ask, tmp_path
 ):
@@ -200,6 +181,7 @@ def test_own_questions_are_predicted_and_exported_without_another_split(
         options=[row["options"] for row in rows],
     )
     assert_same_choices(found, predictions)
+    assert "\nwritten    my/served/1 (" in done.stdout
 
 
 def test_questions_may_leave_a_trained_model_early(run, finished_run, tmp_path):

@@ -64,8 +64,7 @@ def squad_flags(model_flags):
 def finished_run(run_script, squad_flags, files, tmp_path_factory):
     """Gives what a run of `v1` or `v2` printed, and its folder; read only.
 
-    The flags are the original's: --do_predict evaluates, too. The SavedModel
-    of version 2 lies beside the folder, in `served/1`.
+    The flags are the original's: --do_predict evaluates, too.
     """
 
     @functools.cache
@@ -80,7 +79,6 @@ def finished_run(run_script, squad_flags, files, tmp_path_factory):
             "--do_predict",
             "--output_dir=run",
             *VERSION_FLAGS[version],
-            *["--export_dir=served"] * (version == "v2"),
             folder=folder,
         )
         assert done.returncode == 0, done.stderr
@@ -165,29 +163,6 @@ def ask_of_file(ask, model, path):
         name: dict(zip(guids, values, strict=True))
         for name, values in found.items()
     }
-
-
-def test_the_export_gives_the_answers_of_the_predictions(
-    finished_run, files, ask
-):
-    done, folder = finished_run("v2")
-
-    found = ask_of_file(
-        ask, folder.with_name("served") / "1", files / "dev-v2.json"
-    )
-
-    assert found["answer"] == read(folder / "predictions.json")
-    best = read(folder / "nbest_predictions.json")
-    assert found["logit"] == pytest.approx(
-        {
-            guid: rows[0]["start_log_prob"] + rows[0]["end_log_prob"]
-            for guid, rows in best.items()
-        },
-        abs=1e-5,
-    )
-    odds = read(folder / "null_odds.json")
-    assert found["null_score"] == pytest.approx(odds, abs=1e-5)
-    assert "\nwritten    served/1 (" in done.stdout
 
 
 @pytest.fixture

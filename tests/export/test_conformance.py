@@ -4,7 +4,6 @@ Names, dtypes and shapes are as `saved_model_cli show --all` prints them; -1
 is a size that a request decides.
 """
 
-import dataclasses
 import math
 import pathlib
 
@@ -13,8 +12,6 @@ import pytest
 import tensorflow as tf
 from tensorflow.core.protobuf import saved_model_pb2
 
-from albert_tf.checkpoints import discovery
-from albert_tf.export import saved_model
 from albert_tf.metrics.classification import softmax
 
 PREDICT = "tensorflow/serving/predict"
@@ -259,30 +256,6 @@ def test_the_requests_that_warm_up_are_answered(name, exported, read_warmup):
         [batch] = {len(values) for values in inputs.values()}
         for output in export.ask(signature, **inputs).values():
             assert len(output) == batch in (1, 8)
-
-
-@pytest.mark.filterwarnings("ignore:.*tf.lite.Interpreter is deprecated")
-@pytest.mark.parametrize(
-    "name", ["pretraining", "classifier", "span", "beam_span"]
-)
-def test_litert_gives_what_the_saved_model_gives(name, exported, tmp_path):
-    export = exported(name)
-    config = dataclasses.replace(
-        export.config, format="litert", export_dir=str(tmp_path)
-    )
-    folder = pathlib.Path(saved_model.export(config).path)
-    path = folder / discovery.LITERT_MODEL
-    interpreter = tf.lite.Interpreter(model_path=str(path))
-    run = interpreter.get_signature_runner()
-    for batch, length in ((1, 7), (3, 12)):
-        ids = make_ids(export, batch, length)
-
-        found = run(**ids)
-
-        expected = export.ask("tokens", **ids)
-        assert set(found) == set(expected)
-        for output, values in expected.items():
-            np.testing.assert_allclose(found[output], values, atol=1e-4)
 
 
 @pytest.mark.parametrize(

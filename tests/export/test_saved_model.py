@@ -10,8 +10,7 @@ import pytest
 import tensorflow as tf
 
 from albert_tf import config as config_lib
-from albert_tf.checkpoints import conversion, load
-from albert_tf.checkpoints.conversion_config import ConversionConfig
+from albert_tf.checkpoints import load
 from albert_tf.checkpoints.metadata import Metadata
 from albert_tf.export import saved_model
 from albert_tf.modeling.pretraining_model import PretrainingModel
@@ -158,54 +157,6 @@ def test_a_keras_file_is_exported_with_its_labels_or_those_given(
     assert {*answers(new)["prediction"].numpy()} <= {b"0", b"1"}
     with pytest.raises(ValueError, match="trained with another tokenizer"):
         _export_run(new, tiny_spm_model, do_lower_case=True)
-
-
-@pytest.mark.parametrize(
-    "output_format",
-    [
-        "tf1",
-        *(
-            pytest.param(name, marks=pytest.mark.slow)
-            for name in ("keras", "huggingface", "keras_hub")
-        ),
-    ],
-)
-def test_a_converted_classifier_answers_its_labels_and_keeps_case(
-    output_format, run, tiny_spm_model, tmp_path
-):
-    def convert(source, target, kind, **values):
-        conversion.convert(
-            ConversionConfig(
-                input_path=str(source),
-                output_path=str(target),
-                output_format=kind,
-                **values,
-            )
-        )
-
-    theirs, out = tmp_path / "theirs", tmp_path / "out"
-    convert(run, theirs, "huggingface", spm_model_file=str(tiny_spm_model))
-    convert(theirs, out, output_format)
-    summary = saved_model.export(
-        make_config(tmp_path / "x", out, head="classifier", max_seq_length=16)
-    )
-
-    texts = ["The Snow fell.", "the snow fell.", "Zoë, ALL 25, of it!", "A"]
-    serve = tf.saved_model.load(summary.path).signatures["serving_default"]
-    found = serve(text_a=tf.constant(texts), text_b=tf.constant([""] * 4))
-    tokens = tokenizer.load_tokenizer(
-        spm_model_file=tiny_spm_model, do_lower_case=False
-    )
-    model = load.load_model(run)
-    logits = np.asarray(model(tokens.batch(texts, max_seq_length=16))["logits"])
-    labels = np.array(["bad", "so-so", "good"])
-    assert [label.decode() for label in found["prediction"].numpy()] == (
-        labels[logits.argmax(-1)].tolist()
-    )
-    np.testing.assert_allclose(
-        found["probabilities"], tf.nn.softmax(logits), atol=1e-5
-    )
-    assert len({*found["prediction"].numpy()}) > 1
 
 
 @pytest.fixture(scope="module")
