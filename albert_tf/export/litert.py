@@ -12,19 +12,20 @@ table of words has one scale. Everything else is float32.
 import contextlib
 import logging
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any
 
 import tensorflow as tf
 
 from albert_tf import files
 from albert_tf.checkpoints import litert_folder
-from albert_tf.checkpoints.checkpoint import Checkpoint
 from albert_tf.serving.exported_encoder import ExportedWeights
 
 
-def convert(function: Any, weights: ExportedWeights, quantizes: bool) -> bytes:
-    """Converts a signature of ids: content of a `.tflite` file.
+def write(
+    folder: str, function: Any, weights: ExportedWeights, *, quantizes: bool
+) -> None:
+    """Writes a signature of ids as `model.tflite`.
 
     Inputs and outputs keep their names; batch and length are dynamic. Only
     LiteRT's own operations are used.
@@ -37,21 +38,10 @@ def convert(function: Any, weights: ExportedWeights, quantizes: bool) -> bytes:
     if quantizes:
         converter.optimizations = [tf.lite.Optimize.DEFAULT]
     with without_progress_messages():
-        return bytes(converter.convert())
-
-
-def write(
-    folder: str, content: bytes, source: Checkpoint, settings: Mapping[str, Any]
-) -> None:
-    """Writes a file, and beside it what `load_predictor` needs.
-
-    `source` has config, vocabulary and metadata; `settings` are those of the
-    fine-tuning and of the export.
-    """
+        content = converter.convert()
     path = os.path.join(folder, litert_folder.MODEL_FILE)
     with files.atomic_write(path) as file:
         file.write(content)
-    litert_folder.write_beside(folder, source, settings)
 
 
 @contextlib.contextmanager
