@@ -10,17 +10,14 @@ from collections.abc import Mapping
 from typing import Any
 
 from albert_tf.checks import check_choice, check_integer, check_vocab_file
-from albert_tf.settings import setting
+from albert_tf.settings import choices_of, fields_of, setting
 from albert_tf.tasks import table
 from albert_tf.tasks.serving_settings import ServingSettings
 from albert_tf.tasks.spec import TaskSpec
 from albert_tf.tasks.table import EXPORT_TASKS, TASKS
 from albert_tf.text.tokenizer import VocabularyBeside
 
-PRECISIONS = ("float32", "bfloat16")
 LITERT = "litert"
-FORMATS = ("saved_model", LITERT)
-QUANTIZATIONS = ("int8",)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -61,7 +58,7 @@ class ExportConfig(VocabularyBeside):
         "float32",
         "Precision of the stored matrices and of the computation; bfloat16 "
         "halves the size.",
-        choices=PRECISIONS,
+        choices=("float32", "bfloat16"),
     )
     max_seq_length: int | None = setting(
         None,
@@ -84,13 +81,13 @@ class ExportConfig(VocabularyBeside):
         "What to write: saved_model, which takes raw text; or litert, which "
         "takes ids, or texts by load_predictor, for encoder, classifier and "
         "squad.",
-        choices=FORMATS,
+        choices=("saved_model", LITERT),
     )
     quantize: str | None = setting(
         None,
         "litert: int8 for matrices in int8, a quarter of the size; a CPU "
         "computes several times as fast.",
-        choices=QUANTIZATIONS,
+        choices=("int8",),
     )
     # Settings that only some heads have, by name.
     settings: Mapping[str, Any] = dataclasses.field(default_factory=dict)
@@ -105,19 +102,18 @@ class ExportConfig(VocabularyBeside):
                 "--task is an older name of --head. Pass only one of them. "
                 f"Received: head={self.head}, task={self.task}."
             )
-        if self.task is not None:
-            check_choice("task", self.task, tuple(EXPORT_TASKS))
+        fields = fields_of(ExportConfig)
+        for name in ("task", "precision", "format", "quantize"):
+            value = getattr(self, name)
+            if value is not None:
+                check_choice(name, value, choices_of(fields[name]))
         check_vocab_file(self.vocab_file)
-        check_choice("precision", self.precision, PRECISIONS)
         if self.export_version is not None:
             check_integer("export_version", self.export_version, at_least=1)
         self._check_format()
         self._check_settings()
 
     def _check_format(self) -> None:
-        check_choice("format", self.format, FORMATS)
-        if self.quantize is not None:
-            check_choice("quantize", self.quantize, QUANTIZATIONS)
         if self.quantize and self.format != LITERT:
             raise ValueError(
                 f"--quantize={self.quantize} needs --format=litert. Received: "

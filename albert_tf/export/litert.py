@@ -12,7 +12,7 @@ table of words has one scale. Everything else is float32.
 import contextlib
 import logging
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any
 
 import tensorflow as tf
@@ -24,8 +24,10 @@ from albert_tf.config import CONFIG_FILE
 from albert_tf.serving.exported_encoder import ExportedWeights
 
 
-def convert(function: Any, weights: ExportedWeights, quantizes: bool) -> bytes:
-    """Converts a signature of ids: content of a `.tflite` file.
+def write(
+    folder: str, function: Any, weights: ExportedWeights, *, quantizes: bool
+) -> None:
+    """Writes a signature of ids as `model.tflite`.
 
     Inputs and outputs keep their names; batch and length are dynamic. Only
     LiteRT's own operations are used.
@@ -38,20 +40,20 @@ def convert(function: Any, weights: ExportedWeights, quantizes: bool) -> bytes:
     if quantizes:
         converter.optimizations = [tf.lite.Optimize.DEFAULT]
     with without_progress_messages():
-        return bytes(converter.convert())
+        content = converter.convert()
+    path = os.path.join(folder, discovery.LITERT_MODEL)
+    with files.atomic_write(path) as file:
+        file.write(content)
 
 
-def write(
-    folder: str, content: bytes, source: Checkpoint, settings: Mapping[str, Any]
+def write_beside(
+    folder: str, source: Checkpoint, settings: Mapping[str, Any]
 ) -> None:
-    """Writes a file, and beside it what `load_predictor` needs.
+    """Writes what `load_predictor` needs beside the model.
 
     `source` has config, vocabulary and metadata; `settings` are those of the
     fine-tuning and of the export.
     """
-    path = os.path.join(folder, discovery.LITERT_MODEL)
-    with files.atomic_write(path) as file:
-        file.write(content)
     source.known_config.to_json_file(os.path.join(folder, CONFIG_FILE))
     checkpoint.write_vocabulary(source, folder)
     metadata.write(folder, source.metadata)

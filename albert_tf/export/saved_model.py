@@ -5,6 +5,7 @@ Data flow: checkpoint, vocabulary -> signatures -> [this file] -> D/<version>.
 
 import dataclasses
 import os
+import pathlib
 import tempfile
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -32,6 +33,7 @@ from albert_tf.tasks.serving_settings import ServingSettings
 from albert_tf.tasks.spec import Exported, TaskSpec
 from albert_tf.text import tokenizer as tokenizers
 
+_NOT_USED = "the task has no use for it"
 _KERAS_DTYPES = {"float32": "float32", "bfloat16": "mixed_bfloat16"}
 
 
@@ -39,26 +41,17 @@ _KERAS_DTYPES = {"float32": "float32", "bfloat16": "mixed_bfloat16"}
 class ExportSummary:
     """What an export has written; `str` gives the lines for the user.
 
-    `path` is the folder of the version; `left_out` names the arrays of the
-    checkpoint that the head does not use; `notes` are on what else of it is
-    not in the export.
+    `path` is the folder of the version; `notes` are on what of the checkpoint
+    is not in the export.
     """
 
     path: str
     signatures: tuple[str, ...]
     num_bytes: int
-    left_out: tuple[str, ...]
     notes: tuple[Note, ...]
 
     def __str__(self) -> str:
-        reason = "the task has no use for it"
-        lines = [
-            f"{note.kind:11}{note.text}"
-            for note in (
-                *(Note("left out", f"{n} ({reason})") for n in self.left_out),
-                *self.notes,
-            )
-        ]
+        lines = [f"{note.kind:11}{note.text}" for note in self.notes]
         lines += [
             f"signatures {', '.join(self.signatures)}",
             f"written    {self.path} ({self.num_bytes / 1e6:.2f} MB)",
@@ -93,7 +86,7 @@ def export(
     `albert_config` is the shape of the model, if it is known already; None for
     that of `config.albert_config_file` or beside the checkpoint.
     """
-    version_folder.check_version(config.export_dir, config.export_version)
+    version_folder.version_path(config.export_dir, config.export_version)
     # 1. The checkpoint; its config, vocabulary and lengths, unless others are
     # given.
     if albert_config is None and config.albert_config_file:
@@ -128,10 +121,15 @@ def export(
         [from_ids] = (s for s in signatures if s.name == signature.TOKENS)
         litert.write(
             folder,
-            litert.convert(
-                from_ids.function, exported.weights, bool(config.quantize)
-            ),
-            _described(spec, settings, source),
+            from_ids.function,
+            exported.weights,
+            quantizes=bool(config.quantize),
+        )
+        known = settings.applied_to(source.metadata)
+        known = dataclasses.replace(known, head=spec.litert_head)
+        litert.write_beside(
+            folder,
+            dataclasses.replace(source, metadata=known),
             {**source.settings, **settings.answer_settings()},
         )
 
@@ -146,9 +144,16 @@ def export(
     return ExportSummary(
         path=path,
         signatures=tuple(one.name for one in signatures),
-        num_bytes=_num_bytes(path),
-        left_out=tuple(left_out),
-        notes=(*source.notes, *settings.notes(source.metadata)),
+        num_bytes=sum(
+            file.stat().st_size
+            for file in pathlib.Path(path).rglob("*")
+            if file.is_file()
+        ),
+        notes=(
+            *(Note("left out", f"{n} ({_NOT_USED})") for n in left_out),
+            *source.notes,
+            *settings.notes(source.metadata),
+        ),
     )
 
 
@@ -157,10 +162,8 @@ def _find_spec(config: ExportConfig, source: Checkpoint) -> TaskSpec:
     asked_for = config.asked_for
     if not asked_for:
         return table.spec_of(source.head().name)
-    bare = [spec for spec in config.specs if not spec.head.groups]
-    found = [
-        spec for spec in config.specs if spec.head.groups & source.heads
-    ] + bare
+    found = [spec for spec in config.specs if spec.head.groups & source.heads]
+    found += [spec for spec in config.specs if not spec.head.groups]
     if not found:
         wanted = {g for spec in config.specs for g in spec.head.groups}
         raise ValueError(
@@ -213,23 +216,6 @@ def _load_model(
         **spec.model_arguments(settings),
     )
     return model, load.load_checkpoint(model, source)
-
-
-def _described(
-    spec: TaskSpec, settings: ServingSettings, source: Checkpoint
-) -> Checkpoint:
-    """Returns the checkpoint as its export for LiteRT describes itself."""
-    known = settings.applied_to(source.metadata)
-    known = dataclasses.replace(known, head=spec.litert_head)
-    return dataclasses.replace(source, metadata=known)
-
-
-def _num_bytes(folder: str) -> int:
-    return sum(
-        os.path.getsize(os.path.join(parent, name))
-        for parent, _, names in os.walk(folder)
-        for name in names
-    )
 
 
 def _write(

@@ -74,24 +74,24 @@ def check_writable(export_dir: files.Path) -> str:
     return name
 
 
-def next_version(export_dir: files.Path) -> int:
-    """Returns the number after the highest version in a folder, from 1."""
-    name = check_writable(export_dir)
-    names = os.listdir(name) if os.path.isdir(name) else []
-    versions = [int(n) for n in names if n.isascii() and n.isdigit()]
-    return 1 + max(versions, default=0)
+def version_path(export_dir: files.Path, version: int | None) -> str:
+    """Returns the path of a new version; None is the next free number, from 1.
 
-
-def check_version(export_dir: files.Path, version: int | None) -> None:
-    """Checks that a version can be written; None is the next free number."""
+    Checks that it can be written.
+    """
     name = check_writable(export_dir)
+    if version is None:
+        names = os.listdir(name) if os.path.isdir(name) else []
+        versions = [int(n) for n in names if n.isascii() and n.isdigit()]
+        return os.path.join(name, str(1 + max(versions, default=0)))
     path = os.path.join(name, str(version))
-    if version is not None and os.path.lexists(path):
+    if os.path.lexists(path):
         raise ValueError(
             f"{path} exists already, and may be in use by TF Serving. Pass "
             "another --export_version, or none for the next free number. "
             f"Received: export_version={version}."
         )
+    return path
 
 
 def write_version(
@@ -108,37 +108,26 @@ def write_version(
     that it is called with; `batching` is the content of the batching
     configuration, if there is none yet. Returns the path of the version.
     """
-    check_version(export_dir, version)
-    name = check_writable(export_dir)
+    name = os.path.dirname(version_path(export_dir, version))
     with files.partial_folder(os.path.join(name, "version")) as folder:
         write(folder)
-        path = os.path.join(name, BATCHING_FILE)
-        if not os.path.exists(path):
-            files.write_text(path, batching)
-        return _publish(folder, name, version)
-
-
-def _publish(folder: str, export_dir: str, version: int | None) -> str:
-    """Gives a complete folder the name of its version."""
-    while True:
-        name = next_version(export_dir) if version is None else version
-        path = os.path.join(export_dir, str(name))
-        check_version(export_dir, version)
-        try:
-            os.rename(folder, path)
-        except OSError as error:
-            # Another process has taken the number.
-            if error.errno not in (errno.ENOTEMPTY, errno.EEXIST):
-                raise
-        else:
-            return path
+        batching_path = os.path.join(name, BATCHING_FILE)
+        if not os.path.exists(batching_path):
+            files.write_text(batching_path, batching)
+        while True:
+            path = version_path(export_dir, version)
+            try:
+                os.rename(folder, path)
+            except OSError as error:
+                # Another process has taken the number.
+                if error.errno not in (errno.ENOTEMPTY, errno.EEXIST):
+                    raise
+            else:
+                return path
 
 
 def write_warmup(
-    folder: str,
-    signatures: Iterable[Signature],
-    *,
-    model_name: str,
+    folder: str, signatures: Iterable[Signature], *, model_name: str
 ) -> None:
     """Writes the warm-up requests into the folder of a SavedModel."""
     path = os.path.join(folder, WARMUP_FILE)

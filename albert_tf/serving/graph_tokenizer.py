@@ -39,8 +39,6 @@ _COMMA = ord(",")
 # Texts of more characters lose the middles of their runs of unknown ones, of
 # which a few are left at either end.
 _MANY, _FEW = 2_048, 32
-# In a replacement: the id that is replaced.
-_ITSELF = -1
 _MAX_BYTES_OF_CHARACTER = 4
 # Tokens have no spaces, so that this is none.
 _UNKNOWN_WORD = "  "
@@ -210,7 +208,7 @@ class _Replacements:
     def __init__(self, tokenizer: SentencePieceTokenizer) -> None:
         old_ids = [*tokenizer.replacements]
         new_ids = [*tokenizer.replacements.values()]
-        self._sequences = Sequences([(_ITSELF,), *new_ids])
+        self._sequences = Sequences([(ragged.ITSELF,), *new_ids])
         indices = np.zeros(tokenizer.vocab_size, np.int64)
         indices[old_ids] = np.arange(len(old_ids)) + 1
         self._indices = tf.constant(
@@ -234,9 +232,7 @@ class _Replacements:
         concatenation of all replacements.
         """
         indices = tf.cast(tf.gather(self._indices, ids), tf.int32)
-        new_ids, sources, parts = self._sequences.apply(indices)
-        old_ids = tf.gather(ids, sources)
-        return tf.where(new_ids == _ITSELF, old_ids, new_ids), sources, parts
+        return self._sequences.apply(ids, indices)
 
     def divide(
         self,

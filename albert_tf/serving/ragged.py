@@ -15,8 +15,8 @@ import tensorflow as tf
 NUM_CODE_POINTS = 0x110000
 _PAGE_BITS = 8
 _PAGE_SIZE = 2**_PAGE_BITS
-# In a replacement: the code point that is replaced.
-_ITSELF = -1
+# In a replacement: what is replaced.
+ITSELF = -1
 # Growth of a batch that is allowed: by a factor, beside this many values.
 # Real text triples at most, as Hangul does.
 MAX_FACTOR, MANY = 3, 2**16
@@ -244,7 +244,10 @@ class PagedTable:
 
 
 class Sequences:
-    """Replaces numbers, from 0, by sequences of integers."""
+    """Replaces integers by sequences, which are numbered from 0.
+
+    `ITSELF` in a sequence stands for the integer that is replaced.
+    """
 
     def __init__(self, sequences: Sequence[Sequence[int]]) -> None:
         lengths = [*map(len, sequences)]
@@ -253,31 +256,33 @@ class Sequences:
         self._values = tf.constant([*(n for s in sequences for n in s), 0])
 
     def apply(
-        self, numbers: tf.Tensor
+        self, values: tf.Tensor, numbers: tf.Tensor
     ) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
-        """Replaces int32 numbers `[N]`.
+        """Replaces values, int32 `[N]`, by the sequences of these numbers.
 
-        Returns three int32 arrays with an entry for each integer of their
-        sequences: the integer, the index of the number that it comes from,
-        and its position in the concatenation of all sequences.
+        Returns three int32 arrays with an entry for each new value: the value,
+        the index of the old one that it comes from, and its position in the
+        concatenation of all sequences.
         """
         lengths = tf.gather(self._lengths, numbers)
         sources, within = expand(limit_growth(lengths, size(numbers)))
-        starts = tf.gather(self._starts, numbers)
-        positions = tf.gather(starts, sources) + within
-        return tf.gather(self._values, positions), sources, positions
+        positions = tf.gather(tf.gather(self._starts, numbers), sources)
+        positions += within
+        new = tf.gather(self._values, positions)
+        old = tf.gather(values, sources)
+        return tf.where(new == ITSELF, old, new), sources, positions
 
 
 class ReplacementTable:
     """Replaces the code points that change by sequences of code points."""
 
     def __init__(self, replacements: Mapping[int, str]) -> None:
-        number_of: dict[tuple[int, ...], int] = {(_ITSELF,): 0}
+        number_of: dict[tuple[int, ...], int] = {(ITSELF,): 0}
         entries = np.zeros(NUM_CODE_POINTS, np.int64)
         for code_point, text in replacements.items():
             # Most replacements put a character between spaces.
             sequence = tuple(
-                _ITSELF if c == code_point else c for c in map(ord, text)
+                ITSELF if c == code_point else c for c in map(ord, text)
             )
             entries[code_point] = number_of.setdefault(sequence, len(number_of))
         self._entries = PagedTable(entries)
@@ -289,8 +294,6 @@ class ReplacementTable:
         Returns two int32 arrays with an entry for each new code point: the
         code point, and the index of the old one that it comes from.
         """
-        replaced, sources, _ = self._sequences.apply(
-            self._entries.lookup(code_points)
-        )
-        old = tf.gather(code_points, sources)
-        return tf.where(replaced == _ITSELF, old, replaced), sources
+        numbers = self._entries.lookup(code_points)
+        new, sources, _ = self._sequences.apply(code_points, numbers)
+        return new, sources

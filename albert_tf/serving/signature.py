@@ -26,41 +26,32 @@ TOKENS = "tokens"
 ID_INPUTS = ("input_ids", "input_mask", "segment_ids")
 WARMUP_BATCHES = (1, 8)
 _WARMUP_LENGTH = 32
-# Operations that our graphs consist of. All are older than the oldest image in
-# use.
+# What our graphs consist of. All are older than the oldest image in use. TF
+# Serving is built with those of TensorFlow Text; it lacks, for instance,
+# `RoundRobinTrim`, `FastBertNormalize` and `FastSentencepieceTokenize`.
 _OPERATIONS = """
-    Abs AddV2 All Any ArgMax ArgMin Assert BatchMatMulV2 BiasAdd BitwiseAnd
-    BroadcastTo Cast ConcatV2 Const Cumsum Einsum EnsureShape Equal Erf Erfc Exp
-    ExpandDims Fill FloorDiv FloorMod GatherNd GatherV2 Greater GreaterEqual
-    Identity IdentityN If Less LessEqual Log LogSoftmax LogicalAnd LogicalNot
-    LogicalOr LowerBound MatMul Max Maximum Mean Min Minimum Mul Neg NoOp
-    NotEqual OnesLike Pack Pad PadV2 PartitionedCall Placeholder Pow Prod Range
-    ReadVariableOp RealDiv Relu Relu6 Reshape ResourceGather ResourceGatherNd
-    RightShift Rsqrt ScatterNd SelectV2 Shape Sigmoid Size Slice Softmax Split
-    SplitV Sqrt Square SquaredDifference Squeeze StatefulPartitionedCall
-    StatelessIf StatelessWhile StopGradient StridedSlice StringJoin StringLength
+    Abs AddV2 All Any ArgMax ArgMin Assert AssignVariableOp BatchMatMulV2
+    BiasAdd BitwiseAnd BroadcastTo Cast ConcatV2 Const Cumsum DisableCopyOnRead
+    Einsum EnsureShape Equal Erf Erfc Exp ExpandDims Fill FloorDiv FloorMod
+    GatherNd GatherV2 Greater GreaterEqual HashTableV2 Identity IdentityN If
+    Less LessEqual Log LogicalAnd LogicalNot LogicalOr LogSoftmax
+    LookupTableFindV2 LookupTableImportV2 LowerBound MatMul Max Maximum Mean
+    MergeV2Checkpoints Min Minimum Mul Neg NoOp NotEqual OnesLike Pack Pad PadV2
+    PartitionedCall Placeholder Pow Prod Range ReadVariableOp RealDiv Relu Relu6
+    Reshape ResourceGather ResourceGatherNd RestoreV2 RightShift Rsqrt SaveV2
+    ScatterNd Select SelectV2 SentencepieceOp SentencepieceTokenizeWithOffsetsOp
+    Shape ShardedFilename Sigmoid Size Slice Softmax Split SplitV Sqrt Square
+    SquaredDifference Squeeze StatefulPartitionedCall StatelessIf StatelessWhile
+    StaticRegexFullMatch StopGradient StridedSlice StringJoin StringLength
     StringSplitV2 Sub Substr Sum Tanh TensorListConcatV2 TensorListFromTensor
     TensorListGetItem TensorListLength TensorListReserve TensorListSetItem
     TensorListStack TensorScatterAdd TensorScatterMax TensorScatterMin
     TensorScatterUpdate Tile TopKV2 Transpose UnicodeDecode UnicodeEncode Unique
     Unpack UnsortedSegmentMax UnsortedSegmentMin UnsortedSegmentSum UpperBound
-    Where While ZerosLike
+    VarHandleOp VarIsInitializedOp Where While WordpieceTokenizeWithOffsets
+    ZerosLike
 """
-# Those that restore weights and vocabularies.
-_OPERATIONS_OF_LOADING = """
-    AssignVariableOp DisableCopyOnRead HashTableV2 LookupTableImportV2
-    MergeV2Checkpoints RestoreV2 SaveV2 Select SentencepieceOp ShardedFilename
-    StaticRegexFullMatch VarHandleOp VarIsInitializedOp
-"""
-# TF Serving is built with these of TensorFlow Text. It lacks, for instance,
-# `RoundRobinTrim`, `FastBertNormalize` and `FastSentencepieceTokenize`.
-_OPERATIONS_OF_TEXT = """
-    LookupTableFindV2 SentencepieceTokenizeWithOffsetsOp
-    WordpieceTokenizeWithOffsets
-"""
-ALLOWED_OPERATIONS = frozenset(
-    f"{_OPERATIONS} {_OPERATIONS_OF_LOADING} {_OPERATIONS_OF_TEXT}".split()
-)
+ALLOWED_OPERATIONS = frozenset(_OPERATIONS.split())
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

@@ -95,11 +95,10 @@ class SentencePieceNormalization:
 
     def __init__(self, *, do_lower_case: bool) -> None:
         self._do_lower_case = do_lower_case
-        properties, spaces = _properties()
-        replacements = dict.fromkeys(spaces, " ")
-        replacements |= _replacements_of_sentencepiece(do_lower_case)
-        self._table = ReplacementTable(replacements)
-        self._properties = PagedTable(properties)
+        self._table = ReplacementTable(
+            _replacements_of_sentencepiece(do_lower_case)
+        )
+        self._properties = PagedTable(_properties())
 
     def __call__(self, texts: tf.Tensor) -> NormalizedText:
         """Normalizes UTF-8 strings `[R]`."""
@@ -116,13 +115,7 @@ class SentencePieceNormalization:
             lower = tf.where(is_final, ord(_FINAL_SIGMA), ord(_SIGMA))
             is_sigma = code_points == ord(_CAPITAL_SIGMA)
             code_points = tf.where(is_sigma, lower, code_points)
-        return NormalizedText(
-            code_points=code_points,
-            row_ids=row_ids,
-            raw_starts=tf.gather(origins, sources),
-            raw_ends=_raw_ends(code_points, sources, origins, rows),
-            raw_lengths=splits[1:] - splits[:-1],
-        )
+        return _normalized(code_points, sources, origins, rows, splits)
 
     def _keep_single_spaces(
         self, raw: tf.Tensor, row_ids: tf.Tensor, row_starts: tf.Tensor
@@ -143,8 +136,7 @@ class WordPieceNormalization:
         self._do_lower_case = do_lower_case
         replacements = _replacements_of_wordpiece(do_lower_case)
         self._table = ReplacementTable(replacements)
-        properties, _ = _properties()
-        properties = properties.copy()
+        properties = _properties().copy()
         vanishing = [c for c, text in replacements.items() if not text]
         properties[vanishing] = _IS_IGNORABLE
         self._properties = PagedTable(properties)
@@ -162,13 +154,7 @@ class WordPieceNormalization:
         row_ids = tf.gather(raw_rows, sources)
         if self._do_lower_case:
             code_points = self._reorder_marks(code_points, row_ids)
-        return NormalizedText(
-            code_points=code_points,
-            row_ids=row_ids,
-            raw_starts=tf.gather(origins, sources),
-            raw_ends=_raw_ends(code_points, sources, origins, raw_rows),
-            raw_lengths=splits[1:] - splits[:-1],
-        )
+        return _normalized(code_points, sources, origins, raw_rows, splits)
 
     def _reorder_marks(
         self, code_points: tf.Tensor, row_ids: tf.Tensor
@@ -223,32 +209,38 @@ def _is_final_sigma(
     return tf.cond(tf.reduce_any(is_sigma), find, lambda: is_sigma)
 
 
-def _raw_ends(
+def _normalized(
     code_points: tf.Tensor,
     sources: tf.Tensor,
     origins: tf.Tensor,
     origin_rows: tf.Tensor,
-) -> tf.Tensor:
-    """Returns int32 `[N]`, as in `TracedText.ends`.
+    raw_splits: tf.Tensor,
+) -> NormalizedText:
+    """Returns new code points, `[N]`, with the raw text that they come from.
 
     A raw character that vanishes belongs to the character before it, unless
     that is a space. `sources` `[N]` are indices into `origins` `[O]`, the
     positions in the raw text of the characters that were replaced.
     """
+    row_ids = tf.gather(origin_rows, sources)
     ends = tf.gather(origins, sources) + 1
     splits = ragged.row_splits(sources, ragged.size(origins))
     vanished = ragged.indices(splits[1:] == splits[:-1])
     before = tf.gather(splits, vanished) - 1
     vanished = tf.boolean_mask(vanished, before >= 0)
     before = tf.boolean_mask(before, before >= 0)
-    same_row = tf.gather(origin_rows, vanished) == tf.gather(
-        origin_rows, tf.gather(sources, before)
-    )
-    is_kept = same_row & (tf.gather(code_points, before) != SPACE)
+    is_kept = tf.gather(origin_rows, vanished) == tf.gather(row_ids, before)
+    is_kept &= tf.gather(code_points, before) != SPACE
     vanished = tf.boolean_mask(vanished, is_kept)
     before = tf.boolean_mask(before, is_kept)
-    return tf.tensor_scatter_nd_max(
-        ends, before[:, None], tf.gather(origins, vanished) + 1
+    return NormalizedText(
+        code_points=code_points,
+        row_ids=row_ids,
+        raw_starts=tf.gather(origins, sources),
+        raw_ends=tf.tensor_scatter_nd_max(
+            ends, before[:, None], tf.gather(origins, vanished) + 1
+        ),
+        raw_lengths=raw_splits[1:] - raw_splits[:-1],
     )
 
 
@@ -265,37 +257,34 @@ def _may_change() -> tuple[int, ...]:
 
 
 @functools.cache
-def _properties() -> tuple[np.ndarray, frozenset[int]]:
-    """Returns the table of properties, and the white-space code points.
+def _properties() -> np.ndarray:
+    """Returns the table of properties.
 
     Whether a character is cased or case-ignorable is found by asking Python
     how it lower-cases a capital sigma behind it.
     """
     values = np.zeros(ragged.NUM_CODE_POINTS, np.uint8)
-    spaces = set()
     for code_point in _may_change():
         character = chr(code_point)
         if character.isspace():
             values[code_point] = _IS_SPACE
-            spaces.add(code_point)
         elif (character + _CAPITAL_SIGMA).lower().endswith(_FINAL_SIGMA):
             values[code_point] = _IS_CASED
         elif f"a{character}{_CAPITAL_SIGMA}".lower().endswith(_FINAL_SIGMA):
             values[code_point] = _IS_IGNORABLE
-    return values, frozenset(spaces)
+    return values
 
 
 @functools.cache
 def _replacements_of_sentencepiece(do_lower_case: bool) -> Mapping[int, str]:
     """Returns what each code point becomes; capital sigmas are left alone."""
-    _, spaces = _properties()
     replacements = {}
     for code_point in _may_change():
         character = chr(code_point)
-        if code_point in spaces:
-            continue
         text = normalization.normalize(character, do_lower_case=False)
-        if do_lower_case:
+        if character.isspace():
+            text = " "
+        elif do_lower_case:
             text = "".join(
                 c if c == _CAPITAL_SIGMA else c.lower() for c in text
             )

@@ -14,11 +14,12 @@ write_version = functools.partial(version_folder.write_version, batching="mine")
 
 
 def test_versions_are_counted_from_one(tmp_path):
-    assert version_folder.next_version(tmp_path / "none") == 1
+    none = tmp_path / "none"
+    assert version_folder.version_path(none, None) == str(none / "1")
     for name in ("1", "12", "3", "x", "99.partial"):
         (tmp_path / name).mkdir()
 
-    assert version_folder.next_version(tmp_path) == 13
+    assert version_folder.version_path(tmp_path, None) == str(tmp_path / "13")
 
 
 def _write_file(folder):

@@ -33,14 +33,6 @@ def test_operations(function, arguments, expected):
     assert found.numpy().tolist() == expected
 
 
-def test_no_values():
-    none = tf.constant([], tf.int32)
-
-    for found in (ragged.is_first(none), ragged.is_last(none)):
-        assert found.numpy().tolist() == []
-    assert ragged.row_ids(tf.constant([0, 0])).numpy().tolist() == []
-
-
 def test_values_are_replaced_by_any_number_of_others():
     sources, within = ragged.expand(tf.constant([2, 0, 1, 3]))
 
@@ -84,11 +76,15 @@ def test_a_table_gives_every_number_back():
     assert found.numpy().tolist() == [7, 0, 500, 3, 1]
 
 
-def test_numbers_become_sequences():
-    found = Sequences([(5,), (), (6, 7)]).apply(tf.constant([2, 1, 0, 2]))
+def test_values_become_sequences():
+    sequences = Sequences([(5,), (), (ragged.ITSELF, 7)])
+
+    found = sequences.apply(
+        tf.constant([6, 1, 3, 8]), tf.constant([2, 1, 0, 2])
+    )
 
     assert [values.numpy().tolist() for values in found] == [
-        [6, 7, 5, 6, 7],
+        [6, 7, 5, 8, 7],
         [0, 0, 2, 3, 3],
         [1, 2, 0, 1, 2],
     ]
