@@ -12,7 +12,7 @@ table of words has one scale. Everything else is float32.
 import contextlib
 import logging
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import tensorflow as tf

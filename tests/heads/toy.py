@@ -21,7 +21,6 @@ from albert_tf.serving import model_inputs, signature
 from albert_tf.serving.exported_encoder import ExportedEncoder
 from albert_tf.settings import setting
 from albert_tf.tasks import example_files, inputs, label_frequencies, task
-from albert_tf.tasks.encoder import data as encoder_data
 from albert_tf.tasks.finetuning import MeanLossTask
 from albert_tf.tasks.serving_settings import ServingSettings
 from albert_tf.tasks.spec import FinetuningSpec, TaskSpec
@@ -98,9 +97,9 @@ class WordCountData:
 
     def records(self, examples, *, is_training):
         for one in examples:
-            ids = [self.tokenizer.encode(one.text), []]
-            record = encoder_data.record_of(
-                ids, self.tokenizer, self.max_seq_length
+            ids = self.tokenizer.encode(one.text)
+            record = task.pair_record(
+                ids, [], self.tokenizer, self.max_seq_length
             )
             count = np.float32(len(one.text.split()) / self.most_words)
             yield record | {"word_counts": count}
