@@ -66,7 +66,8 @@ def help_of(field: "dataclasses.Field[Any]") -> str | None:
 
 def choices_of(field: "dataclasses.Field[Any]") -> tuple[str, ...]:
     """Returns the valid values of a field; empty for any."""
-    return field.metadata.get("choices", ())
+    choices: tuple[str, ...] = field.metadata.get("choices", ())
+    return choices
 
 
 def type_of(config_class: type, name: str) -> type:
@@ -74,10 +75,11 @@ def type_of(config_class: type, name: str) -> type:
 
     That of `int | None` is int.
     """
-    annotation = typing.get_type_hints(config_class)[name]
+    annotation: Any = typing.get_type_hints(config_class)[name]
     if isinstance(annotation, types.UnionType):
         annotation = typing.get_args(annotation)[0]
-    return typing.get_origin(annotation) or annotation
+    kind: type = typing.get_origin(annotation) or annotation
+    return kind
 
 
 def fields_of(*config_classes: type) -> "dict[str, dataclasses.Field[Any]]":

@@ -227,7 +227,8 @@ class _ConsoleHandler(logging.Handler):
 
 
 def _set_up_logging() -> None:
-    level = converter.absl_to_standard(absl_logging.get_verbosity())
+    to_standard: Callable[[int], int] = converter.absl_to_standard
+    level = to_standard(absl_logging.get_verbosity())
     root = logging.getLogger()
     root.handlers = [_ConsoleHandler()]
     logging.getLogger("albert_tf").setLevel(level)

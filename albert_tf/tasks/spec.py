@@ -147,8 +147,8 @@ class FinetuningSpec:
     task_names: tuple[str, ...]
     config_class: type
     defaults: Mapping[str, Any]
-    read_sets: Callable[..., Sets]
-    make_task: Callable[[Any, Sets], MakeTask]
-    export_settings: Callable[[Any, Sets, Scores], dict[str, Any]]
+    read_sets: Callable[..., Sets[Any]]
+    make_task: Callable[[Any, Sets[Any]], MakeTask]
+    export_settings: Callable[[Any, Sets[Any], Scores], dict[str, Any]]
     spec_of: Callable[[Any], type[TaskSpec]]
     predict_arguments: str

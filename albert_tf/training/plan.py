@@ -87,7 +87,7 @@ class FinetuningPlan:
     config: FinetuningConfig
     task_config: Any
     options: FinetuningOptions
-    sets: Sets
+    sets: Sets[Any]
     weights: str | None
 
 
@@ -321,7 +321,7 @@ def _suit_small_data(
     values: Mapping[str, Any],
     given: Collection[str],
     task_config: Any,
-    sets: Sets,
+    sets: Sets[Any],
     config: config_lib.AlbertConfig,
     has_rows: bool,
 ) -> dict[str, Any]:
@@ -354,7 +354,7 @@ def _suit_small_data(
 def _run_length(
     values: Mapping[str, Any],
     given: Collection[str],
-    sets: Sets,
+    sets: Sets[Any],
     task_config: Any,
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     """Returns values that give a run of the same length again, and its warm-up.

@@ -328,4 +328,4 @@ def _is_same_start(run: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
     if path is None or other_path is None:
         return path is other_path
     # A run that was moved with its start has the same path relative to it.
-    return os.path.normpath(path) == os.path.normpath(other_path)
+    return bool(os.path.normpath(path) == os.path.normpath(other_path))

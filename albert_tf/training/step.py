@@ -346,7 +346,7 @@ def _all_reduce(
 ) -> list[tf.Tensor]:
     if context.num_replicas_in_sync == 1:
         return tensors
-    return context.all_reduce(tf.distribute.ReduceOp.SUM, tensors)
+    return list(context.all_reduce(tf.distribute.ReduceOp.SUM, tensors))
 
 
 def updated_loss_scale(state: tf.Tensor, is_finite: tf.Tensor) -> tf.Tensor:

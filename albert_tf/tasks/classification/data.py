@@ -275,7 +275,8 @@ class ClassificationData:
     ) -> np.ndarray:
         """Returns indices of labels, int `[N]`; or 0 and 1, int `[N, K]`."""
         if not self.is_multi_label:
-            return np.argmax(outputs["logits"], axis=-1)
+            best: np.ndarray = np.argmax(outputs["logits"], axis=-1)
+            return best
         is_predicted = self._probabilities(outputs) >= np.array(thresholds)
         return is_predicted.astype(int)
 

@@ -191,7 +191,7 @@ def read_sets(
     max_seq_length: int,
     weights: Checkpoint = NO_WEIGHTS,
     given_examples: Mapping[str, RowsInMemory] = {},
-) -> Sets:
+) -> Sets[Any]:
     """Reads the examples of a run, and checks that they can be used.
 
     `uses` is what the run does, of `train`, `eval` and `predict`; `weights`
@@ -262,7 +262,7 @@ def _read(
     ]
 
 
-def make_task(config: ClassificationConfig, sets: Sets) -> MakeTask:
+def make_task(config: ClassificationConfig, sets: Sets[Any]) -> MakeTask:
     """Returns the class of the model half, with its arguments."""
     from albert_tf.tasks.classification.model import ClassificationTask
 
@@ -277,7 +277,7 @@ def make_task(config: ClassificationConfig, sets: Sets) -> MakeTask:
 
 
 def export_settings(
-    config: ClassificationConfig, sets: Sets, scores: Scores
+    config: ClassificationConfig, sets: Sets[Any], scores: Scores
 ) -> dict[str, Any]:
     """Returns the fields of the export's config that the task decides.
 

@@ -182,7 +182,7 @@ def check_options(options: Any, where: str) -> Sequence[Any]:
             f"{where}: the options must be a list of {MIN_OPTIONS} to "
             f"{len(LETTERS)} strings. Received: {options!r:.100}"
         )
-    return options
+    return list(options)
 
 
 def _find_label(answer: Any, options: Sequence[str], guid: str) -> int | None:

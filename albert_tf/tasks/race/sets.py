@@ -88,7 +88,7 @@ def read_sets(
     max_seq_length: int,
     weights: Checkpoint = NO_WEIGHTS,
     given_examples: Mapping[str, RowsInMemory] = {},
-) -> Sets:
+) -> Sets[Any]:
     """Reads the questions of a run, and checks that they can be used.
 
     `uses` is what the run does, of `train`, `eval` and `predict`;
@@ -139,7 +139,7 @@ def _read(
     return examples
 
 
-def make_task(config: RaceConfig, sets: Sets) -> MakeTask:
+def make_task(config: RaceConfig, sets: Sets[Any]) -> MakeTask:
     """Returns the class of the model half, with its arguments."""
     from albert_tf.tasks.race.model import MultipleChoiceTask
 
@@ -148,7 +148,7 @@ def make_task(config: RaceConfig, sets: Sets) -> MakeTask:
 
 
 def export_settings(
-    config: RaceConfig, sets: Sets, scores: Scores
+    config: RaceConfig, sets: Sets[Any], scores: Scores
 ) -> dict[str, Any]:
     """Returns the fields of the export's config that the task decides."""
     del scores

@@ -113,7 +113,7 @@ def read_sets(
     max_seq_length: int,
     weights: Checkpoint = NO_WEIGHTS,
     given_examples: Mapping[str, RowsInMemory] = {},
-) -> Sets:
+) -> Sets[Any]:
     """Reads the questions of a run, and checks that they can be used.
 
     `uses` is what the run does, of `train`, `eval` and `predict`;
@@ -159,7 +159,7 @@ def read_sets(
     return task.sets_by_use(sets)
 
 
-def make_task(config: SquadConfig, sets: Sets) -> MakeTask:
+def make_task(config: SquadConfig, sets: Sets[Any]) -> MakeTask:
     """Returns the class of the model half, with its arguments."""
     from albert_tf.tasks.squad import model
 
@@ -175,7 +175,7 @@ def make_task(config: SquadConfig, sets: Sets) -> MakeTask:
 
 
 def export_settings(
-    config: SquadConfig, sets: Sets, scores: Scores
+    config: SquadConfig, sets: Sets[Any], scores: Scores
 ) -> dict[str, Any]:
     """Returns the fields of the export's config that the task decides.
 
