@@ -125,11 +125,9 @@ def export(
             exported.weights,
             quantizes=bool(config.quantize),
         )
-        known = settings.applied_to(source.metadata)
-        known = dataclasses.replace(known, head=spec.litert_head)
         litert.write_beside(
             folder,
-            dataclasses.replace(source, metadata=known),
+            _described(spec, settings, source),
             {**source.settings, **settings.answer_settings()},
         )
 
@@ -144,17 +142,27 @@ def export(
     return ExportSummary(
         path=path,
         signatures=tuple(one.name for one in signatures),
-        num_bytes=sum(
-            file.stat().st_size
-            for file in pathlib.Path(path).rglob("*")
-            if file.is_file()
-        ),
+        num_bytes=_num_bytes(path),
         notes=(
             *(Note("left out", f"{n} ({_NOT_USED})") for n in left_out),
             *source.notes,
             *settings.notes(source.metadata),
         ),
     )
+
+
+def _num_bytes(folder: str) -> int:
+    found = pathlib.Path(folder).rglob("*")
+    return sum(path.stat().st_size for path in found if path.is_file())
+
+
+def _described(
+    spec: TaskSpec, settings: ServingSettings, source: Checkpoint
+) -> Checkpoint:
+    """Returns the checkpoint as its export for LiteRT describes itself."""
+    known = settings.applied_to(source.metadata)
+    known = dataclasses.replace(known, head=spec.litert_head)
+    return dataclasses.replace(source, metadata=known)
 
 
 def _find_spec(config: ExportConfig, source: Checkpoint) -> TaskSpec:

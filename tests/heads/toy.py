@@ -15,7 +15,7 @@ from albert_tf import files
 from albert_tf.checkpoints.heads import Head
 from albert_tf.features import ArraySpec
 from albert_tf.metrics.scores import Role, Score, Scores
-from albert_tf.modeling import base, layers, losses
+from albert_tf.modeling import base, base_model, layers, losses
 from albert_tf.modeling.albert_model import AlbertModel
 from albert_tf.serving import model_inputs, signature
 from albert_tf.serving.exported_encoder import ExportedEncoder
@@ -30,7 +30,7 @@ from albert_tf.tasks.task import ExampleSet
 
 
 @base.register
-class WordCountModel(base.BaseModel):
+class WordCountModel(base_model.BaseModel):
     """Gives `numbers`, float32 `[B, 1]`, over the pooled output."""
 
     default_name = "word_count_model"

@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from albert_tf import features
 from albert_tf.checkpoints import discovery, load, variable_names
 from albert_tf.checkpoints.checkpoint import Checkpoint
 from albert_tf.config import AlbertConfig
@@ -17,6 +16,20 @@ from albert_tf.config import AlbertConfig
 _PARITY = pathlib.Path(__file__).resolve().parents[1] / "parity"
 PRETRAINED = ("model_base", "model_groups")
 _INPUTS = ("input_ids", "input_mask", "segment_ids", "p_mask")
+# What the batches of all tasks hold.
+_ARRAYS = {
+    *_INPUTS,
+    "end_positions",
+    "example_weights",
+    "is_impossible",
+    "label_ids",
+    "masked_lm_ids",
+    "masked_lm_positions",
+    "masked_lm_weights",
+    "p_mask",
+    "sentence_order_labels",
+    "start_positions",
+}
 _OUTPUTS = ("logits", "start_logits", "end_logits")
 
 
@@ -34,9 +47,7 @@ class Recorded:
             self.folder / "albert_config.json"
         )
         self.batch = {
-            key: self.numbers[key]
-            for key in self.numbers
-            if key in {*_INPUTS, *features.BATCH_NAMES}
+            key: self.numbers[key] for key in self.numbers if key in _ARRAYS
         }
 
     @property

@@ -9,7 +9,7 @@ Source: google-research/albert, `run_squad_v1.py`, `run_squad_v2.py`.
 import dataclasses
 import functools
 from collections.abc import Mapping, Sequence
-from typing import Any, cast
+from typing import Any
 
 from albert_tf import checks
 from albert_tf.checkpoints.checkpoint import Checkpoint
@@ -19,7 +19,6 @@ from albert_tf.tasks import task
 from albert_tf.tasks.example_files import RowsInMemory
 from albert_tf.tasks.spec import FinetuningSpec
 from albert_tf.tasks.squad import examples as examples_lib
-from albert_tf.tasks.squad.data import DEFAULT_THRESHOLD, SquadData
 from albert_tf.tasks.squad.predictions import SpanLimits
 from albert_tf.tasks.squad.spec import BeamSpanSpec, SpanSettings, SpanSpec
 from albert_tf.tasks.squad.windows import WindowLengths
@@ -120,6 +119,8 @@ def read_sets(
     `given_examples` are rows in place of files.
     The null threshold is that of the weights in use, unless another is chosen.
     """
+    from albert_tf.tasks.squad.data import SquadData
+
     data = SquadData(
         tokenizer=tokenizer,
         lengths=WindowLengths.within(
@@ -181,8 +182,8 @@ def export_settings(
 
     `scores` are those of the exported weights, empty if there are none.
     """
-    data = cast(SquadData, sets.data)
-    threshold = data.null_threshold(scores) or DEFAULT_THRESHOLD
+    data: Any = sets.data
+    threshold = data.null_threshold(scores) or 0.0
     values = vars(config) | {"null_score_diff_threshold": threshold}
     names = [name for name in SpanSettings.names() if name in values]
     return {name: values[name] for name in names}
