@@ -112,23 +112,12 @@ def export(
 
     # 4. The files, which appear all at once.
     def write(folder: str) -> None:
-        if config.format != LITERT:
-            _write(folder, exported, signatures, source)
-            version_folder.write_warmup(
-                folder, signatures, model_name=config.model_name
-            )
+        if config.format == LITERT:
+            _write_litert(config, folder, exported, signatures, spec, source)
             return
-        [from_ids] = (s for s in signatures if s.name == signature.TOKENS)
-        litert.write(
-            folder,
-            from_ids.function,
-            exported.weights,
-            quantizes=bool(config.quantize),
-        )
-        litert.write_beside(
-            folder,
-            _described(spec, settings, source),
-            {**source.settings, **settings.answer_settings()},
+        _write(folder, exported, signatures, source)
+        version_folder.write_warmup(
+            folder, signatures, model_name=config.model_name
         )
 
     path = version_folder.write_version(
@@ -154,15 +143,6 @@ def export(
 def _num_bytes(folder: str) -> int:
     found = pathlib.Path(folder).rglob("*")
     return sum(path.stat().st_size for path in found if path.is_file())
-
-
-def _described(
-    spec: TaskSpec, settings: ServingSettings, source: Checkpoint
-) -> Checkpoint:
-    """Returns the checkpoint as its export for LiteRT describes itself."""
-    known = settings.applied_to(source.metadata)
-    known = dataclasses.replace(known, head=spec.litert_head)
-    return dataclasses.replace(source, metadata=known)
 
 
 def _find_spec(config: ExportConfig, source: Checkpoint) -> TaskSpec:
@@ -250,3 +230,30 @@ def _write(
                 signatures={one.name: one.function for one in signatures},
             )
     signature.check_operations(folder)
+
+
+def _write_litert(
+    config: ExportConfig,
+    folder: str,
+    exported: Exported,
+    signatures: Sequence[Signature],
+    spec: TaskSpec,
+    source: Checkpoint,
+) -> None:
+    """Writes a model for LiteRT and, beside it, what describes it."""
+    settings = exported.settings
+    [from_ids] = (s for s in signatures if s.name == signature.TOKENS)
+    litert.write(
+        folder,
+        from_ids.function,
+        exported.weights,
+        quantizes=bool(config.quantize),
+    )
+    metadata = dataclasses.replace(
+        settings.applied_to(source.metadata), head=spec.litert_head
+    )
+    litert.write_beside(
+        folder,
+        dataclasses.replace(source, metadata=metadata),
+        {**source.settings, **settings.answer_settings()},
+    )

@@ -39,7 +39,7 @@ def run(model, trained, others, batch, seed):
 def call(model, batch, seed=None):
     trained = [variable.value for variable in model.trainable_variables]
     others = [variable.value for variable in model.non_trainable_variables]
-    return run(model, trained, others, batch, seed)
+    return run(model, trained, others, model.inputs_of(batch), seed)
 
 folder, models = sys.argv[1:]
 found = {}
@@ -144,7 +144,7 @@ def test_pretraining_gives_the_recorded_outputs_and_our_logits(found, name):
     for key in ("embedding_output", "sequence_output", "pooled_output"):
         recorded.assert_close(outputs[key], key)
     model = recorded.load(PretrainingModel(recorded.config))
-    for key, logits in model(recorded.batch).items():
+    for key, logits in model(model.inputs_of(recorded.batch)).items():
         difference = np.abs(outputs[key] - np.asarray(logits)).max()
         assert difference <= 1e-5 * np.abs(logits).max(), key
 

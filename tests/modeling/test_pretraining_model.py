@@ -25,7 +25,7 @@ def model(recorded):
 def _sums(model, recorded, fusion, weights=None):
     """The sums of both losses."""
     numbers = recorded.numbers
-    outputs = model(recorded.batch, fusion=fusion)
+    outputs = model(model.inputs_of(recorded.batch), fusion=fusion)
     if weights is None:
         weights = numbers["masked_lm_weights"]
     return losses.weighted_sums(
@@ -50,7 +50,7 @@ def test_encoder_outputs_are_the_recorded_ones(recorded, model, fusion):
     encoder = AlbertModel(recorded.config, output_hidden_states=True)
     encoder.set_weights(model.albert.get_weights())
 
-    outputs = encoder(recorded.batch, fusion=fusion)
+    outputs = encoder(encoder.inputs_of(recorded.batch), fusion=fusion)
 
     for name in ("embedding_output", "sequence_output", "pooled_output"):
         recorded.assert_close(outputs[name], name)
@@ -64,7 +64,7 @@ def test_encoder_outputs_are_the_recorded_ones(recorded, model, fusion):
 
 def test_logits_and_losses_are_the_recorded_ones(recorded, model, fusion):
     numbers = recorded.numbers
-    outputs = model(recorded.batch, fusion=fusion)
+    outputs = model(model.inputs_of(recorded.batch), fusion=fusion)
     for name, logits, labels in (
         ("mlm", "masked_lm_logits", "masked_lm_ids"),
         ("sop", "sentence_order_logits", "sentence_order_labels"),
