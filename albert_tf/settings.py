@@ -10,6 +10,7 @@ import dataclasses
 import difflib
 import io
 import os
+import reprlib
 import types
 import typing
 from collections.abc import Iterable, Mapping, Sequence
@@ -145,7 +146,8 @@ def _converted(name: str, value: Any, kind: type) -> Any:
     is_switch = isinstance(value, bool)
     if not isinstance(value, wanted) or (is_switch and kind is not bool):
         raise ValueError(
-            f"`{name}` must be of type {kind.__name__}. Received: {value!r}."
+            f"`{name}` must be of type {kind.__name__}. Received: "
+            f"{reprlib.repr(value)}."
         )
     return kind(value)
 

@@ -161,6 +161,7 @@ def test_choices_in_memory_are_those_of_race(start):
         ("custom", {"train_fiel": "x"}, "Did you mean 'train_file'"),
         ("custom", {"learning_rate": "1e-5"}, "must be of type float"),
         ("custom", {"num_train_steps": True}, "must be of type int"),
+        ("custom", {"train_file": [{"a": "b"}] * 9}, r", \.\.\.\]"),
         ("custom", {"output_dir": "run"}, "--albert_config_file or"),
         (
             "custom",
