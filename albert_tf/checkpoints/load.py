@@ -91,13 +91,6 @@ def load_checkpoint(
     return unused
 
 
-def load_at_step(model: Any, path: files.Path) -> int:
-    """Loads the checkpoint at a path; returns its step, 0 if unknown."""
-    source = discovery.open(path, albert_config=getattr(model, "config", None))
-    load_checkpoint(model, source)
-    return source.step
-
-
 def load_model(
     path: files.Path,
     *,

@@ -58,6 +58,12 @@ def describe(path: str, albert_config: AlbertConfig | None) -> Checkpoint:
     return describe_folders(folders, _lazy_arrays(prefix))
 
 
+def of_run(path: str) -> Checkpoint:
+    """Returns the weights in a folder that a run has saved, and no more."""
+    prefix = os.path.join(path, run_checkpoints.MODEL_PREFIX)
+    return Checkpoint(path=path, arrays=_lazy_arrays(prefix))
+
+
 def describe_folders(
     folders: Sequence[str],
     arrays: Arrays,

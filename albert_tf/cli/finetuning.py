@@ -10,7 +10,6 @@ import shlex
 
 from absl import flags
 
-from albert_tf.checkpoints import run_checkpoints
 from albert_tf.cli import flags as cli_flags
 from albert_tf.cli import program
 from albert_tf.cli.flags import FlagValues
@@ -39,6 +38,7 @@ def define_flags(spec: FinetuningSpec) -> None:
 def run(spec: FinetuningSpec, values: FlagValues) -> int:
     """Trains, evaluates, predicts and exports; returns the exit code."""
     plan = plans.finetuning(spec, cli_flags.given(values))
+    config = plan.config
     with program.quiet_import():
         from albert_tf.training import baselines, interface
     result = interface.run_finetuning(plan)
@@ -47,13 +47,12 @@ def run(spec: FinetuningSpec, values: FlagValues) -> int:
     program.print_scores(result.scores.flat())
     if result.export:
         print(result.export)
-    if plan.config.do_eval:
-        report = os.path.join(result.output_dir, "report.html")
+    if config.do_eval:
+        report = os.path.join(config.output_dir, "report.html")
         _LOGGER.info("report: %s", report)
-    has_weights = run_checkpoints.trained_weights(result.output_dir)
     _LOGGER.info(
         "next: python -m albert_tf.predict %s %s",
-        shlex.quote(result.output_dir if has_weights else result.weights),
+        shlex.quote(config.output_dir if config.do_train else result.weights),
         spec.predict_arguments,
     )
     baselines.warn_of(result.scores, plan.sets.evaluation)

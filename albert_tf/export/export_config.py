@@ -9,12 +9,12 @@ import dataclasses
 from collections.abc import Mapping
 from typing import Any
 
+from albert_tf.checkpoints import heads
 from albert_tf.checks import check_choice, check_integer, check_vocab_file
 from albert_tf.settings import choices_of, fields_of, setting
 from albert_tf.tasks import table
 from albert_tf.tasks.serving_settings import ServingSettings
 from albert_tf.tasks.spec import TaskSpec
-from albert_tf.tasks.table import EXPORT_TASKS, TASKS
 from albert_tf.text.tokenizer import VocabularyBeside
 
 LITERT = "litert"
@@ -46,13 +46,13 @@ class ExportConfig(VocabularyBeside):
         None,
         "What the model computes. Default: the task that the checkpoint has a "
         "head for, or else pretraining, or else encoder.",
-        choices=tuple(TASKS),
+        choices=tuple(heads.HEADS),
     )
     task: str | None = setting(
         None,
         "Older name of --head, with older words: squad for span and beam_span, "
         "race for multiple_choice, encoder for pretraining, too.",
-        choices=tuple(EXPORT_TASKS),
+        choices=tuple(table.export_tasks()),
     )
     precision: str = setting(
         "float32",
@@ -149,10 +149,11 @@ class ExportConfig(VocabularyBeside):
         if self.head is not None:
             return [table.spec_of(self.head)]
         if self.task is not None:
-            return [TASKS[name]() for name in EXPORT_TASKS[self.task]]
+            names = table.export_tasks()[self.task]
+            return [table.spec_of(name) for name in names]
         return [
             spec()
-            for spec in TASKS.values()
+            for spec in table.all_specs().values()
             if {*self.settings} <= {*spec.serving_settings.names()}
         ]
 
@@ -167,7 +168,7 @@ class ExportConfig(VocabularyBeside):
         for unknown in {*self.settings} - {*spec.serving_settings.names()}:
             words = [
                 word
-                for word, other in TASKS.items()
+                for word, other in table.all_specs().items()
                 if unknown in other.serving_settings.names()
             ]
             raise ValueError(
@@ -175,7 +176,8 @@ class ExportConfig(VocabularyBeside):
                 f"Received: head={name}."
             )
         if self.format == LITERT and not spec.has_litert:
-            words = [n for n, other in TASKS.items() if other.has_litert]
+            others = table.all_specs().items()
+            words = [n for n, other in others if other.has_litert]
             raise ValueError(
                 f"--format=litert is for {', '.join(words)}. Received: "
                 f"head={name}."

@@ -46,7 +46,7 @@ def load_predictor(
             `export_saved_model.py --format=litert`.
         head: As for `load_model`: None for the head that the checkpoint has;
             `encoder` for vectors. A head that is not among those of
-            `tasks.table.TASKS` is passed as its `TaskSpec`.
+            `checkpoints.heads.HEADS` is passed as its `TaskSpec`.
         max_seq_length: Longest sequence in tokens; None for that of the
             fine-tuning or the export, or else 512 (384 for questions about a
             context; always 512 for a checkpoint without the head of a task).

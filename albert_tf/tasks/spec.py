@@ -2,7 +2,7 @@
 
 Whatever depends on the head of a model asks its record: `load_predictor`, the
 evaluation of a run, exports. A new head is a room of this folder with such a
-record, and a row in `TASKS`; or a record that is passed as `head`.
+record, and a row of `tasks.table`; or a record that is passed as `head`.
 
 Plain Python: a room imports its slow parts where they are used.
 """

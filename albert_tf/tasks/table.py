@@ -1,50 +1,72 @@
-"""The table of all heads: a row for each record of `tasks.spec.TaskSpec`."""
+"""The table of all heads: a room of this folder for each, read when needed."""
 
+import functools
 from collections.abc import Collection, Mapping
 
-from albert_tf import checks
-from albert_tf.tasks.classification.spec import ClassifierSpec
-from albert_tf.tasks.encoder.spec import EncoderSpec
-from albert_tf.tasks.pretraining.spec import PretrainingSpec
-from albert_tf.tasks.race.spec import MultipleChoiceSpec
+from albert_tf.checkpoints import heads
 from albert_tf.tasks.serving_settings import ServingSettings
 from albert_tf.tasks.spec import TaskSpec
-from albert_tf.tasks.squad.spec import BeamSpanSpec, SpanSpec
 
-# By the name of the head.
-TASKS: Mapping[str, type[TaskSpec]] = {
-    spec.head.name: spec
-    for spec in (
-        EncoderSpec,
-        PretrainingSpec,
-        ClassifierSpec,
-        MultipleChoiceSpec,
-        SpanSpec,
-        BeamSpanSpec,
-    )
-}
-# By an older word of exports, the heads that it stands for.
-EXPORT_TASKS: Mapping[str, list[str]] = {
-    word: [name for name, spec in TASKS.items() if spec.export_task == word]
-    for word in dict.fromkeys(spec.export_task for spec in TASKS.values())
-    if word
-}
+
+def spec_class(head: str) -> type[TaskSpec]:
+    """Returns the record of a head, by name; no other room is imported."""
+    match heads.named(head):
+        case heads.ENCODER:
+            from albert_tf.tasks.encoder.spec import EncoderSpec
+
+            return EncoderSpec
+        case heads.PRETRAINING:
+            from albert_tf.tasks.pretraining.spec import PretrainingSpec
+
+            return PretrainingSpec
+        case heads.CLASSIFIER:
+            from albert_tf.tasks.classification.spec import ClassifierSpec
+
+            return ClassifierSpec
+        case heads.MULTIPLE_CHOICE:
+            from albert_tf.tasks.race.spec import MultipleChoiceSpec
+
+            return MultipleChoiceSpec
+        case heads.SPAN:
+            from albert_tf.tasks.squad.spec import SpanSpec
+
+            return SpanSpec
+        case heads.BEAM_SPAN:
+            from albert_tf.tasks.squad.spec import BeamSpanSpec
+
+            return BeamSpanSpec
+    raise AssertionError(f"tasks/ has no room for the head {head!r}")
+
+
+@functools.cache
+def all_specs() -> Mapping[str, type[TaskSpec]]:
+    """Returns the records of all heads, by name."""
+    return {name: spec_class(name) for name in heads.HEADS}
+
+
+@functools.cache
+def export_tasks() -> Mapping[str, list[str]]:
+    """Returns the older words of exports, with the heads they stand for."""
+    words: dict[str, list[str]] = {}
+    for name, spec in all_specs().items():
+        if spec.export_task:
+            words.setdefault(spec.export_task, []).append(name)
+    return words
 
 
 def serving_settings() -> list[type[ServingSettings]]:
     """Returns the classes of the settings of exports, each once."""
-    return [*dict.fromkeys(spec.serving_settings for spec in TASKS.values())]
+    specs = all_specs().values()
+    return [*dict.fromkeys(spec.serving_settings for spec in specs)]
 
 
 def spec_of(head: str | TaskSpec) -> TaskSpec:
     """Returns the record of a head, given by name or as the record itself."""
-    if isinstance(head, TaskSpec):
-        return head
-    checks.check_choice("head", head, tuple(TASKS))
-    return TASKS[head]()
+    return head if isinstance(head, TaskSpec) else spec_class(head)()
 
 
 def head_of_outputs(names: Collection[str]) -> str:
     """Returns the head whose `main_output` is among the names of outputs."""
-    [head] = [head for head, spec in TASKS.items() if spec.main_output in names]
+    specs = all_specs().items()
+    [head] = [head for head, spec in specs if spec.main_output in names]
     return head

@@ -17,7 +17,8 @@ import shutil
 from collections.abc import Callable, Mapping
 
 from albert_tf import files
-from albert_tf.checkpoints import compatibility, discovery, run_checkpoints
+from albert_tf.checkpoints import compatibility, run_checkpoints, tf1
+from albert_tf.checkpoints.checkpoint import Checkpoint
 from albert_tf.checkpoints.metadata import Metadata
 from albert_tf.devices import workers as workers_lib
 from albert_tf.devices.workers import Workers
@@ -39,7 +40,7 @@ def run(
     config: FinetuningConfig,
     sets: Sets[ExampleSet],
     make_task: MakeTask,
-    weights: str | None = None,
+    start: Checkpoint | None = None,
 ) -> Result | None:
     """Trains, or resumes training, then evaluates and predicts.
 
@@ -47,7 +48,8 @@ def run(
     `eval_<name>/`) with the predictions of the evaluation sets, the files of
     the task for the sets to predict, and `report.html`.
 
-    `weights` is the path of those to use without training.
+    `start` is what the training starts from, if not from random weights; or
+    the weights to use without training.
 
     Returns:
         What the best weights give; with several seeds, the medians. None if a
@@ -63,8 +65,8 @@ def run(
             eval_batch_size=sets.evaluation,
             predict_batch_size=sets.prediction,
         )
-        if not sets.train:
-            _check_weights(config, sets.data, weights or "")
+        if start and not sets.train:
+            _check_weights(config, sets.data, start)
 
         # 2. Records, which all seeds share.
         record_sets = finetuning_data.make_sets(config, sets)
@@ -75,13 +77,12 @@ def run(
 
         # 3. Training, evaluation, predictions, report.
         make_run = functools.partial(
-            FinetuningRun, make_task=make_task, workers=workers
+            FinetuningRun, make_task=make_task, workers=workers, start=start
         )
         if config.num_seeds > 1:
             return _run_seeds(config, record_sets, make_run, workers)
         only_run = make_run(config, record_sets)
-        if record_sets.train:
-            weights = only_run.train()
+        weights = only_run.train() if record_sets.train else start
         return only_run.evaluate_and_predict(weights) if weights else None
 
 
@@ -105,13 +106,13 @@ def _check_settings(config: FinetuningConfig, sets: Sets[ExampleSet]) -> None:
 
 
 def _check_weights(
-    config: FinetuningConfig, data: TaskData, weights: str
+    config: FinetuningConfig, data: TaskData, weights: Checkpoint
 ) -> None:
     """Checks that weights have the model, labels and tokenizer of the task."""
     run_folder.check_model(config, data.name)
     labels = data.settings.get("labels")
     compatibility.check_task(
-        discovery.open(weights),
+        weights,
         Metadata(
             labels=None if labels is None else tuple(labels),
             do_lower_case=data.tokenizer.do_lower_case,
@@ -162,12 +163,14 @@ def _run_seeds(
         )
 
         # 3. Evaluation, predictions, report.
-        weights = os.path.join(config.output_dir, run_checkpoints.BEST_FOLDER)
+        path = os.path.join(config.output_dir, run_checkpoints.BEST_FOLDER)
         workers.run_in_chief(
-            _copy_weights, config.output_dir_of_seed(best), weights
+            _copy_weights, config.output_dir_of_seed(best), path
         )
         final_run = make_run(config, dataclasses.replace(sets, train=None))
-        result = final_run.evaluate_and_predict(weights, all_seeds=all_seeds)
+        result = final_run.evaluate_and_predict(
+            tf1.of_run(path), all_seeds=all_seeds
+        )
         return result._replace(scores=medians)
 
 
@@ -181,9 +184,6 @@ def _claim(
     stack.enter_context(folder.locked())
     for seed_config in config.seed_configs():
         finetuning_data.folder_of(seed_config, sets).check()
-    run = run_checkpoints.read_fingerprint(folder.path)
-    if config.init_checkpoint and not run:
-        discovery.open(config.init_checkpoint)
     folder.claim(config)
 
 

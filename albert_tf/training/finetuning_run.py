@@ -13,7 +13,8 @@ from typing import NamedTuple, cast
 import numpy as np
 
 from albert_tf import files
-from albert_tf.checkpoints import load, run_checkpoints
+from albert_tf.checkpoints import load, run_checkpoints, tf1
+from albert_tf.checkpoints.checkpoint import Checkpoint
 from albert_tf.devices.workers import Workers
 from albert_tf.inference import record_outputs
 from albert_tf.inference.record_outputs import OutputComputer
@@ -74,11 +75,13 @@ class FinetuningRun:
         *,
         make_task: MakeTask,
         workers: Workers,
+        start: Checkpoint | None,
     ) -> None:
         self.primary_metric = sets.data.primary_metric
         self._config = config
         self._sets = sets
         self._workers = workers
+        self._start = start
         self._padding = finetuning_data.padding_for(config, workers.strategy)
         with workers.strategy.scope():
             self._task = make_task(
@@ -90,12 +93,12 @@ class FinetuningRun:
             self._task, workers, self._padding, compute=self._task.outputs
         )
 
-    def train(self) -> str | None:
+    def train(self) -> Checkpoint | None:
         """Trains on the training set, or resumes.
 
         Returns:
-            The path of the weights to use, those of the best evaluation; None
-            if a signal stopped the training.
+            The weights to use, those of the best evaluation; None if a signal
+            stopped the training.
         """
         config = self._config
         multipliers = layerwise_decay.learning_rate_multipliers(
@@ -110,6 +113,7 @@ class FinetuningRun:
             task=self._task,
             workers=self._workers,
             multipliers=multipliers,
+            start=self._start,
             # A pretrained checkpoint lacks the head of the task.
             allow_new_heads=True,
         ) as training:
@@ -129,7 +133,8 @@ class FinetuningRun:
             ).run()
         if not is_finished:
             return None
-        return run_checkpoints.trained_weights(config.output_dir)
+        path = run_checkpoints.trained_weights(config.output_dir)
+        return tf1.of_run(path) if path else None
 
     def evaluate(self) -> Scores:
         """Returns the scores of the current weights, and the `loss`."""
@@ -170,16 +175,17 @@ class FinetuningRun:
         return Evaluation(all_outputs, scores, comparison)
 
     def evaluate_and_predict(
-        self, weights: str, *, all_seeds: SeedResults | None = None
+        self, weights: Checkpoint, *, all_seeds: SeedResults | None = None
     ) -> Result:
-        """Evaluates the weights at a path, predicts, and writes the files.
+        """Evaluates the weights, predicts, and writes the files.
 
         The results of all seeds, if any, are written in place of the scores.
         """
         config, sets, workers = self._config, self._sets, self._workers
-        step = load.load_at_step(self._task.model, weights)
+        load.load_checkpoint(self._task.model, weights)
         workers.check_same_weights(self._task.model)
-        _LOGGER.info("Using the weights of %s, of step %d.", weights, step)
+        path, step = weights.path, weights.step
+        _LOGGER.info("Using the weights of %s, of step %d.", path, step)
         computer = OutputComputer(self._task, workers, self._padding)
 
         # 1. Evaluation.
@@ -189,7 +195,7 @@ class FinetuningRun:
             found = main.data.baselines(main.examples)
         problem = self._problem(computer, evaluation)
         if problem:
-            _LOGGER.warning("%s: %s", weights, problem)
+            _LOGGER.warning("%s: %s", path, problem)
         scores = Scores(
             entries=(
                 *evaluation.scores,
@@ -217,8 +223,8 @@ class FinetuningRun:
         # 3. Results and report.
         if sets.evaluation:
             results = all_seeds or SeedResults(scores=scores)
-            workers.run_in_chief(self._write_results, evaluation, results)
-        return Result(scores, weights, problem)
+            workers.run_in_chief(self._write_results, evaluation, results, path)
+        return Result(scores, path, problem)
 
     def _problem(
         self, computer: OutputComputer, evaluation: Evaluation
@@ -250,7 +256,7 @@ class FinetuningRun:
         )
 
     def _write_results(
-        self, evaluation: Evaluation, results: SeedResults
+        self, evaluation: Evaluation, results: SeedResults, weights: str
     ) -> None:
         """Writes results to their file and to the report."""
         config = self._config
@@ -261,7 +267,9 @@ class FinetuningRun:
                 "%s has the results of all seeds and is kept.", path
             )
             return
-        run_folder.write_results(config, results.as_json(), self._task.model)
+        run_folder.write_results(
+            config, results.as_json(), self._task.model, weights
+        )
         runs = {str(x.random_seed): x for x in config.seed_configs()}
         runs = runs or {"": config}
         main = self._sets.evaluation[0]

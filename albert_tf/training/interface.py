@@ -129,7 +129,7 @@ def run_finetuning(plan: FinetuningPlan) -> RunResult | None:
         export = _export_config(plan, config.output_dir, Scores())
         saved_model.check(export, albert_config=config.albert_config)
     make_task = spec.make_task(plan.task_config, plan.sets)
-    result = finetune_lib.run(config, plan.sets, make_task, plan.weights)
+    result = finetune_lib.run(config, plan.sets, make_task, plan.start)
     if result is None:
         return None
     summary = None

@@ -80,7 +80,8 @@ class FinetuningOptions(VocabularyBeside):
 class FinetuningPlan:
     """All that a fine-tuning will do.
 
-    `weights` is the path of those to use without training; None with it.
+    `start` is what the training starts from, None for random weights; or the
+    weights to use without training.
     """
 
     spec: FinetuningSpec
@@ -88,7 +89,7 @@ class FinetuningPlan:
     task_config: Any
     options: FinetuningOptions
     sets: Sets[Any]
-    weights: str | None
+    start: Checkpoint | None
 
 
 def config_classes(spec: FinetuningSpec) -> tuple[type, ...]:
@@ -167,13 +168,16 @@ def finetuning(
         **warmup,
     )
     head_flags.check_devices(task_config, on_tpu=config.uses_tpu)
+    start: Checkpoint | None = weights
+    if config.do_train:
+        start = source if config.init_checkpoint else None
     return FinetuningPlan(
         spec=spec,
         config=config,
         task_config=task_config,
         options=dataclasses.replace(options, **source.tokenizer_settings),
         sets=sets,
-        weights=weights.path or None,
+        start=start,
     )
 
 

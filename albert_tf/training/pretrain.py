@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 import numpy as np
 import tensorflow as tf
 
-from albert_tf.checkpoints import compatibility, discovery, load
+from albert_tf.checkpoints import compatibility, discovery, load, tf1
 from albert_tf.checkpoints.checkpoint import Checkpoint
 from albert_tf.checkpoints.metadata import Metadata
 from albert_tf.data import example_order, input_pipeline, record_source, shards
@@ -65,7 +65,7 @@ def run(config: PretrainingConfig) -> Scores | None:
 
         # 3. Output directory and weights: checked before the model is built.
         folder = _output_folder(config, train_records, eval_records, strategy)
-        _check_start(config, folder, workers)
+        start = _check_start(config, folder, workers)
 
         # 4. Model and losses.
         task = _make_task(config, strategy)
@@ -80,6 +80,7 @@ def run(config: PretrainingConfig) -> Scores | None:
                 folder=folder,
                 task=task,
                 workers=workers,
+                start=start,
                 continue_from=config.continue_from,
                 allow_new_heads=config.allow_new_heads,
                 from_group_0=config.init_from_group0,
@@ -100,21 +101,25 @@ def run(config: PretrainingConfig) -> Scores | None:
         # 6. Evaluation of the best weights, which the chief has written.
         if not evaluator:
             return Scores()
-        path = _weights_to_evaluate(config, folder)
-        step = load.load_at_step(task.model, path)
+        weights = _weights_to_evaluate(config, folder)
+        load.load_checkpoint(task.model, weights)
         workers.check_same_weights(task.model)
+        path, step = weights.path, weights.step
         _LOGGER.info("Using the weights of %s, of step %d.", path, step)
         scores = dataclasses.replace(evaluator.evaluate(), step=step)
         if workers.is_chief:
-            _write_results(config, scores, task)
+            _write_results(config, scores, task, path)
         return scores
 
 
 def _write_results(
-    config: PretrainingConfig, scores: Scores, task: PretrainingTask
+    config: PretrainingConfig,
+    scores: Scores,
+    task: PretrainingTask,
+    weights: str,
 ) -> None:
     """Writes the scores, the model card, and a report, and says where."""
-    run_folder.write_results(config, scores.flat(), task.model)
+    run_folder.write_results(config, scores.flat(), task.model, weights)
     lines = metric_log.read_lines(config.output_dir)
     metric = config.primary_metric.replace("loss", "accuracy")
     report.write_run(
@@ -131,23 +136,32 @@ def _write_results(
 
 def _check_start(
     config: PretrainingConfig, folder: RunFolder, workers: Workers
-) -> None:
-    """Checks batch sizes, the output directory and the weights to use."""
+) -> Checkpoint | None:
+    """Checks batch sizes, the output directory and the weights to use.
+
+    Returns:
+        What the training starts from, if not from random weights.
+    """
     config.check_batch_sizes(
         workers.strategy.num_replicas_in_sync,
         train_batch_size=config.do_train,
         eval_batch_size=config.do_eval,
     )
     workers.check_same(folder.fingerprint, "All workers need the same files.")
-    if config.do_train:
-        workers.run_in_chief(folder.check)
-        if config.init_checkpoint:
-            compatibility.check_task(
-                discovery.open(config.init_checkpoint),
-                Metadata(tokenizer_hash=folder.metadata.tokenizer_hash),
-            )
-    else:
+    if not config.do_train:
         workers.run_in_chief(_weights_to_evaluate, config, folder)
+        return None
+    workers.run_in_chief(folder.check)
+    if not config.init_checkpoint:
+        return None
+    start = discovery.open(
+        config.init_checkpoint,
+        albert_config=config.albert_config,
+        may_change_layers=config.init_from_group0,
+    )
+    tokenizer = folder.metadata.tokenizer_hash
+    compatibility.check_task(start, Metadata(tokenizer_hash=tokenizer))
+    return start
 
 
 def _make_task(
@@ -417,14 +431,17 @@ def _check_records(
         )
 
 
-def _weights_to_evaluate(config: PretrainingConfig, folder: RunFolder) -> str:
+def _weights_to_evaluate(
+    config: PretrainingConfig, folder: RunFolder
+) -> Checkpoint:
     """Returns the weights to evaluate, after training or without it."""
-    output_dir = config.output_dir
-    if config.do_train:
-        return run_folder.weights_to_use(output_dir, None, is_training=True)
-    run_folder.check_model(config, None)
+    if not config.do_train:
+        run_folder.check_model(config, None)
     path = run_folder.weights_to_use(
-        output_dir, config.init_checkpoint, is_training=False
+        config.output_dir, config.init_checkpoint, is_training=config.do_train
     )
-    compatibility.check_task(discovery.open(path), folder.metadata)
-    return path
+    if config.do_train:
+        return tf1.of_run(path)
+    weights = discovery.open(path, albert_config=config.albert_config)
+    compatibility.check_task(weights, folder.metadata)
+    return weights

@@ -21,6 +21,7 @@ from albert_tf.checkpoints import (
     load,
     run_checkpoints,
 )
+from albert_tf.checkpoints.checkpoint import Checkpoint
 from albert_tf.checkpoints.train_state import Checkpointer
 from albert_tf.devices import strategies
 from albert_tf.devices.workers import Workers
@@ -64,6 +65,7 @@ def prepare_training(
     task: Task,
     workers: Workers,
     multipliers: Mapping[str, float] | None = None,
+    start: Checkpoint | None = None,
     continue_from: str | None = None,
     **load_options: bool,
 ) -> Iterator[Training]:
@@ -73,7 +75,7 @@ def prepare_training(
     1. the newest checkpoint in `output_dir`, with optimizer slots, step, data
        position and log window;
     2. `continue_from`: with optimizer slots, step and data position;
-    3. `config.init_checkpoint`: weights only;
+    3. `start`: weights only;
     4. the random initialization of the model.
 
     Args:
@@ -82,8 +84,9 @@ def prepare_training(
         task: Made in the scope of the strategy.
         workers: The processes of the run.
         multipliers: See `TrainStep`.
+        start: `config.init_checkpoint`, opened.
         continue_from: Output directory of another pretraining.
-        **load_options: See `load.load_checkpoint`, for `init_checkpoint`.
+        **load_options: See `load.load_checkpoint`, for `start`.
     """
     with contextlib.ExitStack() as stack:
         workers.run_in_chief(stack.enter_context, folder.locked())
@@ -112,7 +115,7 @@ def prepare_training(
                 continue_from, config, checkpointer, folder.fingerprint
             )
         else:
-            _initialize(task.model, config.init_checkpoint, **load_options)
+            _initialize(task.model, start, **load_options)
             state = RunState()
         workers.check_same_weights(task.model, step=state.step)
 
@@ -165,10 +168,10 @@ def _is_claimed(path: str) -> bool:
 
 
 def _initialize(
-    model: keras.Model, init_checkpoint: str | None, **load_options: bool
+    model: keras.Model, start: Checkpoint | None, **load_options: bool
 ) -> None:
-    if init_checkpoint:
-        load.load_checkpoint(model, init_checkpoint, **load_options)
+    if start:
+        load.load_checkpoint(model, start, **load_options)
     else:
         _LOGGER.info(
             "Without --init_checkpoint, all weights are randomly initialised."

@@ -279,18 +279,20 @@ def weights_to_use(
 
 
 def write_results(
-    config: RunConfig, results: Mapping[str, Any], model: Any
+    config: RunConfig, results: Mapping[str, Any], model: Any, weights: str
 ) -> None:
-    """Writes `eval_results.json`, and the card of a model trained now."""
+    """Writes `eval_results.json`, and the card of a model trained now.
+
+    `weights` is the folder of those that the model has.
+    """
     folder = config.output_dir
     path = os.path.join(folder, run_checkpoints.RESULTS_FILE)
     files.write_json(path, dict(results), sort_keys=True)
-    trained = run_checkpoints.trained_weights(folder)
-    if getattr(config, "do_train", False) and trained:
+    if getattr(config, "do_train", False):
         described = Checkpoint(
             arrays=variable_names.variables_by_tf1_name(model.weights),
             config=config.albert_config,
-            metadata=metadata.read(trained),
+            metadata=metadata.read(weights),
         )
         model_card.write(folder, described, run=folder)
 

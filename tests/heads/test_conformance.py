@@ -18,7 +18,7 @@ import pytest
 import tensorflow as tf
 
 import albert_tf
-from albert_tf.checkpoints import discovery
+from albert_tf.checkpoints import discovery, heads
 from albert_tf.checkpoints.conversion_config import FORMATS
 from albert_tf.checkpoints.heads import ENCODER
 from albert_tf.data import builder
@@ -26,7 +26,7 @@ from albert_tf.data.pretraining_config import PretrainingDataConfig
 from albert_tf.export import saved_model
 from albert_tf.export.export_config import ExportConfig
 from albert_tf.predict import __main__ as predict
-from albert_tf.tasks.table import TASKS
+from albert_tf.tasks import table
 from tests import tiny
 from tests.checkpoints.weights import check_same, convert
 from tests.exported_models import write_checkpoint
@@ -199,8 +199,8 @@ class Trained:
 
     def __init__(self, name, row, path):
         self.name, self.row, self.path = name, row, str(path)
-        self.is_known = name in TASKS
-        self.spec = TASKS[name]() if self.is_known else row.spec()
+        self.is_known = name in heads.HEADS
+        self.spec = table.spec_of(name) if self.is_known else row.spec()
         # That of a checkpoint is known; others are passed.
         self.head = None if self.is_known else self.spec
         self.predictor = albert_tf.load_predictor(path, head=self.head)

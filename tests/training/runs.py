@@ -12,7 +12,7 @@ import numpy as np
 import tensorflow as tf
 
 from albert_tf import features, files
-from albert_tf.checkpoints import run_checkpoints, tf1
+from albert_tf.checkpoints import discovery, run_checkpoints, tf1
 from albert_tf.config import AlbertConfig
 from albert_tf.data import bucketed_batches, builder, pretraining_config
 from albert_tf.data.bucketed_batches import Padding
@@ -344,12 +344,13 @@ class Job:
 
     def run(self):
         """Returns the scores; None if the training was stopped."""
-        weights = None
+        start = self.config.init_checkpoint
         if not self.sets.train:
-            weights = run_folder.weights_to_use(
-                self.output_dir, self.config.init_checkpoint, is_training=False
+            start = run_folder.weights_to_use(
+                self.output_dir, start, is_training=False
             )
-        result = finetune.run(self.config, self.sets, self.make_task, weights)
+        opened = discovery.open(start) if start else None
+        result = finetune.run(self.config, self.sets, self.make_task, opened)
         return result and result.scores.flat()
 
     def replace(self, **changes):
