@@ -80,8 +80,8 @@ class FinetuningOptions(VocabularyBeside):
 class FinetuningPlan:
     """All that a fine-tuning will do.
 
-    `start` is what the training starts from, None for random weights; or the
-    weights to use without training.
+    `source` is the checkpoint with the config and the vocabulary. `weights` are
+    those to use without training, or those that the training goes on from.
     """
 
     spec: FinetuningSpec
@@ -89,7 +89,18 @@ class FinetuningPlan:
     task_config: Any
     options: FinetuningOptions
     sets: Sets[Any]
-    start: Checkpoint | None
+    source: Checkpoint
+    weights: Checkpoint
+
+    def __post_init__(self) -> None:
+        head_flags.check_devices(self.task_config, on_tpu=self.config.uses_tpu)
+
+    @property
+    def start(self) -> Checkpoint | None:
+        """What is trained, or used without training; None if it is random."""
+        if not self.config.do_train:
+            return self.weights
+        return self.source if self.config.init_checkpoint else None
 
 
 def config_classes(spec: FinetuningSpec) -> tuple[type, ...]:
@@ -167,17 +178,14 @@ def finetuning(
         **_start_fields(values),
         **warmup,
     )
-    head_flags.check_devices(task_config, on_tpu=config.uses_tpu)
-    start: Checkpoint | None = weights
-    if config.do_train:
-        start = source if config.init_checkpoint else None
     return FinetuningPlan(
         spec=spec,
         config=config,
         task_config=task_config,
         options=dataclasses.replace(options, **source.tokenizer_settings),
         sets=sets,
-        start=start,
+        source=source,
+        weights=weights,
     )
 
 

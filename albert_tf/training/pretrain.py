@@ -107,8 +107,7 @@ def run(config: PretrainingConfig) -> Scores | None:
         path, step = weights.path, weights.step
         _LOGGER.info("Using the weights of %s, of step %d.", path, step)
         scores = dataclasses.replace(evaluator.evaluate(), step=step)
-        if workers.is_chief:
-            _write_results(config, scores, task, path)
+        workers.run_in_chief(_write_results, config, scores, task, path)
         return scores
 
 
