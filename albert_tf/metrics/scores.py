@@ -114,6 +114,25 @@ class Scores:
             return -math.inf
         return -number if score.role in (Role.LOSS, Role.ERROR) else number
 
+    def verdict(self) -> str | None:
+        """Says that a score, or the loss, is no better than without a model."""
+        for metric, baseline in self.baselines.items():
+            if metric not in self:
+                continue
+            if self.rank(metric) <= self.rank(metric, baseline):
+                return (
+                    "No better than the baseline: "
+                    f"{metric} {self[metric]:.4g}, against {baseline:.4g}. Try "
+                    "more steps, a lower --learning_rate, another "
+                    "--random_seed, or more examples."
+                )
+        if self.is_degenerate:
+            return (
+                "The model is degenerate: its loss is no better than that of "
+                "the label frequencies."
+            )
+        return None
+
     def check_known(self, key: str) -> None:
         """Checks that there is a score to select the best weights by."""
         if key not in self:

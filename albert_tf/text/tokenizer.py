@@ -8,8 +8,6 @@ import dataclasses
 from albert_tf import files
 from albert_tf.settings import setting
 from albert_tf.text.base import Tokenizer
-from albert_tf.text.sentencepiece_tokenizer import SentencePieceTokenizer
-from albert_tf.text.wordpiece_tokenizer import WordPieceTokenizer
 
 __all__ = ["Tokenizer", "Vocabulary", "VocabularyBeside", "load_tokenizer"]
 
@@ -30,10 +28,16 @@ def load_tokenizer(
     """
     # TF1: there, `vocab_file` is a required flag, ignored if a model is given.
     if spm_model_file:
+        from albert_tf.text.sentencepiece_tokenizer import (
+            SentencePieceTokenizer,
+        )
+
         return SentencePieceTokenizer(
             spm_model_file, do_lower_case=do_lower_case
         )
     if vocab_file:
+        from albert_tf.text.wordpiece_tokenizer import WordPieceTokenizer
+
         return WordPieceTokenizer(vocab_file, do_lower_case=do_lower_case)
     raise ValueError(
         "No vocabulary is given. Pass `spm_model_file` (SentencePiece) or "

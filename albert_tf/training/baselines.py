@@ -37,25 +37,6 @@ def compare_with_chance(
     return comparison if comparison and comparison.chance_loss else None
 
 
-def verdict(scores: Scores) -> str | None:
-    """Says that a score, or the loss, is not better than without a model."""
-    for metric, baseline in scores.baselines.items():
-        if metric not in scores:
-            continue
-        if scores.rank(metric) <= scores.rank(metric, baseline):
-            return (
-                f"No better than the baseline: {metric} {scores[metric]:.4g}, "
-                f"against {baseline:.4g}. Try more steps, a lower "
-                "--learning_rate, another --random_seed, or more examples."
-            )
-    if scores.is_degenerate:
-        return (
-            "The model is degenerate: its loss is no better than that of the "
-            "label frequencies."
-        )
-    return None
-
-
 def warn_of(scores: Scores, evaluated: Sequence[ExampleSet]) -> None:
     """Warns of scores that are not better than their baselines, or hardly.
 
@@ -67,7 +48,7 @@ def warn_of(scores: Scores, evaluated: Sequence[ExampleSet]) -> None:
     """
     if not evaluated:
         return
-    if problem := verdict(scores):
+    if problem := scores.verdict():
         _LOGGER.warning("%s", problem)
         return
     num_examples = len(evaluated[0].examples)

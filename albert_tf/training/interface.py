@@ -15,13 +15,13 @@ from albert_tf.inference.predictor import Predictor, load_predictor
 from albert_tf.metrics.scores import Scores
 from albert_tf.tasks import example_files, finetunings
 from albert_tf.tasks.spec import FinetuningSpec, TaskSpec
-from albert_tf.training import baselines
+from albert_tf.training import baselines, pretrain_config
 from albert_tf.training import finetune as finetune_lib
 from albert_tf.training import plan as plans
 from albert_tf.training import pretrain as pretrain_lib
 from albert_tf.training.plan import FinetuningPlan
 from albert_tf.training.pretrain_config import PretrainingConfig
-from albert_tf.training.run_config import StartConfig
+from albert_tf.training.start import StartConfig
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -176,7 +176,7 @@ def pretrain(**given: Any) -> RunResult:
         KeyboardInterrupt: A signal stopped the training, after a checkpoint.
     """
     classes = (PretrainingConfig, StartConfig)
-    config = plans.pretraining(settings.checked(given, classes))
+    config = pretrain_config.plan(settings.checked(given, classes))
     scores = pretrain_lib.run(config)
     if scores is None:
         raise KeyboardInterrupt(_STOPPED)

@@ -1,4 +1,4 @@
-"""What a run will do: from what the user gave to one frozen config.
+"""What a fine-tuning will do: from what the user gave to a frozen config.
 
 A plan is made once, by a function that reads the checkpoint to start from and
 the examples, and changes nothing. Commands hand it their flags, Python its
@@ -15,12 +15,11 @@ import os
 from collections.abc import Collection, Mapping
 from typing import Any
 
-from albert_tf import checks, files, hub, settings
+from albert_tf import checks, files, settings
 from albert_tf import config as config_lib
 from albert_tf.checkpoints import (
     compatibility,
     discovery,
-    heads,
     run_checkpoints,
 )
 from albert_tf.checkpoints.checkpoint import Checkpoint
@@ -34,9 +33,9 @@ from albert_tf.tasks import (
 from albert_tf.tasks.spec import FinetuningSpec
 from albert_tf.tasks.task import NO_WEIGHTS, SPLITS, Sets
 from albert_tf.text.tokenizer import VocabularyBeside
-from albert_tf.training import run_folder
-from albert_tf.training.pretrain_config import PretrainingConfig
-from albert_tf.training.run_config import FinetuningConfig, StartConfig
+from albert_tf.training import run_folder, start
+from albert_tf.training.run_config import FinetuningConfig
+from albert_tf.training.start import StartConfig
 
 _LOGGER = logging.getLogger(__name__)
 
@@ -127,7 +126,7 @@ def finetuning(
         given: The settings that the user gave, by name.
         examples: Rows in place of files, by use: `train`, `eval`, `predict`.
     """
-    given = _settings(given, defaults(spec))
+    given = start.given_settings(given, defaults(spec))
     values = defaults(spec) | given
     # 1. What can be checked before any file is read.
     options = settings.read(FinetuningOptions, values)
@@ -136,7 +135,7 @@ def finetuning(
 
     # 2. The weights to start from.
     source = compatibility.with_vocabulary(
-        open_start(values),
+        start.open_checkpoint(values),
         options.spm_model_file or options.vocab_file,
         options.do_lower_case,
     )
@@ -175,7 +174,7 @@ def finetuning(
         task_settings=settings.affects_training(task_config),
         vocabulary=source.vocabulary,
         head=spec.spec_of(task_config).head.name,
-        **_start_fields(values),
+        **start.run_fields(values),
         **warmup,
     )
     return FinetuningPlan(
@@ -187,67 +186,6 @@ def finetuning(
         source=source,
         weights=weights,
     )
-
-
-def pretraining(given: Mapping[str, Any]) -> PretrainingConfig:
-    """Plans a pretraining, of the settings that the user gave, by name."""
-    fields = settings.fields_of(PretrainingConfig, StartConfig)
-    values = {name: field.default for name, field in fields.items()}
-    values |= _settings(given, values)
-    return settings.read(
-        PretrainingConfig,
-        values,
-        albert_config=open_start(values).known_config,
-        head=heads.PRETRAINING.name,
-        **_start_fields(values),
-    )
-
-
-def _start_fields(values: Mapping[str, Any]) -> dict[str, Any]:
-    start = settings.read(StartConfig, values)
-    strategy = {"strategy": "tpu"} if start.use_tpu else {}
-    return {"flags_text": settings.as_text(values), **strategy}
-
-
-def _settings(
-    given: Mapping[str, Any], names: Collection[str]
-) -> dict[str, Any]:
-    """Returns what is given of these settings.
-
-    A checkpoint to fetch by its name becomes a folder.
-    """
-    result = {name: given[name] for name in given if name in names}
-    if path := given.get("init_checkpoint"):
-        result["init_checkpoint"] = hub.local_folder(path)
-    return result
-
-
-def open_start(values: Mapping[str, Any]) -> Checkpoint:
-    """Opens the checkpoint that a run starts from, with a config.
-
-    Without `init_checkpoint`, it is the run in `output_dir`, if there is one.
-    The config is that of `albert_config_file`, or else the one beside it.
-    """
-    output_dir = values["output_dir"]
-    if not output_dir:
-        raise ValueError("--output_dir must be given.")
-    config = None
-    if values["albert_config_file"]:
-        config = config_lib.load_config(values["albert_config_file"])
-    path = values["init_checkpoint"] or values.get("continue_from")
-    if not path and run_checkpoints.trained_weights(output_dir):
-        path = output_dir
-    if path:
-        return discovery.open(
-            path,
-            albert_config=config,
-            may_change_layers=bool(values.get("init_from_group0")),
-        )
-    if config is None:
-        raise ValueError(
-            "--albert_config_file or --init_checkpoint must be given."
-        )
-    return Checkpoint(path=output_dir, config=config)
 
 
 def _not_given(

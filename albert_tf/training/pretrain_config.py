@@ -15,11 +15,15 @@ learning rate, increase the batch size", for the batch size; Ankner et al. 2023,
 import dataclasses
 import itertools
 import re
+from collections.abc import Mapping
 from typing import Any
 
-from albert_tf import checks
+from albert_tf import checks, settings
+from albert_tf.checkpoints import heads
 from albert_tf.settings import setting
+from albert_tf.training import start
 from albert_tf.training.run_config import Phase, RunConfig
+from albert_tf.training.start import StartConfig
 
 _AS_BUILT = (
     " Default: as the records were built; only those of --masking=dynamic can "
@@ -296,4 +300,18 @@ def in_steps(schedule: str, num_train_steps: int) -> str:
     """
     return re.sub(
         r"(\d+)%", lambda m: str(int(m[1]) * num_train_steps // 100), schedule
+    )
+
+
+def plan(given: Mapping[str, Any]) -> PretrainingConfig:
+    """Plans a pretraining, of the settings that the user gave, by name."""
+    fields = settings.fields_of(PretrainingConfig, StartConfig)
+    values = {name: field.default for name, field in fields.items()}
+    values |= start.given_settings(given, values)
+    return settings.read(
+        PretrainingConfig,
+        values,
+        albert_config=start.open_checkpoint(values).known_config,
+        head=heads.PRETRAINING.name,
+        **start.run_fields(values),
     )

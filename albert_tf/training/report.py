@@ -15,7 +15,6 @@ import numpy as np
 from albert_tf import files
 from albert_tf.checkpoints import run_checkpoints
 from albert_tf.metrics.scores import Role, Scores
-from albert_tf.training import baselines
 from albert_tf.training.run_config import RunConfig
 
 FILE_NAME = "report.html"
@@ -123,7 +122,7 @@ def write(
         results=results,
         metric=metric,
         evaluated=evaluated,
-        advice=baselines.verdict(results.scores),
+        advice=results.scores.verdict(),
         draw=_draw,
         text=_text,
     )

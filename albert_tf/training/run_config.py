@@ -201,29 +201,6 @@ class RunConfig(DeviceSettings, OptimizerConfig):
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class StartConfig:
-    """Settings by which a command finds the model, and ends."""
-
-    albert_config_file: str | None = setting(
-        None,
-        "JSON file with the shape of the model, or the name of a published "
-        "one (base_v2, xxlarge_v1, base_zh, bert_base, ...). Default: the "
-        "config beside --init_checkpoint.",
-    )
-    use_tpu: bool = setting(False, "Same as --strategy=tpu.")
-    preemption_exit_code: int = setting(
-        3,
-        "Exit code if SIGTERM or Ctrl-C stopped the run, after a checkpoint if "
-        "it was training; 0 for schedulers that take others for a failure.",
-    )
-
-    def __post_init__(self) -> None:
-        checks.check_integer(
-            "preemption_exit_code", self.preemption_exit_code, at_most=255
-        )
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
 class FinetuningConfig(RunConfig):
     """Settings of a fine-tuning run, whatever the task."""
 

@@ -6,7 +6,7 @@ import pytest
 
 from albert_tf.metrics import scores as scores_lib
 from albert_tf.metrics.scores import Role, Score, Scores
-from albert_tf.training import baselines, finetune
+from albert_tf.training import finetune
 
 # Labels whose scores have the names of other things.
 LABELS = ("baseline", "loss", "threshold", "a_baseline", "a_loss")
@@ -63,7 +63,7 @@ def test_labels_of_any_name_are_neither_losses_nor_baselines_nor_thresholds():
     assert found.baselines == {"f1": 0.3}
     assert found.thresholds == {"a": 0.45}
     assert {*found.shown()} == {"f1", "loss"}
-    assert baselines.verdict(found) is None
+    assert found.verdict() is None
     assert Scores().loss == math.inf
 
 

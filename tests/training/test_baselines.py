@@ -48,7 +48,7 @@ def beside(baseline, score, **fields):
     ],
 )
 def test_a_score_is_compared_with_its_baseline(scores, says):
-    assert bool(baselines.verdict(scores)) == says
+    assert bool(scores.verdict()) == says
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,85 @@
+"""What every run starts with: settings that were given, and a checkpoint.
+
+Plain Python, so that a bad flag is reported before TensorFlow is imported.
+"""
+
+import dataclasses
+from collections.abc import Collection, Mapping
+from typing import Any
+
+from albert_tf import checks, hub, settings
+from albert_tf import config as config_lib
+from albert_tf.checkpoints import discovery, run_checkpoints
+from albert_tf.checkpoints.checkpoint import Checkpoint
+from albert_tf.settings import setting
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class StartConfig:
+    """Settings by which a command finds the model, and ends."""
+
+    albert_config_file: str | None = setting(
+        None,
+        "JSON file with the shape of the model, or the name of a published "
+        "one (base_v2, xxlarge_v1, base_zh, bert_base, ...). Default: the "
+        "config beside --init_checkpoint.",
+    )
+    use_tpu: bool = setting(False, "Same as --strategy=tpu.")
+    preemption_exit_code: int = setting(
+        3,
+        "Exit code if SIGTERM or Ctrl-C stopped the run, after a checkpoint if "
+        "it was training; 0 for schedulers that take others for a failure.",
+    )
+
+    def __post_init__(self) -> None:
+        checks.check_integer(
+            "preemption_exit_code", self.preemption_exit_code, at_most=255
+        )
+
+
+def given_settings(
+    given: Mapping[str, Any], names: Collection[str]
+) -> dict[str, Any]:
+    """Returns what is given of these settings.
+
+    A checkpoint to fetch by its name becomes a folder.
+    """
+    result = {name: given[name] for name in given if name in names}
+    if path := given.get("init_checkpoint"):
+        result["init_checkpoint"] = hub.local_folder(path)
+    return result
+
+
+def open_checkpoint(values: Mapping[str, Any]) -> Checkpoint:
+    """Opens the checkpoint that a run starts from, with a config.
+
+    Without `init_checkpoint`, it is the run in `output_dir`, if there is one.
+    The config is that of `albert_config_file`, or else the one beside it.
+    """
+    output_dir = values["output_dir"]
+    if not output_dir:
+        raise ValueError("--output_dir must be given.")
+    config = None
+    if values["albert_config_file"]:
+        config = config_lib.load_config(values["albert_config_file"])
+    path = values["init_checkpoint"] or values.get("continue_from")
+    if not path and run_checkpoints.trained_weights(output_dir):
+        path = output_dir
+    if path:
+        return discovery.open(
+            path,
+            albert_config=config,
+            may_change_layers=bool(values.get("init_from_group0")),
+        )
+    if config is None:
+        raise ValueError(
+            "--albert_config_file or --init_checkpoint must be given."
+        )
+    return Checkpoint(path=output_dir, config=config)
+
+
+def run_fields(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns the fields of a run's config that these settings decide."""
+    start = settings.read(StartConfig, values)
+    strategy = {"strategy": "tpu"} if start.use_tpu else {}
+    return {"flags_text": settings.as_text(values), **strategy}
