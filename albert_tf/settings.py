@@ -139,7 +139,8 @@ def checked(
 def _converted(name: str, value: Any, kind: type) -> Any:
     if isinstance(value, os.PathLike):
         value = os.fspath(value)
-    if kind is tuple:
+    # A dict or a set would have no order that the user has chosen.
+    if kind is tuple and isinstance(value, str | list | tuple):
         parts = value.split(",") if isinstance(value, str) else value
         return tuple(map(str, parts))
     wanted = int | float if kind is float else kind

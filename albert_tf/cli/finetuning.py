@@ -52,7 +52,9 @@ def run(spec: FinetuningSpec, values: FlagValues) -> int:
         _LOGGER.info("report: %s", report)
     _LOGGER.info(
         "next: python -m albert_tf.predict %s %s",
-        shlex.quote(config.output_dir if config.do_train else result.weights),
+        shlex.quote(
+            config.output_dir if config.do_train else plan.weights.path
+        ),
         spec.predict_arguments,
     )
     baselines.warn_of(result.scores, plan.sets.evaluation)

@@ -5,6 +5,7 @@ The commands call the same functions with their flags.
 
 import dataclasses
 import functools
+import os
 from typing import Any
 
 from albert_tf import settings
@@ -50,7 +51,10 @@ class RunResult:
 
     @functools.cached_property
     def predictor(self) -> Predictor:
-        """The trained model, which takes texts; see `load_predictor`."""
+        """The trained model, which takes texts; see `load_predictor`.
+
+        It is loaded when it is first asked for.
+        """
         return load_predictor(self.weights, head=self.head)
 
 
@@ -138,8 +142,8 @@ def run_finetuning(plan: FinetuningPlan) -> RunResult | None:
         summary = saved_model.export(export, albert_config=config.albert_config)
     return RunResult(
         scores=result.scores,
-        output_dir=config.output_dir,
-        weights=result.weights,
+        output_dir=os.path.abspath(config.output_dir),
+        weights=os.path.abspath(result.weights),
         export=summary,
         head=spec.spec_of(plan.task_config)(),
     )
@@ -182,6 +186,6 @@ def pretrain(**given: Any) -> RunResult:
         raise KeyboardInterrupt(_STOPPED)
     return RunResult(
         scores=scores,
-        output_dir=config.output_dir,
-        weights=config.output_dir,
+        output_dir=os.path.abspath(config.output_dir),
+        weights=os.path.abspath(config.output_dir),
     )

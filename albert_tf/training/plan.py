@@ -12,6 +12,7 @@ import dataclasses
 import logging
 import math
 import os
+import types
 from collections.abc import Collection, Mapping
 from typing import Any
 
@@ -117,7 +118,7 @@ def defaults(spec: FinetuningSpec) -> dict[str, Any]:
 def finetuning(
     spec: FinetuningSpec,
     given: Mapping[str, Any],
-    examples: Mapping[str, Any] | None = None,
+    examples: Mapping[str, Any] = types.MappingProxyType({}),
 ) -> FinetuningPlan:
     """Plans a fine-tuning.
 
@@ -158,12 +159,12 @@ def finetuning(
         tokenizer=source.load_tokenizer(),
         max_seq_length=values["max_seq_length"],
         weights=weights,
-        given_examples=examples or {},
+        given_examples=examples,
     )
 
     # 5. The config, whose number of steps may depend on that of the examples.
     values |= _suit_small_data(
-        values, given, task_config, sets, albert_config, bool(examples)
+        values, given, task_config, sets, albert_config, "train" in examples
     )
     length, warmup = _run_length(values, given, sets, task_config)
     values |= length

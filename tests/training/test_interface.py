@@ -57,7 +57,9 @@ def results(folder):
     return json.loads((folder / "eval_results.json").read_text())
 
 
-def test_a_table_is_fine_tuned_from_a_file_as_from_memory(start, tmp_path):
+def test_a_table_is_fine_tuned_from_a_file_as_from_memory(
+    start, tmp_path, monkeypatch
+):
     lines = "".join(f"{json.dumps(row)}\n" for row in ROWS)
     (tmp_path / "rows.jsonl").write_text(lines)
     given = start | TABLE | {"validation_share": 0.25}
@@ -73,6 +75,7 @@ def test_a_table_is_fine_tuned_from_a_file_as_from_memory(start, tmp_path):
     assert of_file.scores.step == 4
     assert 0 < of_file.baselines["accuracy"] < 1
     assert results(tmp_path / "file") == results(tmp_path / "frame")
+    monkeypatch.chdir(tmp_path / "base")
     answer = of_frame.predictor.predict("the cat is here")
     assert answer["prediction"] in ("a", "b")
     assert "--train_file=rows.jsonl\n" in (
@@ -161,6 +164,8 @@ def test_choices_in_memory_are_those_of_race(start):
         ("custom", {"train_fiel": "x"}, "Did you mean 'train_file'"),
         ("custom", {"learning_rate": "1e-5"}, "must be of type float"),
         ("custom", {"num_train_steps": True}, "must be of type int"),
+        # Weights by label have the order of `labels`.
+        ("custom", {"class_weights": {1: 2.0}}, "must be of type tuple"),
         ("custom", {"train_file": [{"a": "b"}] * 9}, r", \.\.\.\]"),
         ("custom", {"output_dir": "run"}, "--albert_config_file or"),
         (

@@ -61,7 +61,7 @@ def make_plan(monkeypatch, tmp_path, tiny_spm_model):
         "do_train": True,
     }
 
-    def make(defaults=None, config_class=TaskConfig, **given):
+    def make(defaults=None, config_class=TaskConfig, rows=(), **given):
         found = types.SimpleNamespace()
         some = ExampleSet(examples=Questions(range(320)), data=None)
 
@@ -80,7 +80,7 @@ def make_plan(monkeypatch, tmp_path, tiny_spm_model):
             spec_of=lambda _: ClassifierSpec,
             predict_arguments="",
         )
-        found.plan = plan.finetuning(spec, usual | given)
+        found.plan = plan.finetuning(spec, usual | given, dict(rows))
         found.config = found.plan.config
         return found
 
@@ -189,6 +189,19 @@ def test_a_table_of_ones_own_has_settings_of_its_size(
         config.save_checkpoints_steps,
         config.learning_rate,
     )
+
+
+@pytest.mark.parametrize(
+    ("use", "num_steps"), [("train", 500), ("eval", 1000), ("predict", 1000)]
+)
+def test_rows_decide_the_training_only_if_it_is_on_them(
+    use, num_steps, make_plan
+):
+    usual = {"num_train_steps": 1000, "num_warmup_steps": 0}
+
+    config = make_plan(usual, rows={use: ["row"]}).config
+
+    assert config.num_train_steps == num_steps
 
 
 @pytest.mark.parametrize("given", [{}, {"num_train_epochs": 2.0}])
