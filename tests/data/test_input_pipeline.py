@@ -113,15 +113,6 @@ def test_shapes_are_known_before_anything_is_read(kind, request):
     assert evaluation.element_spec == expected | weights
 
 
-def test_training_goes_through_all_records_epoch_by_epoch(static_source):
-    numbers = sum(_numbers(_training(static_source, 10)), [])
-
-    epochs = [numbers[start : start + 10] for start in range(0, 40, 10)]
-    for epoch in epochs:
-        assert sorted(epoch) == list(range(10))
-    assert len({tuple(epoch) for epoch in epochs}) == 4
-
-
 @pytest.fixture(params=["static_source", "dynamic_source", "bucketed"])
 def train(request):
     """A function that takes batches of 12 from a pipeline of each kind."""
@@ -228,19 +219,3 @@ def test_evaluation_of_dynamic_records_can_be_repeated(dynamic_source):
         }
 
     _assert_equal([evaluate(4)], [evaluate(5)])
-
-
-def test_the_recorded_records_come_out_as_batches(shared_data):
-    path = shared_data / "golden/pretraining_data/original.tf_record"
-    source = record_source.open_records(str(path))
-
-    batches = _evaluation(source, batch_size=100)
-
-    weights = np.concatenate([b["example_weights"] for b in batches])
-    lengths = np.concatenate([b["input_mask"].sum(axis=1) for b in batches])
-    labels = np.concatenate([b["sentence_order_labels"] for b in batches])
-    # stats.json beside the records has these.
-    assert len(batches) == 9
-    assert weights.sum() == 861
-    assert (lengths * weights).sum() == 94212
-    assert (labels * weights).sum() / 861 == pytest.approx(0.5551684)
