@@ -11,9 +11,7 @@ import pytest
 from albert_tf.checkpoints import discovery, load
 from albert_tf.checkpoints.metadata import Metadata
 from albert_tf.modeling.albert_model import AlbertModel
-from albert_tf.modeling.sequence_models import (
-    ClassifierModel,
-)
+from albert_tf.modeling.sequence_models import ClassifierModel
 from tests import tiny
 from tests.checkpoints.weights import assert_same, save, weights_of
 

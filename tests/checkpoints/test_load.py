@@ -9,16 +9,9 @@ from albert_tf.checkpoints import discovery, huggingface, load, tf1
 from albert_tf.checkpoints.checkpoint import Checkpoint
 from albert_tf.modeling.albert_model import AlbertModel
 from albert_tf.modeling.pretraining_model import PretrainingModel
-from albert_tf.modeling.sequence_models import (
-    ClassifierModel,
-)
+from albert_tf.modeling.sequence_models import ClassifierModel
 from albert_tf.modeling.span_models import BeamSpanModel, SpanModel
-from tests.checkpoints.weights import (
-    assert_same,
-    check_same,
-    save,
-    weights_of,
-)
+from tests.checkpoints.weights import assert_same, check_same, save, weights_of
 
 
 def test_the_model_answers_what_gelu_means(tmp_path, source):

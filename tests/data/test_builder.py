@@ -246,9 +246,7 @@ def test_records_are_built_where_there_is_no_tensorflow(
     ]
 
     result = subprocess.run(
-        [sys.executable, "-c", code, *arguments],
-        capture_output=True,
-        text=True,
+        [sys.executable, "-c", code, *arguments], capture_output=True, text=True
     )
 
     assert result.returncode == 0, result.stderr

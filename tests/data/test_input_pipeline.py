@@ -4,19 +4,11 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from albert_tf.data import (
-    bucketed_batches,
-    input_pipeline,
-    record_source,
-)
+from albert_tf.data import bucketed_batches, input_pipeline, record_source
 from albert_tf.data.bucketed_batches import BucketedOrder, Padding
 from albert_tf.data.example_order import InputShard
 from albert_tf.features import ArraySpec
-from tests.data.records import (
-    dynamic_record,
-    pair,
-    static_record,
-)
+from tests.data.records import dynamic_record, pair, static_record
 
 _NUM_RECORDS = 10
 _ALONE = InputShard()
@@ -90,10 +82,7 @@ def test_a_static_batch_holds_what_the_records_hold(static_source):
 def test_shapes_are_known_before_anything_is_read(kind, request):
     source = request.getfixturevalue(kind)
     training = input_pipeline.training_dataset(
-        source,
-        InputShard(replicas_per_shard=4),
-        global_batch_size=12,
-        seed=0,
+        source, InputShard(replicas_per_shard=4), global_batch_size=12, seed=0
     )
     evaluation = input_pipeline.evaluation_dataset(source, _ALONE, batch_size=3)
 

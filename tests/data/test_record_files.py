@@ -10,12 +10,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from albert_tf.data import (
-    input_pipeline,
-    record_files,
-    record_source,
-    shards,
-)
+from albert_tf.data import input_pipeline, record_files, record_source, shards
 from albert_tf.data.example_order import InputShard
 from tests.data.records import dynamic_record
 

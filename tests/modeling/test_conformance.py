@@ -99,12 +99,7 @@ _LAYERS = {
         is_float32=True,
     ),
     MaskedLmHead: Row(
-        (
-            tiny.floats(B, P, H),
-            tiny.floats(V, E),
-        ),
-        (B, P, V),
-        is_float32=True,
+        (tiny.floats(B, P, H), tiny.floats(V, E)), (B, P, V), is_float32=True
     ),
     BeamSpanHead: Row(
         (tiny.floats(B, S, H), _BATCH["p_mask"]),

@@ -97,10 +97,7 @@ def test_the_settings_are_those_of_the_released_model(
 
     ours, released = (
         sentencepiece_model_pb2.ModelProto.FromString(path.read_bytes())
-        for path in (
-            tiny_spm_model,
-            shared_data / "data/spm/30k-clean.model",
-        )
+        for path in (tiny_spm_model, shared_data / "data/spm/30k-clean.model")
     )
     differing = {
         "input", "input_format", "model_prefix", "vocab_size",

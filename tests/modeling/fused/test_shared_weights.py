@@ -116,9 +116,7 @@ def test_losses_that_a_layer_adds_are_those_of_plain_calls(dtype, recompute):
 @pytest.mark.parametrize("recompute", [False, True])
 def test_a_part_of_another_precision_has_its_weights_in_full(recompute):
     layer = FeedForwardSublayer(
-        tiny.config(hidden_size=64),
-        seed=1,
-        dtype="mixed_bfloat16",
+        tiny.config(hidden_size=64), seed=1, dtype="mixed_bfloat16"
     )
     layer.build((None, None, 64))
     layer.intermediate.dtype_policy = "float32"

@@ -26,10 +26,7 @@ THREE = TABLE | {"labels": ("ham", "spam", "a")}
         (RTE | {"text_columns": ("text",)}, "--text_columns needs --task_name"),
         (RTE | {"validation_share": 0.1}, "--validation_share needs --task_na"),
         (REGRESSION | {"labels": ("a", "b")}, "--regression and --labels con"),
-        (
-            REGRESSION | {"class_weights": ("balanced",)},
-            "n and --class_weight",
-        ),
+        (REGRESSION | {"class_weights": ("balanced",)}, "n and --class_weight"),
         (MULTI_LABEL | {"positive_label": "a"}, "l and --positive_label contr"),
         (MULTI_LABEL | {"label_separator": ""}, "other than white space"),
         (CUSTOM | {"labels": ("a", "a")}, "2 to 1000 different labels"),
@@ -67,11 +64,7 @@ def read_sets(words, tmp_path, monkeypatch):
         ("train", CUSTOM, "--label_column must be given"),
         ("train", TABLE | {"train_file": None}, "--data_dir or --train_file"),
         ("eval", TABLE | {"data_dir": "."}, r"no dev.tsv, .* or dev.jsonl in"),
-        (
-            "train",
-            HELD_OUT | {"eval_file": "x.tsv"},
-            "file to evaluate, 'x.t",
-        ),
+        ("train", HELD_OUT | {"eval_file": "x.tsv"}, "file to evaluate, 'x.t"),
         ("train", TABLE | {"validation_share": 0.001}, "of 2 rows holds 0 out"),
         # Which columns.
         ("train", TABLE | {"text_columns": ()}, "must name one column or"),
@@ -80,21 +73,9 @@ def read_sets(words, tmp_path, monkeypatch):
         # Which labels.
         ("predict", CUSTOM, "labels are not known.* Pass --labels"),
         ("predict", PREDICT | {"label_column": None}, "and --label_colu"),
-        (
-            "train",
-            TABLE | {"positive_label": "good"},
-            "'good', .*'ham', 'spam",
-        ),
-        (
-            "train",
-            THREE | {"positive_label": "ham"},
-            "must be one of two lab",
-        ),
-        (
-            "train",
-            TABLE | {"class_weights": ("3",)},
-            "for each of the labels",
-        ),
+        ("train", TABLE | {"positive_label": "good"}, "'good', .*'ham', 'spam"),
+        ("train", THREE | {"positive_label": "ham"}, "must be one of two lab"),
+        ("train", TABLE | {"class_weights": ("3",)}, "for each of the labels"),
         ("train", TABLE | {"class_weights": ("0",)}, "`class_weights` mu"),
     ],
 )

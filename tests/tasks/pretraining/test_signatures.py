@@ -79,11 +79,7 @@ def expected_of(exported, text):
     """Returns tokens and probabilities of each mask of a text."""
     special = exported.tokenizer.special_ids
     ids = exported.tokenizer.encode_with_masks(text, signatures.MASK)
-    ids = [
-        special.cls,
-        *ids[: exported.config.max_seq_length - 2],
-        special.sep,
-    ]
+    ids = [special.cls, *ids[: exported.config.max_seq_length - 2], special.sep]
     positions = [i for i, one in enumerate(ids) if one == special.mask]
     if not positions:
         return []

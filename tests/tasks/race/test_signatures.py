@@ -8,10 +8,7 @@ import tensorflow as tf
 
 from albert_tf.metrics.classification import softmax
 from albert_tf.tasks.race import examples, signatures
-from albert_tf.tasks.race.examples import (
-    MultipleChoiceExample,
-    make_records,
-)
+from albert_tf.tasks.race.examples import MultipleChoiceExample, make_records
 
 INPUTS = {"input_ids": 0, "input_mask": 0, "segment_ids": 0}
 OPTIONS = ("a house", "", "the very long option of them all", "Café ½")

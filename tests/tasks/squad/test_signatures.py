@@ -38,9 +38,7 @@ def tokens_of(sizes):
 )
 def test_windows_and_owners_are_those_of_python(max_seq_length, doc_stride):
     lengths = WindowLengths(
-        max_seq_length=max_seq_length,
-        doc_stride=doc_stride,
-        max_query_length=5,
+        max_seq_length=max_seq_length, doc_stride=doc_stride, max_query_length=5
     )
     tokens = tokens_of(SIZES)
 
