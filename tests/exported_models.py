@@ -401,19 +401,6 @@ def tiny_chinese_vocabulary(tmp_path_factory):
 
 
 @pytest.fixture(scope="session")
-def chinese_texts():
-    """Texts of tokens of that vocabulary, and of some that it lacks."""
-    rng = random.Random(5)
-    characters = [chr(code_point) for code_point in range(0x4E00, 0x4F00)]
-    others = ["，", "。", " ", "word ", "½ ", "Ünit ", "龘", "1,234", "\0"]
-    texts = [
-        "".join(rng.choices(characters + others * 3, k=size))
-        for size in (1, 3, 10, 30, 100)
-    ]
-    return ["", *texts, "漢" * 20]
-
-
-@pytest.fixture(scope="session")
 def read_warmup():
     """Reads model, signature and inputs of each request of a SavedModel."""
     messages = pytest.importorskip("tensorflow_serving.apis.prediction_log_pb2")

@@ -43,6 +43,9 @@ TESTED_TOGETHER = {
     "tasks/finetunings.py": "training/test_interface.py",
     "export/export_config.py": "export/test_refusals.py",
     "export/tokenizer_layer.py": "serving/test_tokenizer_layer.py",
+    "serving/model_inputs.py": "serving/test_tokenizer_layer.py",
+    "serving/ragged.py": "serving/test_graph_tokenizer.py",
+    "serving/text_normalization.py": "serving/test_graph_tokenizer.py",
     "serving/vectors.py": "tasks/pretraining/test_signatures.py",
     "tasks/encoder/spec.py": "export/test_conformance.py",
     "tasks/pretraining/spec.py": "export/test_conformance.py",
@@ -85,7 +88,9 @@ TESTED_TOGETHER = {
         "tasks/test_finetuning.py",
     ),
     "modeling/attention.py": "modeling/test_conformance.py",
+    "modeling/losses.py": "modeling/test_task_models.py",
     "modeling/sequence_models.py": "modeling/test_task_models.py",
+    "tasks/squad/span_search.py": "tasks/squad/test_signatures.py",
     "tasks/task.py": "tasks/test_all_tasks.py",
 }
 

@@ -55,10 +55,7 @@ def test_sharing_strategies_have_the_sizes_of_table_4(
 
 @pytest.mark.parametrize(
     ("strategy", "rank"),
-    [
-        *itertools.product(["all", "attention", "ffn"], [0, 3]),
-        ("none", 0),
-    ],
+    [*itertools.product(["all", "attention", "ffn"], [0, 3]), ("none", 0)],
 )
 def test_the_parts_add_up_to_the_built_model(strategy, rank):
     config = tiny.config(

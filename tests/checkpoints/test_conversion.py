@@ -154,14 +154,33 @@ def test_metadata_go_with_every_format(labelled, tmp_path, vocabulary):
     }
 
 
+def test_numbers_are_in_the_units_of_labels_where_others_read_them(
+    source, tmp_path
+):
+    heads = {"output_weights": np.ones((1, 8), "f"), "output_bias": np.ones(1)}
+    scale = Metadata(labels=(), target_mean=10.0, target_scale=0.5)
+    source = dataclasses.replace(
+        source, arrays=source.arrays | heads, metadata=scale
+    )
+    tf1.write_ours(str(tmp_path), source)
+
+    for output_format in FORMATS:
+        convert(tmp_path, tmp_path / output_format, output_format)
+
+        found = discovery.open(tmp_path / output_format)
+        mean = found.metadata.target_mean or 0.0
+        own_scale = found.metadata.target_scale or 1.0
+        bias = found.arrays["output_bias"] * own_scale + mean
+        np.testing.assert_allclose(bias, [10.5], rtol=1e-6)
+        weights = found.arrays["output_weights"] * own_scale
+        np.testing.assert_allclose(weights, 0.5)
+
+
 @pytest.mark.parametrize(
     "fields",
     [
-        {"num_hidden_groups": 2},
         {"num_hidden_layers": 4, "parameter_sharing": "attention"},
-        {"max_position_embeddings": 20},
         {"attention_window": 4, "max_position_embeddings": 20},
-        {"adapter_rank": 3},
     ],
 )
 def test_a_warm_start_verifies(released, tmp_path, fields):

@@ -8,7 +8,7 @@ import shutil
 import pytest
 
 import albert_tf
-from albert_tf.checkpoints import discovery, huggingface, keras_hub, tf1
+from albert_tf.checkpoints import discovery, huggingface, tf1
 from albert_tf.checkpoints.metadata import Metadata
 from tests.checkpoints.weights import PARITY
 
@@ -45,29 +45,6 @@ def test_config_and_vocabulary_of_a_run_are_found(
         found = discovery.open(path)
         assert found.config == source.config
         assert found.vocabulary == str(vocabulary)
-
-
-@pytest.mark.parametrize(
-    "write",
-    [tf1.write_ours, tf1.write_released, huggingface.write, keras_hub.write],
-)
-def test_a_folder_of_any_format_says_what_it_has(
-    source, tmp_path, tiny_spm_model, write
-):
-    source = dataclasses.replace(
-        source,
-        vocabulary=str(tiny_spm_model),
-        metadata=Metadata(do_lower_case=True),
-    )
-    write(str(tmp_path), source)
-
-    found = discovery.open(tmp_path)
-
-    assert found.config == source.config
-    assert (
-        found.load_tokenizer().fingerprint
-        == source.load_tokenizer().fingerprint
-    )
 
 
 def test_the_tokenizer_of_a_folder(source, tmp_path, tiny_spm_model):

@@ -11,10 +11,7 @@ import pytest
 from albert_tf.checkpoints import discovery, load
 from albert_tf.checkpoints.metadata import Metadata
 from albert_tf.modeling.albert_model import AlbertModel
-from albert_tf.modeling.sequence_models import (
-    ClassifierModel,
-    MultipleChoiceModel,
-)
+from albert_tf.modeling.sequence_models import ClassifierModel
 from tests import tiny
 from tests.checkpoints.weights import assert_same, save, weights_of
 
@@ -92,12 +89,3 @@ def test_labels_stay_with_the_model(tmp_path, tiny_config):
     found = discovery.open(tmp_path / "model.keras").metadata
     assert found == Metadata(head="classifier", **known, **text)
     assert new.metadata == text
-
-
-def test_the_class_says_which_head_it_is(tmp_path, tiny_config):
-    model = MultipleChoiceModel(tiny_config, seed=1)
-    model.save(tmp_path / "model.keras")
-
-    assert discovery.open(tmp_path / "model.keras").head().name == (
-        "multiple_choice"
-    )

@@ -9,12 +9,7 @@ import numpy as np
 import pytest
 
 from albert_tf.checkpoints import conversion, discovery, keras_hub
-from tests.checkpoints.weights import (
-    PARITY,
-    check_close,
-    check_same,
-    starting,
-)
+from tests.checkpoints.weights import PARITY, check_close, check_same, starting
 
 _CLASSIFIER = {
     "output_weights": np.arange(24, dtype="float32").reshape(3, 8),
@@ -23,11 +18,7 @@ _CLASSIFIER = {
 
 
 @pytest.mark.parametrize(
-    ("settings", "multi_label"),
-    [
-        ({}, None),
-        ({"activation": "sigmoid"}, True),
-    ],
+    ("settings", "multi_label"), [({}, None), ({"activation": "sigmoid"}, True)]
 )
 def test_what_a_preset_says_of_its_classifier_is_read(
     source, tmp_path, settings, multi_label
@@ -79,8 +70,7 @@ def test_keras_hub_gives_the_recorded_outputs(tmp_path):
 
 # KerasHub leaves the vocabulary's file open.
 @pytest.mark.filterwarnings(
-    "ignore::ResourceWarning",
-    "ignore::pytest.PytestUnraisableExceptionWarning",
+    "ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning"
 )
 @pytest.mark.parametrize("has_tokenizer", [False, True])
 def test_the_task_and_its_tokenizer_load(

@@ -1,14 +1,12 @@
-"""The heads of the tasks in every format, and from task to task."""
+"""The heads of the tasks in transformers, and from task to task."""
 
 import functools
-import json
 
 import numpy as np
 import pytest
 
 from albert_tf.checkpoints import load, tf1, variable_names
 from albert_tf.checkpoints.checkpoint import Checkpoint
-from albert_tf.config import AlbertConfig
 from albert_tf.modeling.pretraining_model import PretrainingModel
 from albert_tf.modeling.sequence_models import (
     ClassifierModel,
@@ -16,22 +14,17 @@ from albert_tf.modeling.sequence_models import (
 )
 from albert_tf.modeling.span_models import BeamSpanModel, SpanModel
 from tests.checkpoints.weights import (
-    PARITY,
     ask_transformers,
     check_close,
     check_same,
     convert,
     weights_of,
 )
-
-
-def _sequence(num_labels):
-    return functools.partial(ClassifierModel, num_labels=num_labels)
-
+from tests.modeling.recorded import Recorded
 
 _MODELS = {
-    "classifier": _sequence(3),
-    "regression": _sequence(1),
+    "classifier": functools.partial(ClassifierModel, num_labels=3),
+    "regression": functools.partial(ClassifierModel, num_labels=1),
     "multiple_choice": MultipleChoiceModel,
     "spans": SpanModel,
     "beams": BeamSpanModel,
@@ -60,51 +53,6 @@ def _write(folder, model):
     source = Checkpoint(arrays=weights_of(model), config=model.config)
     tf1.write_released(str(folder), source)
     return folder
-
-
-def _convert(folder, model, output_format, **fields):
-    """Writes a model, and converts it to a folder beside; returns both."""
-    path = _write(folder / "google", model)
-    summary = convert(path, folder / "out", output_format, **fields)
-    return folder / "out", summary
-
-
-@pytest.fixture(params=_MODELS)
-def name(request):
-    return request.param
-
-
-@pytest.fixture
-def model(name, tiny_config):
-    return _randomised(_MODELS[name](tiny_config))
-
-
-_SEQUENCE = "AlbertForSequenceClassification"
-_THEIR_CLASSES = {
-    "classifier": [_SEQUENCE],
-    "regression": [_SEQUENCE, "AlbertForMultipleChoice"],
-    "multiple_choice": [_SEQUENCE, "AlbertForMultipleChoice"],
-    "spans": ["AlbertForQuestionAnswering"],
-    "beams": ["AlbertModel"],
-}
-
-
-def test_hugging_face_gets_the_head_it_has_a_class_for(
-    name, model, tiny_config, tmp_path
-):
-    folder, summary = _convert(tmp_path, model, "huggingface", verify=True)
-    other = _MODELS[name](tiny_config, seed=2)
-    made = weights_of(other)
-
-    load.load_checkpoint(other, folder, allow_new_heads=name == "beams")
-
-    config = json.loads((folder / "config.json").read_text())
-    assert config["architectures"] == _THEIR_CLASSES[name]
-    wanted = weights_of(model)
-    if name == "beams":
-        assert summary.left_out == (*sorted(_heads(wanted)),)
-        wanted = _encoder(wanted) | _heads(made)
-    check_same(weights_of(other), wanted)
 
 
 @pytest.mark.parametrize(
@@ -160,37 +108,34 @@ numpy.savez(answers, **found)
 """
 
 
-_RECORDED = {
-    "classifier": "classifier",
-    "regression": "regression",
-    "multiple_choice": "race",
-    "spans": "squad_v1",
+# Recorded numbers, and the class of transformers.
+_PEERS = {
+    "classifier": ("classifier", "AlbertForSequenceClassification"),
+    "regression": ("regression", "AlbertForSequenceClassification"),
+    "multiple_choice": ("race", "AlbertForMultipleChoice"),
+    "spans": ("squad_v1", "AlbertForQuestionAnswering"),
 }
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", _RECORDED)
+@pytest.mark.parametrize("name", _PEERS)
 def test_transformers_gives_our_logits(name, tmp_path):
-    folder = PARITY / "model_base"
-    config = AlbertConfig.from_json_file(folder / "albert_config.json")
-    model = _MODELS[name](config)
-    load.load_checkpoint(model, folder, allow_new_heads=True)
-    with np.load(PARITY / "heads" / f"{_RECORDED[name]}.npz") as file:
-        golden = dict(file)
-    named = variable_names.variables_by_tf1_name(model.weights)
-    for variable in _heads(named):
-        named[variable].assign(golden[f"var/{variable}"])
-    converted, _ = _convert(tmp_path, model, "huggingface")
+    key, kind = _PEERS[name]
+    recorded = Recorded(key)
+    model = recorded.load(_MODELS[name](recorded.config))
+    path = _write(tmp_path / "google", model)
+    convert(path, tmp_path / "out", "huggingface")
     # The choices of the first question, where there are any.
     batch = {
-        key: golden[key].reshape(-1, 24)[:4]
+        key: recorded.batch[key].reshape(-1, 24)[:4]
         for key in ("input_ids", "input_mask", "segment_ids")
     }
 
-    found = ask_transformers(_PEER, converted, batch=batch, folder=tmp_path)
+    found = ask_transformers(
+        _PEER, tmp_path / "out", batch=batch, folder=tmp_path
+    )
 
     if name == "multiple_choice":
         batch = {key: array[None] for key, array in batch.items()}
-    kind = _THEIR_CLASSES[name][name == "multiple_choice"]
     for output, ours in model(batch).items():
         check_close(ours, found[f"{kind}/{output}"], output)

@@ -67,16 +67,6 @@ def test_a_pool_takes_the_examples_of_the_stream_each_once():
         assert sorted(taken) == sorted(wanted)
 
 
-def test_a_step_is_a_function_of_the_seed_alone():
-    one, other = make_order(), make_order()
-    steps = [70, 3, 0, 33]
-
-    backwards = {step: other.batch(step) for step in reversed(steps)}
-    for step in steps:
-        np.testing.assert_array_equal(one.batch(step), backwards[step])
-    assert (make_order(seed=8).batch(3) != one.batch(3)).any()
-
-
 def test_batches_have_like_lengths_in_a_random_order():
     order = make_order()
     size = order.pool_size

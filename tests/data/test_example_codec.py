@@ -11,9 +11,6 @@ def int_feature(name, length):
 
 
 IDS = int_feature("ids", None)
-WEIGHTS = features.Feature(
-    name="weights", record_name="weights", length=2, dtype="float32"
-)
 
 
 def test_tensorflow_parses_integers_of_every_size():
@@ -26,30 +23,6 @@ def test_tensorflow_parses_integers_of_every_size():
         layout = {"r_ids": tf.io.FixedLenFeature([3], tf.int64)}
         parsed = tf.io.parse_example(encoded, layout)
         np.testing.assert_array_equal(parsed["r_ids"], ids)
-
-
-def test_tensorflow_parses_all_fields_of_a_static_record():
-    rng = np.random.default_rng(0)
-    wanted = features.static_pretraining_features(
-        max_seq_length=12, max_predictions=5
-    )
-    columns = {
-        f.name: rng.integers(0, 30000, (7, f.length)).astype(f.dtype)
-        for f in wanted
-    }
-    columns["masked_lm_weights"] += 0.5
-
-    encoded = example_codec.encode_examples(wanted, columns)
-
-    layout = {
-        f.record_name: tf.io.FixedLenFeature([f.length], f.dtype)
-        for f in wanted
-    }
-    parsed = tf.io.parse_example(encoded, layout)
-    for feature in wanted:
-        np.testing.assert_array_equal(
-            parsed[feature.record_name], columns[feature.name]
-        )
 
 
 def test_rows_of_different_lengths_come_back():

@@ -193,34 +193,9 @@ _SPLITMIX_OF_1234567 = [
 ]
 
 
-def _bits(seed=3, num_rows=400, num_counters=500, stream=0):
-    indices = tf.range(num_rows, dtype=tf.int64)
-    keys = graph_masking.example_keys(seed, tf.zeros_like(indices), indices)
-    streams = graph_masking.absorb(keys, stream)[:, None]
-    return graph_masking.absorb(streams, tf.range(num_counters)[None])
-
-
 def test_absorbing_counters_gives_the_published_splitmix64_outputs():
     key = tf.constant(1234567, tf.uint64)
 
     outputs = graph_masking.absorb(key, tf.range(5))
 
     assert outputs.numpy().tolist() == _SPLITMIX_OF_1234567
-
-
-def _joint_pvalue(first, second, bins=16):
-    table, _, _ = np.histogram2d(
-        first.reshape(-1), second.reshape(-1), bins=bins, range=[[0, 1]] * 2
-    )
-    return stats.chisquare(table.reshape(-1)).pvalue
-
-
-def test_neighbouring_rows_counters_streams_and_seeds_are_independent():
-    values = graph_masking.uniform(_bits()).numpy()
-    other_stream = graph_masking.uniform(_bits(stream=1)).numpy()
-    other_seed = graph_masking.uniform(_bits(seed=4)).numpy()
-
-    assert _joint_pvalue(values[:-1], values[1:]) > 1e-3
-    assert _joint_pvalue(values[:, :-1], values[:, 1:]) > 1e-3
-    assert _joint_pvalue(values, other_stream) > 1e-3
-    assert _joint_pvalue(values, other_seed) > 1e-3

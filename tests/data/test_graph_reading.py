@@ -131,15 +131,6 @@ def test_hosts_read_files_of_their_own(source):
         assert sum(map(len, files)) == len(_COUNTS)
 
 
-def test_resumed_batches_are_those_of_an_unbroken_run(source):
-    shard = InputShard(replicas_per_shard=2)
-
-    whole = batches(source, 40, shard)
-    resumed = batches(source, 20, shard, start_example=6 * 10)
-
-    assert_equal(resumed, whole[20:])
-
-
 def test_an_example_has_the_masks_of_the_other_order(source):
     def rows(by_files, keys):
         read = batches(

@@ -10,12 +10,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from albert_tf.data import (
-    input_pipeline,
-    record_files,
-    record_source,
-    shards,
-)
+from albert_tf.data import input_pipeline, record_files, record_source, shards
 from albert_tf.data.example_order import InputShard
 from tests.data.records import dynamic_record
 
@@ -234,19 +229,6 @@ def test_remote_batches_are_those_of_local_files(local, remote):
     for batch, other in zip(here, there, strict=True):
         for name in batch:
             np.testing.assert_array_equal(batch[name], other[name])
-
-
-def test_remote_and_local_files_may_be_mixed(local, remote):
-    patterns = f"{local}/b.tfrecord,{remote}/[ac].tfrecord"
-
-    source = record_source.open_by_length(patterns, [8])[8]
-
-    assert [shard.path for shard in source.shards] == [
-        f"{local}/b.tfrecord",
-        f"{remote}/a.tfrecord",
-        f"{remote}/c.tfrecord",
-    ]
-    assert source.first_numbers == [0, 3, 7]
 
 
 @pytest.mark.parametrize(

@@ -186,9 +186,7 @@ def test_slots_follow_the_share_of_masks(write_records, two_files):
 
 def test_permuted_records_are_expected_by_flag_or_by_slots(write_records):
     path = write_records(
-        "a.tf_record",
-        [static_record(9, num_slots=4)],
-        do_permutation=True,
+        "a.tf_record", [static_record(9, num_slots=4)], do_permutation=True
     )
 
     for expected in (2, 4):

@@ -153,42 +153,28 @@ def test_lengths_that_files_do_not_have(
         record_source.open_by_length(str(tmp_path / "*"), lengths)
 
 
-def collect(*records):
+@pytest.mark.parametrize(
+    ("records", "message"),
+    [
+        ([], "The examples give no record"),
+        ([{"x": [], "y": []}], "Record 0 has .* 1 to max_seq_length=7"),
+        ([{"x": [1] * 3, "y": [1] * 4}], "Record 0 has .*3, 4"),
+    ],
+)
+def test_records_that_cannot_be_collected(records, message):
     specs = [
         ArraySpec(name=name, dtype="int32", is_sequence=True) for name in "xy"
     ]
-    bucketed_batches.collect(records, tuple(specs), max_seq_length=7)
+
+    with pytest.raises(ValueError, match=message):
+        bucketed_batches.collect(records, tuple(specs), max_seq_length=7)
 
 
-@pytest.mark.parametrize(
-    ("call", "error", "message"),
-    [
-        (lambda: collect(), ValueError, "The examples give no record"),
-        (
-            lambda: collect({"x": [], "y": []}),
-            ValueError,
-            "Record 0 has .* 1 to max_seq_length=7",
-        ),
-        (
-            lambda: collect({"x": [1] * 3, "y": [1] * 4}),
-            ValueError,
-            "Record 0 has .*3, 4",
-        ),
-        (
-            lambda: InputShard(num_input_shards=2, shard_index=2),
-            ValueError,
-            "shard_index=2",
-        ),
-        (
-            lambda: InputShard(replicas_per_shard=6).num_rows(10),
-            ValueError,
-            "multiple of .* size 10, 6 replicas",
-        ),
-    ],
-)
-def test_other_arguments(call, error, message):
-    with pytest.raises(error, match=message):
-        call()
+def test_parts_of_the_input_that_do_not_exist():
+    with pytest.raises(ValueError, match="shard_index=2"):
+        InputShard(num_input_shards=2, shard_index=2)
+    with pytest.raises(ValueError, match="multiple of .* size 10, 6 replicas"):
+        InputShard(replicas_per_shard=6).num_rows(10)
 
 
 def test_an_empty_corpus_names_few_files(tmp_path):

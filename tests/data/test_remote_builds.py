@@ -8,11 +8,7 @@ import numpy as np
 import pytest
 
 from albert_tf import files
-from albert_tf.data import (
-    builder,
-    corpus,
-    pretraining_instances,
-)
+from albert_tf.data import builder, corpus, pretraining_instances
 from albert_tf.data.pretraining_config import PretrainingDataConfig
 
 TOKENS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "a", "b", "c", "d"]

@@ -202,21 +202,6 @@ def test_a_last_sentence_is_paired_with_the_one_before_it():
     assert without_pair == 1  # The document of one sentence.
 
 
-def test_little_is_cut_off_and_records_are_nearly_full():
-    draws = np.random.default_rng(0)
-    text = block(*(draws.integers(5, 41, 60).tolist() for _ in range(30)))
-    sizes = {"budget": 125, "short_prob": 0.0}
-
-    for pairs in (
-        segment_pairs.fitted_order_pairs(text, rng(), **sizes)[0],
-        segment_pairs.next_sentence_pairs(text, rng(), **sizes, is_fitted=True),
-    ):
-        cut = segment_pairs.truncate(pairs, rng(), budget=125)
-        left_out = 1 - cut.num_distinct_tokens() / len(text.ids)
-        assert left_out < 0.05
-        assert cut.num_tokens / len(cut) > 0.92 * 125
-
-
 def test_edges_of_segments_do_not_tell_which_one_comes_first():
     draws = np.random.default_rng(0)
     text = block(*(draws.integers(5, 41, 60).tolist() for _ in range(200)))
@@ -240,20 +225,6 @@ def test_edges_of_segments_do_not_tell_which_one_comes_first():
         deviation = np.sqrt(2 * shares[0] * (1 - shares[0]) / len(cut))
         assert abs(shares[0] - shares[1]) < 4 * deviation
         assert shares[0] > 0.1
-
-
-def test_copies_are_cut_in_other_places():
-    text = block([20] * 100)
-
-    starts = [
-        segment_pairs.fitted_order_pairs(
-            text, rng(seed), budget=110, short_prob=0.0
-        )[0].a_start
-        for seed in range(20)
-    ]
-
-    assert len({tuple(s.tolist()) for s in starts}) > 2
-    assert max(map(len, starts)) <= min(map(len, starts)) + 1
 
 
 def test_single_segments_are_cut_after_as_many_tokens_as_fit():

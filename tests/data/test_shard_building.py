@@ -2,10 +2,8 @@
 
 import pytest
 
-from albert_tf.data import record_files, shard_building
+from albert_tf.data import shard_building
 from albert_tf.data.pretraining_config import PretrainingDataConfig
-from albert_tf.data.pretraining_instances import BlockPart
-from albert_tf.data.shards import BuildCounts
 from tests.data.records import make_shard
 
 
@@ -51,20 +49,3 @@ def test_a_sidecar_whose_records_were_removed_may_be_replaced(tmp_path):
     shard_building.write_sidecar(make_shard(path, ngram=2))
 
     assert shard_building.finished(make_shard(path)) is None
-
-
-def parts():
-    for number in (2, 1):
-        records = [bytes([number])] * number
-        yield BlockPart(
-            framed=record_files.frame_records(records),
-            counts=BuildCounts(records=number),
-        )
-
-
-def test_a_shard_that_was_finished_meanwhile_is_not_written_again(tmp_path):
-    planned = make_shard(str(tmp_path / "out"))
-    shard_building.write(planned, parts())
-
-    with pytest.raises(ValueError, match="has built .* in the meantime"):
-        shard_building.write(planned, parts())

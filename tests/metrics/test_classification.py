@@ -39,26 +39,6 @@ def test_a_correlation_with_constant_numbers_is_0(score, labels, predictions):
     assert score(labels, predictions) == 0
 
 
-def test_areas_equal_their_definitions_on_scores_with_many_ties():
-    rng = np.random.default_rng(3)
-    labels = rng.integers(2, size=300)
-    scores = (rng.integers(5, size=300) + labels).astype(np.float32)
-    pairs = scores[labels == 1][:, None] - scores[labels == 0]
-    area, recall = 0.0, 0.0
-    for level in np.unique(scores)[::-1]:
-        kept = scores >= level
-        reached = labels[kept].sum() / labels.sum()
-        area += (reached - recall) * labels[kept].mean()
-        recall = reached
-
-    roc_auc = classification.roc_auc(labels, scores)
-    average_precision = classification.average_precision(labels, scores)
-
-    wanted = ((pairs > 0) + (pairs == 0) / 2).mean()
-    assert roc_auc == pytest.approx(wanted, rel=1e-12)
-    assert average_precision == pytest.approx(area, rel=1e-12)
-
-
 def test_areas_that_are_not_defined_are_no_numbers():
     assert math.isnan(classification.roc_auc([1, 1], [0.1, 0.2]))
     assert math.isnan(classification.roc_auc([0], [0.1]))

@@ -1,7 +1,4 @@
 import functools
-import json
-import re
-import string
 
 import numpy as np
 import pytest
@@ -49,32 +46,6 @@ def test_true_answers_of_punctuation_do_not_count_in_version_2():
     assert score_optional([""], [["?"]]).exact.tolist() == [1]
 
 
-def test_scores_of_a_set_are_percentages():
-    scores = squad.score_answers(["cat", "big dog"], [["cat"], ["dog"]])
-
-    # F1 of the second: 2 * (1/2) * 1 / (3/2).
-    assert squad.summarize(scores) == {
-        "exact_match": 50,
-        "f1": pytest.approx(100 * (1 + 2 / 3) / 2),
-    }
-
-
-def test_version_2_tells_questions_with_and_without_an_answer_apart():
-    scores = score_optional(
-        ["cat", "big dog", "", "owl"], [["cat"], ["dog"], [], []]
-    )
-    has_answer = np.array([True, True, False, False])
-
-    assert squad.summarize_optional(scores, has_answer) == {
-        "exact": 50,
-        "f1": pytest.approx(100 * (2 + 2 / 3) / 4),
-        "HasAns_exact": 50,
-        "HasAns_f1": pytest.approx(100 * (1 + 2 / 3) / 2),
-        "NoAns_exact": 50,
-        "NoAns_f1": 50,
-    }
-
-
 def test_every_point_of_the_curve_is_the_score_below_its_threshold():
     rng = np.random.default_rng(0)
     has_answer = rng.random(60) < 0.5
@@ -88,56 +59,6 @@ def test_every_point_of_the_curve_is_the_score_below_its_threshold():
         assert score == pytest.approx(100 * kept.mean())
     assert len(curve.scores) == len(set(odds)) + 1
     assert curve.best == curve.thresholds[curve.scores.argmax()]
-
-
-def plain_scores(answers, text):
-    """The published definition once more, by other means: (exact, F1)."""
-
-    def words(value):
-        kept = "".join(c for c in value.lower() if c not in string.punctuation)
-        found = re.split(r"\s+", kept)
-        return [w for w in found if w not in ("a", "an", "the", "")]
-
-    def f1(ours, theirs):
-        left, num_shared = list(theirs), 0
-        for word in ours:
-            if word in left:
-                left.remove(word)
-                num_shared += 1
-        if not ours or not theirs:
-            return float(ours == theirs)
-        return 2 * num_shared / (len(ours) + len(theirs))
-
-    # Answers of which no words remain do not count.
-    wanted = list(filter(None, map(words, answers))) or [[]]
-    ours = words(text)
-    return ours in wanted, max(f1(ours, theirs) for theirs in wanted)
-
-
-def test_all_real_questions_are_scored_as_published(shared_data):
-    path = shared_data / "data" / "squad" / "dev-v2.0.reconstructed.json"
-    paragraphs = [
-        paragraph
-        for article in json.loads(path.read_text("utf-8"))["data"]
-        for paragraph in article["paragraphs"]
-    ]
-    texts, answers = [], []
-    for paragraph in paragraphs:
-        for row in paragraph["qas"]:
-            own = [answer["text"] for answer in row["answers"]]
-            # Some of the first answer's words, or of the context's, or none.
-            words = (own[0] if own else paragraph["context"]).split()
-            num_words = len(texts) % 3 and 1 + len(texts) % len(words)
-            texts.append(" ".join(words[:num_words]))
-            answers.append(own)
-
-    found = score_optional(texts, answers)
-
-    wanted = np.array(list(map(plain_scores, answers, texts)))
-    assert len(texts) == 7975
-    np.testing.assert_allclose(found.exact, wanted[:, 0], rtol=1e-12)
-    np.testing.assert_allclose(found.f1, wanted[:, 1], rtol=1e-12)
-    assert 0.1 < found.exact.mean() < found.f1.mean() < 0.9
 
 
 @pytest.mark.parametrize(

@@ -99,12 +99,7 @@ _LAYERS = {
         is_float32=True,
     ),
     MaskedLmHead: Row(
-        (
-            tiny.floats(B, P, H),
-            tiny.floats(V, E),
-        ),
-        (B, P, V),
-        is_float32=True,
+        (tiny.floats(B, P, H), tiny.floats(V, E)), (B, P, V), is_float32=True
     ),
     BeamSpanHead: Row(
         (tiny.floats(B, S, H), _BATCH["p_mask"]),
@@ -328,7 +323,6 @@ def test_padding_does_not_matter(model_kind):
 
 
 _COPIES = {
-    "from_config": lambda layer: type(layer).from_config(layer.get_config()),
     "keras_object": lambda layer: keras.saving.deserialize_keras_object(
         json.loads(json.dumps(keras.saving.serialize_keras_object(layer)))
     ),
@@ -489,6 +483,23 @@ def test_only_training_drops_values_and_the_seed_decides_which(kind, dropping):
     assert run(1, 2) == first
     # Without a seed, every call draws its own.
     assert len({plain, first, run(1, 3), run(), run()}) == 5
+
+
+def test_keras_predicts_and_fits_batches(model_kind):
+    (inputs,) = _MODELS[model_kind].inputs
+    model = _make(model_kind)
+    called = model(inputs)
+    dataset = tf.data.Dataset.from_tensor_slices(inputs).batch(2)
+
+    for name, values in model.predict(dataset, verbose=0).items():
+        np.testing.assert_allclose(values, called[name], atol=1e-5)
+    # A fit on any loss: of the outputs, to those of the call.
+    name, values = next(iter(called.items()))
+    model.compile("sgd", loss={name: "mse"})
+    history = model.fit(inputs, {name: values + 1}, verbose=0).history
+    assert np.isfinite(history["loss"]).all()
+    changed = model(inputs)[name]
+    assert np.abs(changed - values).max() > 0
 
 
 @pytest.mark.parametrize("jit_compile", [False, True], ids=["graph", "xla"])

@@ -51,13 +51,6 @@ def test_no_two_steps_and_indices_meet_in_one_seed():
     assert len(seeds) == 1600
 
 
-def test_embeddings_heads_and_blocks_have_indices_of_their_own():
-    first, second = dropout.first_index(0), dropout.first_index(1)
-
-    assert dropout.EMBEDDINGS_INDEX < dropout.HEAD_INDEX < first
-    assert second - first == dropout.NUM_PER_BLOCK
-
-
 def test_the_rate_is_exact_in_bfloat16():
     # A uniform bfloat16 in [0, 1) is a multiple of 1/128, so that drawing in
     # it would drop 0.1016 of the values.

@@ -1,5 +1,4 @@
 import numpy as np
-import pytest
 
 from albert_tf.modeling import encoder
 from tests import tiny
@@ -23,33 +22,6 @@ def test_there_is_no_projection_between_equal_widths():
 
     assert layer.embedding_projection is None
     np.testing.assert_array_equal(layer(embedded, _MASK)[0], embedded)
-
-
-@pytest.mark.parametrize(
-    ("strategy", "num_attention", "num_feed_forward"),
-    [("all", 1, 1), ("attention", 1, 3), ("ffn", 3, 1), ("none", 3, 3)],
-)
-def test_blocks_use_the_sublayers_of_the_strategy(
-    strategy, num_attention, num_feed_forward
-):
-    layer = _encoder(parameter_sharing=strategy)
-    attention, feed_forward = (
-        layer.attention_sublayers,
-        layer.feed_forward_sublayers,
-    )
-
-    states = layer(_embedded(4), _MASK)
-
-    assert len(attention) == num_attention
-    assert len(feed_forward) == num_feed_forward
-    for block in range(3):
-        attended = attention[block % num_attention](states[block], _MASK)
-        np.testing.assert_allclose(
-            states[block + 1],
-            feed_forward[block % num_feed_forward](attended),
-            rtol=1e-5,
-            atol=1e-6,
-        )
 
 
 def test_groups_divide_the_layers_and_inner_blocks_alternate_in_each():

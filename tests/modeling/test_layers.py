@@ -25,18 +25,6 @@ def test_values_are_cut_at_two_deviations_and_not_rescaled():
     np.testing.assert_allclose(values.mean(), 0.0, atol=0.01)
 
 
-@pytest.mark.parametrize("shape", [(5,), (2, 5), (2, 3, 5), (2, 3, 4, 5)])
-def test_a_linear_layer_maps_vectors_of_any_rank(shape):
-    layer = layers.Linear(3, activation="tanh", bias_initializer="normal")
-    layer.build((None, 5))
-    inputs = np.random.default_rng(0).normal(size=(7, *shape))
-
-    outputs = layer(inputs.astype("float32"))
-
-    wanted = np.tanh(inputs @ np.asarray(layer.kernel) + layer.bias)
-    np.testing.assert_allclose(outputs, wanted, atol=1e-6)
-
-
 def test_dense_has_a_seeded_kernel_and_no_bias_at_first(tiny_config):
     parent = AttentionSublayer(tiny_config, seed=5, dtype="mixed_bfloat16")
     built = [

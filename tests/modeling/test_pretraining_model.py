@@ -5,9 +5,10 @@ import pytest
 import tensorflow as tf
 
 from albert_tf.checkpoints import variable_names
-from albert_tf.modeling import fused, losses
+from albert_tf.modeling import fused
 from albert_tf.modeling.albert_model import AlbertModel
 from albert_tf.modeling.pretraining_model import PretrainingModel
+from albert_tf.tasks.pretraining.objectives import PretrainingTask
 from tests import fusing, tiny
 from tests.modeling.recorded import PRETRAINED, Recorded, gradients_of
 
@@ -18,37 +19,22 @@ def recorded(request):
 
 
 @pytest.fixture(scope="module")
-def model(recorded):
-    return recorded.load(PretrainingModel(recorded.config))
+def task(recorded):
+    task = PretrainingTask(recorded.config)
+    recorded.load(task.model)
+    return task
 
 
-def _sums(model, recorded, fusion, weights=None):
-    """The sums of both losses."""
-    numbers = recorded.numbers
-    outputs = model(model.inputs_of(recorded.batch), fusion=fusion)
-    if weights is None:
-        weights = numbers["masked_lm_weights"]
-    return losses.weighted_sums(
-        outputs["masked_lm_logits"], numbers["masked_lm_ids"], weights, fusion
-    ), losses.sentence_order_sums(
-        outputs["sentence_order_logits"],
-        numbers["sentence_order_labels"],
-        np.ones(3, "f"),
-    )
+def _loss(task, batch, fusion):
+    """The loss, and the totals as numbers."""
+    denominators = task.loss_denominators(batch)
+    loss, totals = task.loss(batch, denominators, seed=None, fusion=fusion)
+    return loss, {name: float(total) for name, total in totals.items()}
 
 
-def _masked_lm_loss(sums):
-    return sums.loss / (sums.weight + losses.MASKED_LM_EPSILON)
-
-
-def _total_loss(masked_lm, sentence_order):
-    order_loss = sentence_order.loss / sentence_order.weight
-    return _masked_lm_loss(masked_lm) + order_loss
-
-
-def test_encoder_outputs_are_the_recorded_ones(recorded, model, fusion):
+def test_encoder_outputs_are_the_recorded_ones(recorded, task, fusion):
     encoder = AlbertModel(recorded.config, output_hidden_states=True)
-    encoder.set_weights(model.albert.get_weights())
+    encoder.set_weights(task.model.albert.get_weights())
 
     outputs = encoder(encoder.inputs_of(recorded.batch), fusion=fusion)
 
@@ -62,8 +48,8 @@ def test_encoder_outputs_are_the_recorded_ones(recorded, model, fusion):
         assert np.abs(ours - theirs).max() <= 1e-5 * np.abs(theirs).max()
 
 
-def test_logits_and_losses_are_the_recorded_ones(recorded, model, fusion):
-    numbers = recorded.numbers
+def test_logits_and_losses_are_the_recorded_ones(recorded, task, fusion):
+    numbers, model = recorded.numbers, task.model
     outputs = model(model.inputs_of(recorded.batch), fusion=fusion)
     for name, logits, labels in (
         ("mlm", "masked_lm_logits", "masked_lm_ids"),
@@ -77,29 +63,28 @@ def test_logits_and_losses_are_the_recorded_ones(recorded, model, fusion):
         )
         recorded.assert_close(tf.reshape(each, [-1]), f"{name}_example_loss")
 
-    masked_lm, sentence_order = _sums(model, recorded, fusion)
-    recorded.assert_close(_masked_lm_loss(masked_lm), "mlm_loss")
-    recorded.assert_close(
-        sentence_order.loss / sentence_order.weight, "sop_loss"
-    )
-    recorded.assert_close(_total_loss(masked_lm, sentence_order), "total_loss")
-    # The metrics of an evaluation.
-    for name, each in zip(
-        ("masked_lm", "sentence_order"),
-        _sums(model, recorded, fusion),
-        strict=True,
-    ):
-        for metric, total in (("loss", each.loss), ("accuracy", each.correct)):
-            recorded.assert_close(total / each.weight, f"eval/{name}_{metric}")
+    loss, totals = _loss(task, recorded.batch, fusion)
+    recorded.assert_close(loss, "total_loss")
+    scores = task.training_scores(totals)
+    for name, score in {
+        "total_loss": "loss",
+        "mlm_loss": "masked_lm_loss",
+        "sop_loss": "sentence_order_loss",
+    }.items():
+        recorded.assert_close(np.array(scores[score]), name)
+    metrics = task.evaluation_scores(totals).flat()
+    assert len(metrics) == 4
+    for name, value in metrics.items():
+        recorded.assert_close(np.array(value), f"eval/{name}")
 
 
 def test_gradients_of_all_variables_are_the_recorded_ones(
-    recorded, model, fusion
+    recorded, task, fusion
 ):
     recorded.assert_gradients(
-        model, lambda: _total_loss(*_sums(model, recorded, fusion))
+        task.model, lambda: _loss(task, recorded.batch, fusion)[0]
     )
-    names = variable_names.variables_by_tf1_name(model.trainable_variables)
+    names = variable_names.variables_by_tf1_name(task.model.trainable_variables)
     found = {k for k in recorded.numbers if k.startswith("grad/")}
     assert found == {f"grad/{name}" for name in names}
 
@@ -115,16 +100,16 @@ _BFLOAT16_BOUNDS = {"model_base": 0.04, "model_groups": 0.15}
     scope="module",
 )
 def test_bfloat16_is_near_the_recorded_numbers(recorded, fusion):
-    model = PretrainingModel(recorded.config, dtype="mixed_bfloat16")
-    recorded.load(model)
+    task = PretrainingTask(recorded.config, dtype="mixed_bfloat16")
+    recorded.load(task.model)
     computed = []
     bound = _BFLOAT16_BOUNDS[recorded.name]
 
     def loss():
-        computed.append(_total_loss(*_sums(model, recorded, fusion)))
+        computed.append(_loss(task, recorded.batch, fusion)[0])
         return computed[-1]
 
-    gradients = gradients_of(model, loss)
+    gradients = gradients_of(task.model, loss)
 
     wanted = float(recorded.numbers["total_loss"])
     assert float(computed[0]) == pytest.approx(wanted, rel=2e-3)
@@ -136,15 +121,17 @@ def test_bfloat16_is_near_the_recorded_numbers(recorded, fusion):
         assert error <= bound * max(np.linalg.norm(wanted), least), name
 
 
-def test_the_denominator_has_the_recorded_epsilon(recorded, model, fusion):
+def test_the_denominator_has_the_recorded_epsilon(recorded, task):
     tiny_weights = recorded.numbers["tiny_weight/masked_lm_weights"]
     for name, weights in (
         ("zero_weights", np.zeros_like(tiny_weights)),
         ("tiny_weight", tiny_weights),
     ):
-        masked_lm, _ = _sums(model, recorded, fusion, weights)
+        batch = recorded.batch | {"masked_lm_weights": weights}
+        _, totals = _loss(task, batch, fusion=None)
+        loss = task.training_scores(totals)["masked_lm_loss"]
 
-        recorded.assert_close(_masked_lm_loss(masked_lm), f"{name}/mlm_loss")
+        recorded.assert_close(np.array(loss), f"{name}/mlm_loss")
 
 
 _ZEROS = np.zeros((1, 24), "int32")
@@ -162,11 +149,11 @@ _ZEROS = np.zeros((1, 24), "int32")
     ],
 )
 def test_inputs_left_out_and_rows_of_padding_give_the_recorded_numbers(
-    recorded, model, fusion, case, inputs, tolerance
+    recorded, task, case, inputs, tolerance
 ):
     ids = recorded.numbers.get(f"{case}/input_ids", _ZEROS)
 
-    outputs = model.albert({"input_ids": ids} | inputs, fusion=fusion)
+    outputs = task.model.albert({"input_ids": ids} | inputs)
 
     for name in ("sequence_output", "pooled_output"):
         recorded.assert_close(outputs[name], f"{case}/{name}", tolerance)
@@ -184,17 +171,3 @@ def test_ids_may_have_any_type(dtype):
     outputs = [model(batch)["masked_lm_logits"] for batch in batches]
 
     np.testing.assert_array_equal(*outputs)
-
-
-@pytest.mark.parametrize(
-    ("objectives", "output"),
-    [(["mlm"], "masked_lm_logits"), (["sop"], "sentence_order_logits")],
-)
-def test_only_the_heads_asked_for_exist(
-    tiny_config, tiny_batch, objectives, output
-):
-    model = PretrainingModel(tiny_config, objectives=objectives)
-
-    heads = {w.path.split("/")[0] for w in model.weights} - {"albert"}
-    assert list(model(tiny_batch)) == [output]
-    assert len(heads) == 1

@@ -151,15 +151,6 @@ class _RecordedRun:
                 )
 
 
-def test_single_updates_make_the_recorded_steps(run):
-    for step in range(run.num_steps):
-        rate = schedules.learning_rate(step, run.config)
-        np.testing.assert_allclose(rate, run.arrays["lr"][step], rtol=1e-6)
-        run.take_step(run.gradients(step), rate)
-
-        run.check(step)
-
-
 def test_apply_makes_the_recorded_steps(run):
     for step in range(run.num_steps):
         gradients = map(keras.ops.convert_to_tensor, run.gradients(step))
@@ -168,24 +159,33 @@ def test_apply_makes_the_recorded_steps(run):
         run.check(step)
 
 
-@needs_tensorflow
-def test_compiled_updates_make_the_recorded_steps(run):
-    from tests import fusing
+@pytest.mark.parametrize(
+    ("run", "is_compiled"),
+    [
+        *((stem, False) for stem in _STEMS),
+        pytest.param("adamw_clip", True, marks=needs_tensorflow),
+        pytest.param("lamb_clip", True, marks=needs_tensorflow),
+    ],
+    indirect=["run"],
+)
+def test_single_updates_make_the_recorded_steps(run, is_compiled):
+    functions, fusion = [], None
+    if is_compiled:
+        from tests import fusing
 
-    functions = []
+        def compile_whole(function):
+            functions.append(function)
+            return fusing.compile_whole(function)
 
-    def compile_whole(function):
-        functions.append(function)
-        return fusing.compile_whole(function)
-
-    fusion = fusing.FusesAll(compile_whole)
+        fusion = fusing.FusesAll(compile_whole)
     for step in range(run.num_steps):
         rate = schedules.learning_rate(step, run.config)
+        np.testing.assert_allclose(rate, run.arrays["lr"][step], rtol=1e-6)
         run.take_step(run.gradients(step), rate, fusion)
 
         run.check(step)
     # One for all weights that are decayed, and one for the others.
-    assert len(functions) == 2
+    assert len(functions) == 2 * is_compiled
 
 
 def test_weights_of_a_short_type_are_refused(make_variable):

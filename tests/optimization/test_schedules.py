@@ -50,25 +50,6 @@ def test_the_last_steps_are_as_precise_as_the_first(
     )
 
 
-@pytest.mark.skipif(
-    keras.backend.backend() != "tensorflow", reason="graphs are TensorFlow's"
-)
-@pytest.mark.parametrize("dtype", ["int32", "int64"])
-def test_a_step_may_be_a_tensor_in_a_graph(dtype):
-    import tensorflow as tf
-
-    config = OptimizerConfig(num_train_steps=8, num_warmup_steps=4)
-
-    @tf.function(input_signature=[tf.TensorSpec([], dtype)])
-    def rate(step):
-        return schedules.learning_rate(step, config)
-
-    for step in range(9):
-        assert float(rate(tf.constant(step, dtype))) == float(
-            schedules.learning_rate(step, config)
-        )
-
-
 def test_the_keras_schedule_comes_back_from_its_config():
     schedule = schedules.WarmUpAndDecay(
         OptimizerConfig(num_train_steps=9, num_warmup_steps=2, poly_power=2.0)

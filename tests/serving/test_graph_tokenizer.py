@@ -54,8 +54,8 @@ def test_hard_cases(name, graph_of):
 
 @pytest.mark.parametrize("name", VOCABULARIES)
 def test_random_texts(name, graph_of, text_maker):
-    texts = text_maker.many("hard", 2_000, seed=1)
-    texts += text_maker.many("plain", 1_000, seed=2)
+    texts = text_maker.many("hard", 1_000, seed=1)
+    texts += text_maker.many("plain", 500, seed=2)
 
     assert graph_of(name).differences(texts, max_ties=6) == []
 
@@ -310,26 +310,13 @@ def small(tmp_path_factory, graph_tokenizer):
     return graph_tokenizer(vocab_file=str(path))
 
 
-@pytest.mark.parametrize(
-    ("text", "tokens"),
-    [
-        ("unaffable", ["un", "##aff", "##able"]),
-        ("ab aab", ["ab", "[UNK]"]),
-        ("UNAFFA你 b!", ["un", "##aff", "##a", "你", "b", "!"]),
-        ("unaffx a", ["[UNK]", "a"]),
-        ("a" * 200, ["a"] + ["##a"] * 199),
-        ("a" * 201 + " b", ["[UNK]", "b"]),
-        ("##a", ["[UNK]", "[UNK]", "a"]),
-        ("[MASK]", ["[UNK]"] * 3),
-        ("", []),
-    ],
-)
-def test_words_are_cut_into_the_longest_tokens(text, tokens, small):
-    found = small.encode([text, "x"])[0]
-
-    assert [small.tokenizer.id_to_token(i) for i in found[:, 0]] == tokens
-    assert small.differences([text]) == []
+WORDS = [
+    *("unaffable", "ab aab", "UNAFFA你 b!", "unaffx a", "##a", "[MASK]", ""),
+    *("a" * 200, "a" * 201 + " b"),
+]
 
 
 def test_random_texts_of_a_small_vocabulary(small, text_maker):
-    assert small.differences(text_maker.many("hard", 500, seed=9)) == []
+    texts = WORDS + text_maker.many("hard", 500, seed=9)
+
+    assert small.differences(texts) == []

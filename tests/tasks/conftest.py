@@ -23,7 +23,5 @@ def english(shared_data):
 def tiny_config():
     """A config of one layer, with dropout."""
     return tiny.config(
-        num_hidden_layers=1,
-        max_position_embeddings=16,
-        hidden_dropout_prob=0.5,
+        num_hidden_layers=1, max_position_embeddings=16, hidden_dropout_prob=0.5
     )

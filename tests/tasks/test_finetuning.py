@@ -1,4 +1,3 @@
-import dataclasses
 import functools
 import json
 
@@ -6,11 +5,8 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from albert_tf.checkpoints import load, variable_names
-from albert_tf.config import AlbertConfig
 from albert_tf.modeling.sequence_models import ClassifierModel
 from albert_tf.tasks.classification.model import ClassificationTask
-from albert_tf.tasks.head_flags import HeadFlags
 from albert_tf.tasks.race.model import MultipleChoiceTask
 from albert_tf.tasks.squad.model import BeamSpanTask, SpanTask
 from tests import tiny
@@ -126,74 +122,6 @@ def test_version_2_measures_answerability_too(tiny_config):
     assert scores["answerable_accuracy"] == is_right.mean()
 
 
-@pytest.mark.parametrize(
-    ("name", "make_task", "keys"),
-    [
-        ("classifier", LABELS, {"logits": "logits"}),
-        ("regression", REGRESSION, {"logits": "logits"}),
-        ("race", MultipleChoiceTask, {"logits": "logits"}),
-        (
-            "squad_v1",
-            SpanTask,
-            {name: name for name in ("start_logits", "end_logits")},
-        ),
-        (
-            "squad_v2",
-            functools.partial(BeamSpanTask, dropout_prob=0),
-            {
-                name: f"inference/{name}"
-                for name in (
-                    "start_top_log_probs",
-                    "start_top_index",
-                    "end_top_log_probs",
-                    "end_top_index",
-                    "cls_logits",
-                )
-            },
-        ),
-    ],
-)
-def test_losses_gradients_and_outputs_equal_the_recorded_ones(
-    name, make_task, keys, shared_data
-):
-    folder = shared_data / "golden" / "model_base"
-    arrays = np.load(folder.parent / "heads" / f"{name}.npz")
-    task = make_task(AlbertConfig.from_json_file(folder / "albert_config.json"))
-    load.load_checkpoint(task.model, folder, allow_new_heads=True)
-    variables = variable_names.variables_by_tf1_name(task.model.weights)
-    for key in arrays.files:
-        if key.startswith("var/"):
-            variables[key.removeprefix("var/")].assign(arrays[key])
-    batch = {
-        key: tf.constant(arrays[key])
-        for key in (*ROWS, *SPANS, "label_ids")
-        if key in arrays.files
-    }
-    if name == "race":
-        for key in ("input_ids", "input_mask", "segment_ids"):
-            batch[key] = tf.reshape(batch[key], [2, 4, 24])
-
-    with tf.GradientTape(persistent=True) as tape:
-        loss, _ = task.loss(batch, task.loss_denominators(batch), seed=None)
-
-    wanted = arrays["train/loss" if name == "squad_v2" else "loss"]
-    assert float(loss) == pytest.approx(float(wanted), rel=1e-5)
-    outputs = task.outputs(batch)
-    assert set(outputs) == set(keys)
-    for key, values in outputs.items():
-        wanted = arrays[keys[key]].reshape(values.shape)
-        if name.startswith("squad"):
-            atol = 1e-5 * np.abs(wanted).max()
-            np.testing.assert_allclose(values, wanted, rtol=0, atol=atol)
-        else:
-            np.testing.assert_allclose(values, wanted, rtol=1e-5, atol=1e-6)
-    if name in ("classifier", "regression"):
-        for part in ("output_weights", "output_bias"):
-            gradient = tape.gradient(loss, variables[part].value)
-            wanted = arrays[f"grad/{part}"]
-            np.testing.assert_allclose(gradient, wanted, rtol=1e-4, atol=1e-6)
-
-
 def test_evaluation_losses_equal_the_recorded_ones(
     shared_data, monkeypatch, tiny_config
 ):
@@ -231,37 +159,6 @@ def test_evaluation_losses_equal_the_recorded_ones(
                 wanted["eval_accuracy"], rel=1e-6
             )
     assert len(recorded) == 10
-
-
-def with_head(make_task):
-    """Returns a maker of tasks that takes the flags of the head."""
-    return lambda config, **flags: make_task(config, head=HeadFlags(**flags))
-
-
-@pytest.mark.parametrize(
-    ("make_task", "batch"),
-    [
-        (with_head(LABELS), ROWS | {"label_ids": tf.constant([2, 0])}),
-        (
-            with_head(MultipleChoiceTask),
-            CHOICES | {"label_ids": tf.constant([2, 0])},
-        ),
-        (BeamSpanTask, SPANS),
-    ],
-)
-def test_dropout_of_the_head_can_be_set(make_task, batch, tiny_config):
-    config = dataclasses.replace(tiny_config, hidden_dropout_prob=0)
-
-    without, some = (
-        measure(
-            make_task(config, dropout_prob=dropout_prob),
-            batch,
-            seed=tf.constant([1, 2]),
-        )
-        for dropout_prob in (0.0, 0.5)
-    )
-
-    assert without != some
 
 
 def test_a_batch_may_have_any_number_of_choices(tiny_config):

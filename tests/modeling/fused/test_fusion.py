@@ -70,9 +70,14 @@ def values_and_gradients(operation, inputs, upstream, fusion):
     return [output, *tape.gradient(output, inputs, upstream)]
 
 
-@pytest.mark.parametrize("softmax", ["compiled", "of the back end"])
 @pytest.mark.parametrize("dtype", TOLERANCES)
-@pytest.mark.parametrize("name", OPERATIONS)
+@pytest.mark.parametrize(
+    ("name", "softmax"),
+    [
+        *((name, "compiled") for name in OPERATIONS),
+        ("attention with dropout", "of the back end"),
+    ],
+)
 def test_values_and_gradients_are_those_of_the_plain_operation(
     name, dtype, softmax, monkeypatch
 ):

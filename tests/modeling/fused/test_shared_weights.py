@@ -9,7 +9,6 @@ import pytest
 import tensorflow as tf
 
 from albert_tf.modeling import layers
-from albert_tf.modeling.adapters import Adapters
 from albert_tf.modeling.albert_model import AlbertModel
 from albert_tf.modeling.feed_forward import FeedForwardSublayer
 from albert_tf.modeling.fused import shared_weights
@@ -28,40 +27,6 @@ def _inputs(dtype="float32"):
 
 def _calls(layer, num_calls, **kwargs):
     return shared_weights.calls([layer], [0] * num_calls, **kwargs)
-
-
-def test_each_layer_is_called_in_its_turn():
-    double, triple = (
-        layers.Linear(1, kernel_initializer=keras.initializers.Constant(n))
-        for n in (2, 3)
-    )
-    for layer in (double, triple):
-        layer.build((None, 1))
-    hidden = np.ones((1, 1), "float32")
-    found = []
-    for recompute in (False, True):
-        order = [0, 1, 1, 0]
-        calls = shared_weights.calls(
-            [double, triple], order, recompute=recompute
-        )
-        found += [float(call(hidden)[0, 0]) for call in calls]
-
-    assert found == [2, 3, 3, 2] * 2
-
-
-def test_a_pass_has_its_own_matrices_whenever_it_is_called():
-    layer = Adapters(
-        tiny.config(adapter_rank=2), num_passes=3, width=8, units=4
-    )
-    layer.build()
-    layer.up.assign(tiny.floats(3, 2, 4))
-    hidden = tiny.floats(1, 8)
-
-    calls = _calls(layer, 3)
-
-    for index in (2, 0, 2):
-        wanted = hidden @ np.array(layer.down)[index] @ layer.up[index]
-        np.testing.assert_allclose(calls[index](hidden), wanted, rtol=1e-5)
 
 
 @pytest.mark.parametrize("fusion", [None, fusing.FusesAll()])
@@ -151,9 +116,7 @@ def test_losses_that_a_layer_adds_are_those_of_plain_calls(dtype, recompute):
 @pytest.mark.parametrize("recompute", [False, True])
 def test_a_part_of_another_precision_has_its_weights_in_full(recompute):
     layer = FeedForwardSublayer(
-        tiny.config(hidden_size=64),
-        seed=1,
-        dtype="mixed_bfloat16",
+        tiny.config(hidden_size=64), seed=1, dtype="mixed_bfloat16"
     )
     layer.build((None, None, 64))
     layer.intermediate.dtype_policy = "float32"

@@ -196,10 +196,7 @@ def test_areas_that_are_not_defined_are_left_out_and_told(make_data, caplog):
         # All are called spam.
         ({"labels": ("a", "b"), "score_names": ("f1",)}, [0, 0, 0, 1], 0.4),
         (
-            {
-                "labels": ("a", "b"),
-                "score_names": ("matthews_correlation",),
-            },
+            {"labels": ("a", "b"), "score_names": ("matthews_correlation",)},
             [0, 0, 1],
             0.0,
         ),

@@ -11,7 +11,11 @@ CUSTOM = {"task_name": "custom", "text_columns": ("text",)}
 TABLE = CUSTOM | {"label_column": "kind", "train_file": "train.tsv"}
 PREDICT = TABLE | {"predict_file": "test.tsv"}
 ROWS = "kind\ttext\nspam\tone\nham\ttwo\n"
-MULTI_LABEL = {"multi_label": True, "label_separator": ";"}
+MULTI_LABEL = CUSTOM | {"multi_label": True, "label_separator": ";"}
+REGRESSION = CUSTOM | {"regression": True}
+RTE = {"task_name": "rte"}
+HELD_OUT = TABLE | {"validation_share": 0.2}
+THREE = TABLE | {"labels": ("ham", "spam", "a")}
 
 
 @pytest.mark.parametrize(
@@ -19,30 +23,12 @@ MULTI_LABEL = {"multi_label": True, "label_separator": ";"}
     [
         ({}, "`task_name` must be one of cola, .*, custom"),
         ({"task_name": "glue"}, "`task_name` must be one of cola"),
-        (
-            {"task_name": "rte", "text_columns": ("text",)},
-            "--text_columns needs --task_name=custom.*task_name=rte",
-        ),
-        (
-            {"task_name": "rte", "validation_share": 0.1},
-            "--validation_share needs --task_name=custom",
-        ),
-        (
-            CUSTOM | {"regression": True, "labels": ("a", "b")},
-            "--regression and --labels contradict each other",
-        ),
-        (
-            CUSTOM | {"regression": True, "class_weights": ("balanced",)},
-            "--regression and --class_weights contradict each other",
-        ),
-        (
-            CUSTOM | {"multi_label": True, "positive_label": "a"},
-            "--multi_label and --positive_label contradict each other",
-        ),
-        (
-            CUSTOM | {"multi_label": True, "label_separator": ""},
-            "--label_separator must be something other than white space",
-        ),
+        (RTE | {"text_columns": ("text",)}, "--text_columns needs --task_name"),
+        (RTE | {"validation_share": 0.1}, "--validation_share needs --task_na"),
+        (REGRESSION | {"labels": ("a", "b")}, "--regression and --labels con"),
+        (REGRESSION | {"class_weights": ("balanced",)}, "n and --class_weight"),
+        (MULTI_LABEL | {"positive_label": "a"}, "l and --positive_label contr"),
+        (MULTI_LABEL | {"label_separator": ""}, "other than white space"),
         (CUSTOM | {"labels": ("a", "a")}, "2 to 1000 different labels"),
         (CUSTOM | {"labels": ("a",)}, r"different labels. Received: 1 \('a'\)"),
         (CUSTOM | {"labels": ("a", " ")}, "--labels: a label must not be empt"),
@@ -56,110 +42,83 @@ def test_flags_that_cannot_be_used(values, message):
         ClassificationConfig(**values)
 
 
-@pytest.mark.parametrize(
-    ("use", "values", "known", "message"),
-    [
-        # Which files.
-        ("train", CUSTOM, {}, "--label_column must be given"),
-        (
-            "train",
-            TABLE | {"train_file": None},
-            {},
-            "--data_dir or --train_file must be given",
-        ),
-        (
-            "eval",
-            TABLE | {"data_dir": "."},
-            {},
-            r"There is no dev.tsv, dev.csv or dev.jsonl in '\.'",
-        ),
-        (
-            "train",
-            TABLE | {"validation_share": 0.2, "eval_file": "later.tsv"},
-            {},
-            "there is a file to evaluate, 'later.tsv'",
-        ),
-        (
-            "train",
-            TABLE | {"validation_share": 0.001},
-            {},
-            "--validation_share=0.001 of 2 rows holds 0 out",
-        ),
-        # Which columns.
-        ("train", TABLE | {"text_columns": ()}, {}, "must name one column or"),
-        ("train", TABLE | {"text_columns": ("a", "b", "c")}, {}, "must name"),
-        ("train", TABLE | {"text_columns": ("kind",)}, {}, "not that of the"),
-        # Which labels.
-        ("predict", CUSTOM, {}, "labels are not known.* Pass --labels"),
-        ("predict", PREDICT | {"label_column": None}, {}, "and --label_colu"),
-        (
-            "train",
-            TABLE | {"positive_label": "good"},
-            {},
-            "one of two labels. Received: 'good', and the labels 'ham', 'spam'",
-        ),
-        (
-            "train",
-            TABLE | {"positive_label": "ham", "labels": ("ham", "spam", "a")},
-            {},
-            "--positive_label must be one of two labels",
-        ),
-        (
-            "train",
-            TABLE | {"class_weights": ("3",)},
-            {},
-            "one weight for each of the labels 'ham', 'spam'",
-        ),
-        ("train", TABLE | {"class_weights": ("0",)}, {}, "`class_weights` mu"),
-        # Weights that were trained in another way.
-        (
-            "predict",
-            PREDICT | MULTI_LABEL,
-            {"metadata": Metadata(task="custom", labels=("a", "b"))},
-            "were trained with one label a row",
-        ),
-        *(
-            (
-                "predict",
-                PREDICT | {"text_columns": columns},
-                {"settings": {"text_columns": trained}},
-                "were trained with --text_columns=te",
-            )
-            for trained, columns in (
-                (["text", "tags"], ("tags", "text")),
-                (["text"], ("tags", "text")),
-                (["text", "tags"], ("text",)),
-            )
-        ),
-        *(
-            (
-                "eval",
-                TABLE | {"validation_share": 0.5},
-                {"settings": {"task": "custom"} | settings},
-                rf"with {trained}, not \[0.5, 0\]",
-            )
-            for settings, trained in (
-                ({}, "None"),
-                ({"validation": [0.5, 1]}, r"\[0.5, 1\]"),
-            )
-        ),
-    ],
-)
-def test_tables_that_cannot_be_used(
-    use, values, known, message, words, tmp_path, monkeypatch
-):
+@pytest.fixture
+def read_sets(words, tmp_path, monkeypatch):
+    """Reads the sets of a use in a folder with two tables."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "train.tsv").write_text(ROWS)
     (tmp_path / "test.tsv").write_text("text\nthree\n")
+    return lambda use, values, **known: sets.read_sets(
+        ClassificationConfig(**values),
+        [use],
+        tokenizer=words,
+        max_seq_length=12,
+        weights=Checkpoint(**known),
+    )
 
+
+@pytest.mark.parametrize(
+    ("use", "values", "message"),
+    [
+        # Which files.
+        ("train", CUSTOM, "--label_column must be given"),
+        ("train", TABLE | {"train_file": None}, "--data_dir or --train_file"),
+        ("eval", TABLE | {"data_dir": "."}, r"no dev.tsv, .* or dev.jsonl in"),
+        ("train", HELD_OUT | {"eval_file": "x.tsv"}, "file to evaluate, 'x.t"),
+        ("train", TABLE | {"validation_share": 0.001}, "of 2 rows holds 0 out"),
+        # Which columns.
+        ("train", TABLE | {"text_columns": ()}, "must name one column or"),
+        ("train", TABLE | {"text_columns": ("a", "b", "c")}, "must name"),
+        ("train", TABLE | {"text_columns": ("kind",)}, "not that of the"),
+        # Which labels.
+        ("predict", CUSTOM, "labels are not known.* Pass --labels"),
+        ("predict", PREDICT | {"label_column": None}, "and --label_colu"),
+        ("train", TABLE | {"positive_label": "good"}, "'good', .*'ham', 'spam"),
+        ("train", THREE | {"positive_label": "ham"}, "must be one of two lab"),
+        ("train", TABLE | {"class_weights": ("3",)}, "for each of the labels"),
+        ("train", TABLE | {"class_weights": ("0",)}, "`class_weights` mu"),
+    ],
+)
+def test_tables_that_cannot_be_used(use, values, message, read_sets):
     with pytest.raises((ValueError, FileNotFoundError), match=message):
-        sets.read_sets(
-            ClassificationConfig(**values),
-            [use],
-            tokenizer=words,
-            max_seq_length=12,
-            weights=Checkpoint(**known),
-        )
+        read_sets(use, values)
+
+
+def test_weights_that_were_trained_with_one_label(read_sets):
+    known = Metadata(task="custom", labels=("a", "b"))
+
+    with pytest.raises(ValueError, match="were trained with one label a row"):
+        read_sets("predict", PREDICT | MULTI_LABEL, metadata=known)
+
+
+@pytest.mark.parametrize(
+    ("trained", "columns"),
+    [
+        (["text", "tags"], ("tags", "text")),
+        (["text"], ("tags", "text")),
+        (["text", "tags"], ("text",)),
+    ],
+)
+def test_weights_that_were_trained_with_other_columns(
+    trained, columns, read_sets
+):
+    values = PREDICT | {"text_columns": columns}
+
+    with pytest.raises(ValueError, match="were trained with --text_columns=te"):
+        read_sets("predict", values, settings={"text_columns": trained})
+
+
+@pytest.mark.parametrize(
+    ("settings", "trained"),
+    [({}, "None"), ({"validation": [0.2, 1]}, r"\[0.2, 1\]")],
+)
+def test_weights_that_were_trained_with_other_rows(
+    settings, trained, read_sets
+):
+    settings = {"task": "custom"} | settings
+
+    with pytest.raises(ValueError, match=rf"with {trained}, not \[0.2, 0\]"):
+        read_sets("eval", HELD_OUT, settings=settings)
 
 
 @pytest.mark.parametrize(

@@ -74,11 +74,7 @@ def test_the_range_of_a_regression_reaches_its_submission(read, tmp_path):
 
 def test_a_table_is_found_in_its_folder(read, folder):
     sets = read(
-        "train",
-        "predict",
-        data_dir=str(folder),
-        label_column="kind",
-        **CUSTOM,
+        "train", "predict", data_dir=str(folder), label_column="kind", **CUSTOM
     )
 
     # The labels are sorted: ham, spam.

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from albert_tf.checkpoints.metadata import Metadata
-from albert_tf.metrics.classification import sigmoid, softmax
+from albert_tf.metrics.classification import sigmoid
 from albert_tf.tasks.classification.data import ClassificationData
 from albert_tf.tasks.classification.examples import ClassificationExample
 
@@ -36,25 +36,6 @@ def label_logits(exported, pairs):
     ]
     records = list(data.records(examples, is_training=False))
     return exported.outputs_of(records, INPUTS)["logits"]
-
-
-def test_labels_and_probabilities(exported):
-    exported = exported("classifier")
-    texts_a, texts_b = zip(*PAIRS, strict=True)
-    found = exported.ask(text_a=texts_a, text_b=texts_b)
-
-    logits = label_logits(exported, PAIRS)
-    places = logits.argmax(-1)
-    assert [label.decode() for label in found["prediction"]] == [
-        exported.settings.labels[place] for place in places
-    ]
-    assert len(set(places)) > 1
-    assert [label.decode() for label in found["labels"][0]] == [
-        *exported.settings.labels
-    ]
-    np.testing.assert_allclose(
-        found["probabilities"], softmax(logits), atol=1e-5
-    )
 
 
 def test_several_labels_of_a_text(exported):

@@ -33,36 +33,11 @@ def signatures_of(model, tokenizer):
     )
 
 
-def test_there_are_signatures_for_the_heads_that_the_model_has(tiny):
-    model = PretrainingModel(TINY_CONFIG, objectives=["sop"])
-
-    found = signatures_of(model, tiny.graph)
-
-    assert [one.name for one in found] == ["serving_default", "tokens", "sop"]
-
-
 def ids_of(texts, others, tokenizer, max_seq_length):
     """As in Python, padded to the longest."""
     batch = tokenizer.batch(texts, others, max_seq_length=max_seq_length)
     length = batch["input_mask"].sum(axis=1).max()
     return {name: values[:, :length] for name, values in batch.items()}
-
-
-def test_raw_text_gives_what_the_model_gives_for_its_ids(pretrained):
-    found = pretrained.ask(text_a=TEXTS, text_b=OTHERS)
-
-    batch = ids_of(TEXTS, OTHERS, pretrained.tokenizer, 48)
-    expected = pretrained.model.albert(batch)
-    assert found["sequence_output"].shape == (4, 48, 16)
-    mask = batch["input_mask"][:, :, None]
-    np.testing.assert_allclose(
-        found["sequence_output"] * mask,
-        expected["sequence_output"] * mask,
-        atol=1e-5,
-    )
-    np.testing.assert_allclose(
-        found["pooled_output"], expected["pooled_output"], atol=1e-5
-    )
 
 
 def test_the_pretraining_heads(pretrained):
@@ -104,11 +79,7 @@ def expected_of(exported, text):
     """Returns tokens and probabilities of each mask of a text."""
     special = exported.tokenizer.special_ids
     ids = exported.tokenizer.encode_with_masks(text, signatures.MASK)
-    ids = [
-        special.cls,
-        *ids[: exported.config.max_seq_length - 2],
-        special.sep,
-    ]
+    ids = [special.cls, *ids[: exported.config.max_seq_length - 2], special.sep]
     positions = [i for i, one in enumerate(ids) if one == special.mask]
     if not positions:
         return []

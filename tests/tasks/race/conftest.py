@@ -17,7 +17,7 @@ PASSAGES = {
                 ["swims", "sails", "skates", "sleeps"],
             ],
             "answers": ["A", "B"],
-        },
+        }
     ],
     "dev/middle": [
         {
@@ -26,7 +26,7 @@ PASSAGES = {
             "questions": ["Who lost a dog?"],
             "options": [["Ann", "Tom", "Bob", "Sue"]],
             "answers": ["B"],
-        },
+        }
     ],
     "dev/high": [
         {
@@ -38,7 +38,7 @@ PASSAGES = {
                 ["Then", "Now", "Never", "Once"],
             ],
             "answers": ["C", "D"],
-        },
+        }
     ],
     "test/high": [
         {
@@ -46,7 +46,7 @@ PASSAGES = {
             "article": "A letter came for Sue. It was from the king.",
             "questions": ["From whom was the letter?"],
             "options": [["The queen", "The king", "A friend", "A bank"]],
-        },
+        }
     ],
 }
 # A line of JSON.

@@ -185,33 +185,6 @@ def test_passages_without_an_id_are_named_by_their_place(race_folder):
     assert guids(examples)[0] == "high3.txt-1-0"
 
 
-@pytest.mark.parametrize(
-    ("name", "split", "num_middle", "num_high", "num_questions"),
-    # SOURCES.md: 15 passages, 61 questions; 68 passages, 268 questions.
-    [
-        ("", "train", 2, 3, 22),
-        ("", "dev", 3, 2, 17),
-        ("", "test", 3, 2, 22),
-        ("race_like_gaokao", "train", 0, 59, 231),
-        ("race_like_gaokao", "dev", 0, 9, 37),
-    ],
-)
-def test_real_passages_are_read_whole(
-    name, split, num_middle, num_high, num_questions, shared_data
-):
-    folder = shared_data / "data" / "race" / name
-
-    examples = examples_lib.read_split(folder, split)
-
-    levels = [level for level, _ in {(e.level, e.passage_id) for e in examples}]
-    assert levels.count("middle") == num_middle
-    assert levels.count("high") == num_high
-    assert len(examples) == num_questions
-    assert {len(example.options) for example in examples} == {4}
-    if not name:
-        assert None not in {example.label for example in examples}
-
-
 def test_a_line_is_a_question_or_a_passage(tmp_path, race_folder):
     passage = race_folder / "RACE" / "dev" / "high" / "3.txt"
     unnamed = {k: v for k, v in QUESTION.items() if k not in ("id", "answer")}

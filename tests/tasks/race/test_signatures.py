@@ -8,14 +8,9 @@ import tensorflow as tf
 
 from albert_tf.metrics.classification import softmax
 from albert_tf.tasks.race import examples, signatures
-from albert_tf.tasks.race.examples import (
-    MultipleChoiceExample,
-    make_records,
-)
+from albert_tf.tasks.race.examples import MultipleChoiceExample, make_records
 
 INPUTS = {"input_ids": 0, "input_mask": 0, "segment_ids": 0}
-BLANK_QUESTIONS = ["a _ b", "_", "__", "", "no blank", "é ＿ 漢︳字", "x_"]
-BLANK_OPTIONS = ["one", "", "zwölf 漢", "_"]
 OPTIONS = ("a house", "", "the very long option of them all", "Café ½")
 ARTICLES = ["The house stood on a hill. " * 4, "", "Short.", "漢字\0 x"]
 QUESTIONS = [
@@ -36,20 +31,6 @@ def example(article, question, options, number=1):
         question=question,
         options=tuple(options),
     )
-
-
-def test_options_take_the_places_of_blanks():
-    found = signatures.complete(
-        tf.constant(BLANK_QUESTIONS),
-        tf.constant([BLANK_OPTIONS] * len(BLANK_QUESTIONS)),
-    )
-
-    expected = [
-        text
-        for question in BLANK_QUESTIONS
-        for text in example("", question, BLANK_OPTIONS).choice_texts()
-    ]
-    assert [text.decode() for text in found.numpy()] == expected
 
 
 def test_all_blanks_are_known():
@@ -117,11 +98,3 @@ def check_choices(exported, examples):
 
 def test_made_questions(exported):
     check_choices(exported("multiple_choice"), MADE)
-
-
-def test_real_questions(exported, shared_data):
-    folder = shared_data / "data" / "race" / "RACE" / "dev" / "middle"
-    files = sorted(folder.glob("*.txt"))[:6]
-    asked = [one for file in files for one in examples.read_questions(file)]
-
-    check_choices(exported("multiple_choice"), asked)

@@ -99,44 +99,6 @@ def read_json(path):
     return json.loads(pathlib.Path(path).read_text("utf-8"))
 
 
-def test_version_1_scores_exact_match_and_f1(ask, asked):
-    data, questions, outputs = ask(asked[:2], ["white", "coal is black"])
-
-    # F1 of the second: 2 * (1/3) * 1 / (4/3).
-    assert data.scores(questions, outputs).flat() == {
-        "exact_match": 50,
-        "f1": pytest.approx(100 * (1 + 0.5) / 2),
-    }
-
-
-def test_version_2_chooses_the_threshold(ask, asked):
-    data, questions, outputs = ask(
-        asked, ["white", "snow", "coal"], [-1.0, 3.0, 2.0]
-    )
-
-    # The second answer is wrong anyway.
-    assert data.scores(questions, outputs).flat() == {
-        "exact": pytest.approx(200 / 3),
-        "f1": pytest.approx(200 / 3),
-        "HasAns_exact": 50,
-        "HasAns_f1": 50,
-        "NoAns_exact": 100,
-        "NoAns_f1": 100,
-        "null_threshold": 0.5,
-    }
-
-
-def test_one_window_that_has_the_answer_is_enough(ask, make_example):
-    example = make_example(context="snow is white and coal is black " * 3)
-    data, questions, outputs = ask([example], ["white"], [4.0])
-    assert len(outputs["cls_logits"]) > 2
-    outputs["cls_logits"][1] = -3
-
-    (found,) = data.predict(questions, outputs)
-
-    assert found.null_odds == -3
-
-
 def test_the_threshold_blanks_predictions(ask, asked, tmp_path):
     data, questions, outputs = ask(
         asked, ["white", "black", "coal"], [-1.0, -2.0, 3.0]

@@ -56,19 +56,3 @@ def test_no_answers_are_unknown_unless_there_are_none(row, answers, write):
 
     assert found.answers == answers
     assert found.is_impossible == (answers == ())
-
-
-def test_real_files_are_read_whole(shared_data):
-    folder = shared_data / "data" / "squad"
-
-    first = examples.read_examples(folder / "dev-v1.1.json")
-    second = examples.read_examples(folder / "dev-v2.0.reconstructed.json")
-
-    assert len(first) == 7235
-    assert len(second) == 7975
-    # Counted in the file.
-    assert sum(e.is_impossible for e in second) == 4131
-    for example in first:
-        for answer in example.answers:
-            end = answer.start + len(answer.text)
-            assert example.context[answer.start : end] == answer.text

@@ -22,48 +22,6 @@ def answers_of(question, starts, ends, limits=LIMITS):
     return predictions.best_spans(question, spans, limits).spans
 
 
-def test_spans_lie_in_the_paragraph_in_order_and_are_not_too_long(question):
-    size = question.offset + len(question.paragraph.ids) + 1
-    limits = SpanLimits(n_best_size=size, max_answer_length=3)
-    rng = np.random.default_rng(0)
-    starts, ends = rng.normal(size=(2, size))
-
-    found = spans_of(question, [starts], [ends], limits)
-
-    num_tokens = len(question.paragraph.ids)
-    wanted = {
-        (first, last)
-        for first in range(num_tokens)
-        for last in range(first, min(first + 3, num_tokens))
-    }
-    assert set(zip(found.first, found.last, strict=True)) == wanted
-    for place, (first, last) in enumerate(
-        zip(found.first, found.last, strict=True)
-    ):
-        assert found.start_scores[place] == starts[question.offset + first]
-        assert found.end_scores[place] == ends[question.offset + last]
-
-
-def test_a_span_counts_where_it_has_most_context(make_example, make_question):
-    example = make_example(context="snow is white and coal is black " * 2)
-    question = make_question(
-        example, max_seq_length=30, doc_stride=3, max_query_length=8
-    )
-    sizes = [question.offset + len(w) + 1 for w in question.windows]
-    limits = SpanLimits(n_best_size=99, max_answer_length=1)
-    rows = [np.full(size, number) for number, size in enumerate(sizes)]
-
-    found = spans_of(question, rows, rows, limits)
-
-    assert len(sizes) > 2
-    # Each token once, from its own window.
-    order = np.argsort(found.first)
-    assert found.first[order].tolist() == list(
-        range(len(question.paragraph.ids))
-    )
-    assert set(found.start_scores) > {0, 1}
-
-
 def test_where_likely_ends_do_not_fit_another_span_is_found(question):
     size = question.offset + len(question.paragraph.ids) + 1
     starts, ends = np.zeros((2, size), np.float32)

@@ -1,8 +1,5 @@
 """Raw text gives the answers of the Python path: both versions of SQuAD."""
 
-import itertools
-import random
-
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -10,7 +7,6 @@ import tensorflow as tf
 from albert_tf.metrics.scores import Scores
 from albert_tf.serving import ragged
 from albert_tf.serving.graph_tokenizer import Tokens
-from albert_tf.tasks.squad import examples as examples_lib
 from albert_tf.tasks.squad import signatures
 from albert_tf.tasks.squad import windows as windows_lib
 from albert_tf.tasks.squad.data import SquadData
@@ -24,41 +20,6 @@ TEXTS = [
     " \t\n\xa0\u3000 ",
     "a",
 ]
-
-
-def cut(texts, starts, ends):
-    parts, *places = signatures.cut_out(
-        tf.constant(texts, tf.string),
-        tf.constant(starts, tf.int32),
-        tf.constant(ends, tf.int32),
-    )
-    spans = zip(*(place.numpy().tolist() for place in places), strict=True)
-    return [part.decode() for part in parts.numpy()], list(spans)
-
-
-def test_parts_are_those_that_python_cuts_out_and_strips():
-    rng = random.Random(3)
-    for _ in range(8):
-        bounds = [
-            sorted(rng.choices(range(len(text) + 1), k=2)) for text in TEXTS
-        ]
-        starts, ends = zip(*bounds, strict=True)
-
-        parts, spans = cut(TEXTS, starts, ends)
-
-        for text, start, end, part, span in zip(
-            TEXTS, starts, ends, parts, spans, strict=True
-        ):
-            assert part == text[start:end].strip()
-            assert span == (-1, -1) if not part else text[slice(*span)] == part
-
-
-def test_no_part_where_the_end_is_not_behind_the_start():
-    assert cut(["abc", "abc"], [2, 1], [1, 1]) == (["", ""], [(-1, -1)] * 2)
-
-
-def test_no_texts():
-    assert cut([], [], []) == ([], [])
 
 
 SIZES = [(2, 0), (0, 1), (1, 9), (9, 30), (3, 31), (4, 100)]
@@ -77,9 +38,7 @@ def tokens_of(sizes):
 )
 def test_windows_and_owners_are_those_of_python(max_seq_length, doc_stride):
     lengths = WindowLengths(
-        max_seq_length=max_seq_length,
-        doc_stride=doc_stride,
-        max_query_length=5,
+        max_seq_length=max_seq_length, doc_stride=doc_stride, max_query_length=5
     )
     tokens = tokens_of(SIZES)
 
@@ -128,12 +87,6 @@ def examples_of(pairs):
         SquadExample(guid=str(number), question=question, context=context)
         for number, (question, context) in enumerate(pairs)
     ]
-
-
-def real_pairs(shared_data, number):
-    path = shared_data / "data" / "squad" / "dev-v1.1.json"
-    found = examples_lib.read_examples(path)[:: 10_570 // number]
-    return [(one.question, one.context) for one in found]
 
 
 def python_outputs(exported, examples):
@@ -227,26 +180,6 @@ def test_the_logits_of_cls_may_say_that_there_is_no_answer(export_task):
     assert max(ends[1:] - ends[:-1]) > 1
 
 
-def test_chinese_questions(export_task, tiny_chinese_vocabulary, chinese_texts):
-    exported = export_task("span", tiny_chinese_vocabulary)
-    pairs = [*itertools.product(chinese_texts, repeat=2)]
-
-    texts = check_equal(exported, pairs)
-
-    assert [bool(text) for text in texts] == [bool(c) for _, c in pairs]
-
-
-@pytest.mark.parametrize("head", ["span", "beam_span"])
-def test_real_questions(head, exported, tiny, shared_data):
-    # Segmentations of equal score may have other answers.
-    pairs = [p for p in real_pairs(shared_data, 50) if not tiny.differences(p)]
-    assert len(pairs) > 25
-
-    texts = check_equal(exported(head), pairs)
-
-    assert len(set(texts)) > 10
-
-
 def test_a_context_of_100_000_characters(exported):
     word = "the house and the hill "
     contexts = [word * (100_000 // len(word)), "漢" * 100_000, "\0" * 1000]
@@ -268,13 +201,3 @@ def test_bytes_that_are_not_utf_8_count_as_replacements(exported):
     text = context.decode(errors="replace")
     start, end = found["start"][0], found["end"][0]
     assert found["answer"][0].decode() == text[start:end] != ""
-
-
-def test_the_company_of_other_questions_changes_no_answer(exported):
-    ask = exported("span").ask
-    questions, contexts = zip(*PAIRS, strict=True)
-
-    together = ask(question=questions, context=contexts)["answer"]
-
-    alone = [ask(question=[q], context=[c])["answer"] for q, c in PAIRS]
-    assert list(together) == list(itertools.chain(*alone))
