@@ -1,20 +1,16 @@
 """Computes scores of classification and regression.
 
-Data flow: labels and predictions of a set -> [this file] -> `eval_results`.
-NumPy, scikit-learn and SciPy.
-
-Every score is a float, of N labels and N predictions: integers, or floats for
-Pearson, Spearman and the squared error. A correlation that is not defined (one
-example, or constant values) is 0, as scikit-learn and the reference define the
-Matthews correlation. The curves' areas take probabilities in place of
-predictions, and are NaN where they are not defined.
+Every score is a float, of N labels and N predictions. A correlation that is
+not defined (one example, or constant values) is 0, as scikit-learn and the
+reference define the Matthews correlation. The curves' areas take probabilities
+in place of predictions, and are NaN where they are not defined.
 
 Source: Wang et al. 2018 (GLUE), table 1: which task has which score.
 """
 
 import math
 from collections.abc import Callable, Sequence
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -29,9 +25,6 @@ def accuracy(labels: Values, predictions: Values) -> float:
     """Returns the share of predictions that equal their labels, 0 to 1.
 
     Of rows with several labels, arrays of 0 and 1 `[N, K]`, all must be equal.
-
-    >>> accuracy([0, 1, 1, 2], [0, 1, 2, 2])
-    0.75
     """
     return float(sklearn.metrics.accuracy_score(labels, predictions))
 
@@ -69,10 +62,7 @@ def class_scores(
     (0.6666666666666666, 1.0, 0.8, 2)
     """
     columns = sklearn.metrics.precision_recall_fscore_support(
-        labels,
-        predictions,
-        labels=range(num_classes),
-        zero_division=0,
+        labels, predictions, labels=range(num_classes), zero_division=0
     )
     return list(zip(*(column.tolist() for column in columns), strict=True))
 
@@ -80,14 +70,12 @@ def class_scores(
 def roc_auc(labels: Values, scores: Values) -> float:
     """Returns the area under the ROC curve, 0 to 1, of labels 0 and 1.
 
-    It is the share of pairs of a 1 and a 0 of which the 1 has the higher
-    score; equal scores count half. It is NaN without a pair.
+    It is NaN if all labels are the same.
 
     >>> roc_auc([0, 0, 1, 1], [0.1, 0.4, 0.4, 0.8])
     0.875
     """
-    labels = np.asarray(labels)
-    if (labels == labels[0]).all():
+    if len(np.unique(labels)) < 2:
         return math.nan
     return float(sklearn.metrics.roc_auc_score(labels, scores))
 
@@ -95,13 +83,12 @@ def roc_auc(labels: Values, scores: Values) -> float:
 def average_precision(labels: Values, scores: Values) -> float:
     """Returns the mean precision over all recalls, 0 to 1, of labels 0 and 1.
 
-    Examples with equal scores are retrieved together. It is NaN without a 1.
+    It is NaN without a 1.
 
     >>> average_precision([0, 1, 0, 1], [0.1, 0.4, 0.4, 0.8])
     0.8333333333333333
     """
-    labels = np.asarray(labels)
-    if not labels.any():
+    if not np.any(labels):
         return math.nan
     return float(sklearn.metrics.average_precision_score(labels, scores))
 
@@ -113,14 +100,10 @@ def mean_over_classes(
 ) -> float:
     """Returns the mean of a curve's area over the classes that have one.
 
-    Args:
-        score: `roc_auc` or `average_precision`.
-        labels: `[N, K]`, 1 where an example is of a class, else 0.
-        scores: Float `[N, K]`.
+    `score` is `roc_auc` or `average_precision`; labels are `[N, K]`, 1 where an
+    example is of a class, else 0; scores are float `[N, K]`.
     """
-    areas = np.array(
-        [score(*of_class) for of_class in zip(labels.T, scores.T, strict=True)]
-    )
+    areas = np.array([*map(score, labels.T, scores.T)])
     defined = areas[~np.isnan(areas)]
     return float(defined.mean()) if defined.size else math.nan
 
@@ -132,26 +115,21 @@ def matthews_correlation(labels: Values, predictions: Values) -> float:
 
 def pearson(labels: Values, predictions: Values) -> float:
     """Returns the linear correlation, -1 to 1."""
-    return _correlation(
-        lambda *both: scipy.stats.pearsonr(*both).statistic, labels, predictions
-    )
+    return _correlation(scipy.stats.pearsonr, labels, predictions)
 
 
 def spearman(labels: Values, predictions: Values) -> float:
     """Returns the rank correlation, -1 to 1."""
-    return _correlation(
-        lambda *both: scipy.stats.spearmanr(*both).statistic,
-        labels,
-        predictions,
-    )
+    return _correlation(scipy.stats.spearmanr, labels, predictions)
 
 
-def _correlation(correlate: Callable[..., float], *values: Values) -> float:
+def _correlation(correlate: Callable[..., Any], *values: Values) -> float:
     """Returns the correlation of two arrays, 0 if one of them is constant."""
     arrays = _as_float64(*values)
     if any((array == array[0]).all() for array in arrays):
         return 0.0
-    return float(correlate(*arrays))
+    found = correlate(*arrays)
+    return float(getattr(found, "statistic", found))
 
 
 def mean_squared_error(labels: Values, predictions: Values) -> float:

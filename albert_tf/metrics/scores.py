@@ -1,8 +1,4 @@
-"""Scores: numbers about a model on examples, each with what it is.
-
-Data flow: outputs, labels -> scores of a set -> scores of a run, or medians of
-several -> log, `eval_results.json`, report.
-"""
+"""Scores: numbers about a model on examples, each with what it is."""
 
 import dataclasses
 import enum
@@ -26,15 +22,13 @@ class Role(enum.Enum):
 class Score(NamedTuple):
     """One number, under its key in `eval_results.json`.
 
-    `of` is the label, or, of a baseline, the key of the score; `statistic`, of
-    several seeds, is `std` or `best`, and empty for the median.
+    `of` is the label, or, of a baseline, the key of the score.
     """
 
     key: str
     value: float
     role: Role = Role.SCORE
     of: str = ""
-    statistic: str = ""
 
     @classmethod
     def of_label(cls, name: str, label: str, value: float) -> "Score":
@@ -102,17 +96,14 @@ class Scores:
 
         That is the score with a key, or another value of it. One that is not a
         number, or not there, is the worst.
-
-        >>> scores = Scores(entries=(Score("loss", 0.5, Role.LOSS),))
-        >>> scores.rank("loss"), scores.rank("loss", 0.7)
-        (-0.5, -0.7)
         """
-        by_key = {score.key: score for score in self}
-        score = by_key.get(key, Score(key, math.nan))
-        number = score.value if value is None else value
-        if key not in by_key or math.isnan(number):
+        score = {score.key: score for score in self}.get(key)
+        if score is None:
             return -math.inf
-        return -number if score.role in (Role.LOSS, Role.ERROR) else number
+        number = score.value if value is None else value
+        if score.role in (Role.LOSS, Role.ERROR):
+            number = -number
+        return -math.inf if math.isnan(number) else number
 
     def check_known(self, key: str) -> None:
         """Checks that there is a score to select the best weights by."""
@@ -145,8 +136,8 @@ def medians(
     """Returns the median of each score, and how much the seeds differ.
 
     `<key>_std` is the sample standard deviation, `<key>_best` the score of the
-    best seed, whose step, baselines and thresholds they also have. A score
-    that one of the seeds lacks is left out.
+    best seed, which also gives step, baselines and thresholds. A score that
+    one of the seeds lacks is left out.
     """
     entries: list[Score] = []
     for score in by_seed[best]:
@@ -160,7 +151,7 @@ def medians(
         entries.append(score._replace(value=statistics.median(values)))
         for name, value in (("std", spread), ("best", score.value)):
             key = f"{score.key}_{name}"
-            entries.append(score._replace(key=key, value=value, statistic=name))
+            entries.append(score._replace(key=key, value=value))
     return Scores(
         entries=tuple(entries),
         seeds={

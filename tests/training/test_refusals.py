@@ -80,7 +80,7 @@ NOT_SHARED = "`depth_schedule` needs a model whose layers share all"
         (
             pretraining,
             {"cluster": "slurm", "strategy": "mirrored"},
-            "leave --cluster out. .*strategy='mirrored', cluster='slurm'",
+            "leave --cluster out. .*strategy='mirrored'",
         ),
         (
             finetuning,
