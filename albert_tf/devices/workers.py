@@ -3,9 +3,9 @@
 Each worker computes its part of every batch; the first one, the chief, writes
 all files. With a single process all methods of `Workers` are trivial.
 
-TensorFlow's coordination service, which runs in the chief, notices by
-heartbeats when a worker has died or hangs: what waits for it then fails in all
-others. An error of one worker is reported to all, so that they end together.
+TensorFlow's coordination service, which runs in the chief, notices when a
+worker has died or hangs: what waits for it then fails in all others. An error
+of one worker is reported to all, so that they end together.
 """
 
 import contextlib
@@ -241,10 +241,7 @@ def _exit_after(seconds: float) -> None:
 
 
 def find_addresses(settings: DeviceSettings) -> tuple[list[str], int]:
-    """Returns `host:port` of each worker, and which of them this process is.
-
-    They come from the variable `TF_CONFIG`, or from those of a Slurm step.
-    """
+    """Returns `host:port` of each worker, and which of them this process is."""
     if settings.cluster == "slurm":
         return _slurm_addresses()
     try:

@@ -8,6 +8,7 @@ in place of predictions, and are NaN where they are not defined.
 Source: Wang et al. 2018 (GLUE), table 1: which task has which score.
 """
 
+import functools
 import math
 from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
@@ -38,9 +39,7 @@ def f1(
 ) -> float:
     """Returns the mean F1 of all classes that occur, or of some; 0 to 1.
 
-    Rows with several labels are arrays of 0 and 1 `[N, K]`; all K count, and
-    `micro` is the F1 of all labels of all rows. A class without a label and a
-    prediction counts 0.
+    Of rows with several labels, arrays of 0 and 1 `[N, K]`, all K count.
 
     >>> f1([1, 1, 0, 0], [1, 0, 1, 0], classes=[1])
     0.5
@@ -55,8 +54,6 @@ def class_scores(
     labels: Values, predictions: Values, num_classes: int
 ) -> list[tuple[float, float, float, int]]:
     """Returns precision, recall, F1 and number of labels of each class.
-
-    A score without a prediction or a label to count is 0.
 
     >>> class_scores([1, 1, 0, 0], [1, 1, 1, 0], 2)[1]
     (0.6666666666666666, 1.0, 0.8, 2)
@@ -108,40 +105,32 @@ def mean_over_classes(
     return float(defined.mean()) if defined.size else math.nan
 
 
-def matthews_correlation(labels: Values, predictions: Values) -> float:
-    """Returns the Matthews correlation, -1 to 1."""
-    return _correlation(sklearn.metrics.matthews_corrcoef, labels, predictions)
-
-
-def pearson(labels: Values, predictions: Values) -> float:
-    """Returns the linear correlation, -1 to 1."""
-    return _correlation(scipy.stats.pearsonr, labels, predictions)
-
-
-def spearman(labels: Values, predictions: Values) -> float:
-    """Returns the rank correlation, -1 to 1."""
-    return _correlation(scipy.stats.spearmanr, labels, predictions)
-
-
 def _correlation(correlate: Callable[..., Any], *values: Values) -> float:
     """Returns the correlation of two arrays, 0 if one of them is constant."""
-    arrays = _as_float64(*values)
+    arrays = [np.asarray(each, np.float64) for each in values]
     if any((array == array[0]).all() for array in arrays):
         return 0.0
     found = correlate(*arrays)
     return float(getattr(found, "statistic", found))
 
 
-def mean_squared_error(labels: Values, predictions: Values) -> float:
-    """Returns the mean of the squared differences."""
-    values = _as_float64(labels, predictions)
-    return float(sklearn.metrics.mean_squared_error(*values))
+def _error(mean_error: Callable[..., Any], *values: Values) -> float:
+    """Returns the mean difference of two arrays, or of the squared one."""
+    return float(mean_error(*(np.asarray(x, np.float64) for x in values)))
 
 
-def mean_absolute_error(labels: Values, predictions: Values) -> float:
-    """Returns the mean of the differences, in the unit of the labels."""
-    values = _as_float64(labels, predictions)
-    return float(sklearn.metrics.mean_absolute_error(*values))
+# All take labels and predictions.
+matthews_correlation = functools.partial(
+    _correlation, sklearn.metrics.matthews_corrcoef
+)
+pearson = functools.partial(_correlation, scipy.stats.pearsonr)
+spearman = functools.partial(_correlation, scipy.stats.spearmanr)
+mean_squared_error = functools.partial(
+    _error, sklearn.metrics.mean_squared_error
+)
+mean_absolute_error = functools.partial(
+    _error, sklearn.metrics.mean_absolute_error
+)
 
 
 def softmax(logits: np.ndarray) -> np.ndarray:
@@ -154,7 +143,3 @@ def sigmoid(logits: np.ndarray) -> np.ndarray:
     """Returns independent probabilities, float32, of logits."""
     probabilities = scipy.special.expit(logits.astype(np.float64))
     return np.asarray(probabilities, np.float32)
-
-
-def _as_float64(*arrays: Values) -> tuple[np.ndarray, ...]:
-    return tuple(np.asarray(array, np.float64) for array in arrays)

@@ -50,11 +50,8 @@ class Score(NamedTuple):
 class Scores:
     """The scores of a model, in the order in which they are shown.
 
-    Args:
-        entries: The numbers; their keys differ.
-        is_degenerate: Whether the model is no better than chance.
-        seeds: Of several seeds: their number, that of failed ones, the best.
-        step: That of the weights; None if unknown.
+    `seeds` are the number of seeds, that of failed ones, and the best one; the
+    model `is_degenerate` if it is no better than chance.
     """
 
     entries: tuple[Score, ...] = ()

@@ -63,34 +63,6 @@ def clip_by_global_norm(
     return [gradient * scale for gradient in dense], norm
 
 
-def update_moments(
-    gradient: Tensor, m: Tensor, v: Tensor, *, beta_1: float, beta_2: float
-) -> tuple[Tensor, Tensor]:
-    """Updates the running means of the gradient and of its square.
-
-    `beta_1` and `beta_2` are the shares of the old `m` and `v` that are kept.
-    """
-    m = beta_1 * m + (1.0 - beta_1) * gradient
-    v = beta_2 * v + (1.0 - beta_2) * ops.square(gradient)
-    return m, v
-
-
-def update_direction(
-    m: Tensor, v: Tensor, weight: Tensor, *, epsilon: float, weight_decay: float
-) -> Tensor:
-    """Returns u, which times the learning rate is subtracted from the weight.
-
-    `m` and `v` are those after this step, the weight that before it;
-    `weight_decay` is 0 for an excluded weight.
-    """
-    # TF1: without bias correction, the first updates are about 3 times as
-    # long.
-    direction = m / (ops.sqrt(v) + epsilon)
-    if not weight_decay:
-        return direction
-    return direction + weight_decay * weight
-
-
 def trust_ratio(
     weight: Tensor,
     direction: Tensor,
@@ -98,8 +70,8 @@ def trust_ratio(
 ) -> Tensor:
     """Returns LAMB's trust ratio of a weight: |w| / |u|, or 1 if either is 0.
 
-    The norms are those of the whole arrays, w before this step and u including
-    the decay; the ratio, a float32 scalar, has no upper limit.
+    w is the weight before this step, u its direction including the decay; the
+    ratio, a float32 scalar, has no upper limit.
     """
     weight_norm, direction_norm = (
         ops.sqrt(sum_of_all(ops.square(array))) for array in (weight, direction)
@@ -233,16 +205,13 @@ class AlbertAdamW(keras.optimizers.Optimizer):
         sum_of_all: Callable[[Tensor], Tensor] = ops.sum,
     ) -> tuple[Tensor, Tensor, Tensor]:
         """Returns `m`, `v` and the weight after a step."""
-        m, v = update_moments(
-            gradient, m, v, beta_1=self.beta_1, beta_2=self.beta_2
-        )
-        direction = update_direction(
-            m,
-            v,
-            weight,
-            epsilon=self.epsilon,
-            weight_decay=0.0 if excluded else self.weight_decay,
-        )
+        m = self.beta_1 * m + (1.0 - self.beta_1) * gradient
+        v = self.beta_2 * v + (1.0 - self.beta_2) * ops.square(gradient)
+        # TF1: without bias correction, the first updates are about 3 times as
+        # long.
+        direction = m / (ops.sqrt(v) + self.epsilon)
+        if self.weight_decay and not excluded:
+            direction += self.weight_decay * weight
         # TF1: `exclude_from_layer_adaptation` is None there, which means the
         # weights without decay.
         if self._has_trust_ratio and not excluded:
