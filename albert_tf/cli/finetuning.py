@@ -5,7 +5,6 @@ Source: google-research/albert, `run_classifier.py`, `run_race.py`,
 """
 
 import logging
-import os
 import shlex
 
 from absl import flags
@@ -48,8 +47,7 @@ def run(spec: FinetuningSpec, values: FlagValues) -> int:
     if result.export:
         print(result.export)
     if config.do_eval:
-        report = os.path.join(config.output_dir, "report.html")
-        _LOGGER.info("report: %s", report)
+        _LOGGER.info("report: %s/report.html", config.output_dir)
     _LOGGER.info(
         "next: python -m albert_tf.predict %s %s",
         shlex.quote(

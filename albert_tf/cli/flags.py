@@ -1,8 +1,7 @@
 """Command-line flags that are defined from the fields of a config.
 
 A field made by `settings.setting` becomes a flag with its name, type, default,
-help and choices. What the user gave is read as a mapping; nothing here changes
-the value of a flag.
+help and choices.
 """
 
 from typing import Any
@@ -35,8 +34,7 @@ def define(*config_classes: type, **defaults: Any) -> None:
 def _define(field: Any, kind: type, default: Any) -> None:
     text = str(settings.help_of(field))
     if kind is tuple:
-        names: Any = list(default) or None
-        flags.DEFINE_list(field.name, names, text)
+        flags.DEFINE_list(field.name, list(default) or None, text)
     elif choices := settings.choices_of(field):
         flags.DEFINE_enum(
             field.name, default, choices, text, case_sensitive=False

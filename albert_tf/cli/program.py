@@ -82,10 +82,9 @@ def run(
 ) -> NoReturn:
     """Parses the flags, runs `main`, and exits with the code that it returns.
 
-    A flag error, a `ValueError`, an `OSError` or an error of TensorFlow is
-    reported as one line on stderr, `error: ...`, with exit code 1;
-    `--verbosity=1` shows the traceback. `--help` shows the description above
-    the flags, `--version` that of the package.
+    An error of the user is reported as one line on stderr, `error: ...`, with
+    exit code 1; `--verbosity=1` shows the traceback. `--help` shows the
+    description above the flags.
     """
     if "--version" in sys.argv:
         print(metadata.version("albert-tf"))
@@ -167,8 +166,7 @@ def quiet_import() -> Iterator[None]:
     """Hides what TensorFlow's C++ code prints while it is imported.
 
     It prints before it reads any log level, so stderr itself is redirected,
-    and shown only if the import fails. `--verbosity=1` lets everything through;
-    a TF_CPP_MIN_LOG_LEVEL of the user does not.
+    and shown only if the import fails, or with `--verbosity=1`.
     """
     if _is_debugging():
         yield
@@ -208,13 +206,10 @@ def print_scores(scores: Mapping[str, float]) -> None:
 
 
 class _ConsoleHandler(logging.Handler):
-    """Writes `12:34:56 message` to stderr, above a progress bar.
-
-    From warnings on, the level stands before the message.
-    """
+    """Writes `12:34:56 message` to stderr, above a progress bar."""
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Writes the line of a record."""
+        """Writes the line of a record, with its level from warnings on."""
         level = ""
         if record.levelno >= logging.WARNING:
             level = f"{record.levelname.lower()}: "

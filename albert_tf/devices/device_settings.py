@@ -1,7 +1,4 @@
-"""Which devices a run computes on, under the names of its command-line flags.
-
-Plain Python.
-"""
+"""Which devices a run computes on, under the names of its flags."""
 
 import dataclasses
 
@@ -40,8 +37,8 @@ class DeviceSettings:
         if self.cluster and (self.uses_tpu or not is_many):
             raise ValueError(
                 "`cluster` names the workers of --strategy=multi_worker. Pass "
-                f"that, or leave --cluster out. Received: "
-                f"strategy={self.strategy!r}, cluster={self.cluster!r}."
+                "that, or leave --cluster out. Received: "
+                f"strategy={self.strategy!r}."
             )
 
     @property
@@ -52,9 +49,5 @@ class DeviceSettings:
 
     @property
     def has_remote_hosts(self) -> bool:
-        """Whether the batches are made by processes other than this one.
-
-        They are on a TPU that has a name: its hosts run the operations of
-        TensorFlow, but no Python.
-        """
+        """Whether other hosts make the batches, which run no Python."""
         return self.uses_tpu and self.tpu_name not in (None, "", LOCAL_TPU)

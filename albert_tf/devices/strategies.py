@@ -15,11 +15,7 @@ MakeDataset = Callable[[InputShard], tf.data.Dataset]
 
 
 def strategy_name(settings: DeviceSettings) -> str:
-    """Returns `settings.strategy`, with a name in place of `auto`.
-
-    `auto` is `multi_worker` if there are other workers, `tpu` if a TPU is
-    named, `mirrored` with several GPUs, else `one`.
-    """
+    """Returns `settings.strategy`, with a name in place of `auto`."""
     if settings.strategy != "auto":
         return settings.strategy
     if settings.cluster or "TF_CONFIG" in os.environ:
@@ -37,23 +33,12 @@ def create_strategy(settings: DeviceSettings) -> tf.distribute.Strategy:
     logical CPUs if it has none); `tpu` a TPU.
     """
     name = strategy_name(settings)
-    if name == "tpu":
-        return _tpu_strategy(settings)
     if name == "mirrored":
         gpus = tf.config.list_logical_devices("GPU")
         devices = gpus or tf.config.list_logical_devices("CPU")
         return _mirrored_strategy(tuple(d.name for d in devices))
-    return tf.distribute.get_strategy()
-
-
-# Cached, because collective operations are numbered by strategy but known by
-# process: those of two strategies over the same devices would be mixed up.
-@functools.cache
-def _mirrored_strategy(devices: tuple[str, ...]) -> tf.distribute.Strategy:
-    return tf.distribute.MirroredStrategy(list(devices))
-
-
-def _tpu_strategy(settings: DeviceSettings) -> tf.distribute.Strategy:
+    if name != "tpu":
+        return tf.distribute.get_strategy()
     name = settings.tpu_name or LOCAL_TPU
     resolver = tf.distribute.cluster_resolver.TPUClusterResolver(
         tpu=name, zone=settings.tpu_zone, project=settings.gcp_project
@@ -68,6 +53,13 @@ def _tpu_strategy(settings: DeviceSettings) -> tf.distribute.Strategy:
             "out."
         )
     return strategy
+
+
+# Cached, because collective operations are numbered by strategy but known by
+# process: those of two strategies over the same devices would be mixed up.
+@functools.cache
+def _mirrored_strategy(devices: tuple[str, ...]) -> tf.distribute.Strategy:
+    return tf.distribute.MirroredStrategy(list(devices))
 
 
 def device_type(strategy: tf.distribute.Strategy) -> str:

@@ -1,18 +1,16 @@
 """The processes of a run: one, or several machines that train together.
 
 Each worker computes its part of every batch; the first one, the chief, writes
-all files. `Workers` is made once, at the beginning of a run. With a single
-process all its methods are trivial.
+all files. With a single process all methods of `Workers` are trivial.
 
-TensorFlow's coordination service, which runs in the chief, notices by
-heartbeats when a worker has died or hangs: what waits for it then fails in all
-others. An error of one worker is reported to all, so that they end together.
+TensorFlow's coordination service, which runs in the chief, notices when a
+worker has died or hangs: what waits for it then fails in all others. An error
+of one worker is reported to all, so that they end together.
 """
 
 import contextlib
 import dataclasses
 import faulthandler
-import functools
 import hashlib
 import itertools
 import json
@@ -58,13 +56,9 @@ _FIRST_PORT, _PORTS_A_JOB, _NUM_JOBS = 12_000, 16, 1250
 class Workers:
     """The processes of a run, and what they do together.
 
-    All workers must call the same methods in the same order.
-
-    Args:
-        strategy: Distributes the updates over all devices of all workers.
-        addresses: `host:port` of each worker, the chief first; empty if there
-            is a single process.
-        index: Which of them this process is.
+    All workers must call the same methods in the same order. `addresses` are
+    `host:port` of each worker, the chief first; empty if there is a single
+    process. `index` says which of them this process is.
     """
 
     def __init__(
@@ -79,7 +73,7 @@ class Workers:
         self._name = f"Worker {index} ({addresses[index]})" if addresses else ""
         self._num_checks = itertools.count()
         # Outside a graph, TensorFlow warns at every call that it is slow.
-        self._graph_of_sum = tf.function(
+        self._sum = tf.function(
             lambda value: strategy.run(_sum_over_replicas, args=(value,))
         )
 
@@ -97,7 +91,7 @@ class Workers:
         """Returns whether the flag is true in any worker."""
         if not self._are_several:
             return flag
-        totals = self._graph_of_sum(tf.constant(flag, tf.int64))
+        totals = self._sum(tf.constant(flag, tf.int64))
         return int(self.strategy.experimental_local_results(totals)[0]) > 0
 
     def check_same(self, values: Mapping[str, Any], advice: str) -> None:
@@ -121,10 +115,7 @@ class Workers:
         self.wait()
 
     def check_same_weights(self, model: keras.Model, **values: Any) -> None:
-        """Checks that all workers have read the same weights, and values.
-
-        TensorFlow gives each worker what it has read itself.
-        """
+        """Checks that all workers have read the same weights, and values."""
         if not self._are_several:
             return
         digest = hashlib.sha256()
@@ -186,6 +177,11 @@ def start(settings: DeviceSettings) -> Iterator[Workers]:
 
 def _facts_of(settings: DeviceSettings) -> dict[str, Any]:
     """Returns what must be the same in all workers before they do anything."""
+    digest = hashlib.sha256()
+    folder = pathlib.Path(__file__).parents[1]
+    for path in sorted(folder.rglob("*.py")):
+        digest.update(path.relative_to(folder).as_posix().encode())
+        digest.update(path.read_bytes())
     return {
         # A text of several lines, such as all flags, is compared by line.
         **{
@@ -193,20 +189,10 @@ def _facts_of(settings: DeviceSettings) -> dict[str, Any]:
             for name, value in dataclasses.asdict(settings).items()
         },
         "number of GPUs": len(tf.config.list_physical_devices("GPU")),
-        "code of albert_tf": _digest_of_code(),
+        "code of albert_tf": digest.hexdigest(),
         "version of TensorFlow": tf.__version__,
         "version of Keras": keras.__version__,
     }
-
-
-@functools.cache
-def _digest_of_code() -> str:
-    digest = hashlib.sha256()
-    folder = pathlib.Path(__file__).parents[1]
-    for path in sorted(folder.rglob("*.py")):
-        digest.update(path.relative_to(folder).as_posix().encode())
-        digest.update(path.read_bytes())
-    return digest.hexdigest()
 
 
 def _connect(
@@ -250,16 +236,12 @@ def _connect(
 def _exit_after(seconds: float) -> None:
     """Ends the process with code 1 after some seconds."""
     # Only this works while TensorFlow keeps all threads of Python waiting.
-    with open(os.devnull, "w") as nothing:
-        file = os.dup(nothing.fileno())
+    file = os.open(os.devnull, os.O_WRONLY)
     faulthandler.dump_traceback_later(seconds, exit=True, file=file)
 
 
 def find_addresses(settings: DeviceSettings) -> tuple[list[str], int]:
-    """Returns `host:port` of each worker, and which of them this process is.
-
-    They come from the variable `TF_CONFIG`, or from those of a Slurm step.
-    """
+    """Returns `host:port` of each worker, and which of them this process is."""
     if settings.cluster == "slurm":
         return _slurm_addresses()
     try:

@@ -1,20 +1,17 @@
 """Computes scores of classification and regression.
 
-Data flow: labels and predictions of a set -> [this file] -> `eval_results`.
-NumPy, scikit-learn and SciPy.
-
-Every score is a float, of N labels and N predictions: integers, or floats for
-Pearson, Spearman and the squared error. A correlation that is not defined (one
-example, or constant values) is 0, as scikit-learn and the reference define the
-Matthews correlation. The curves' areas take probabilities in place of
-predictions, and are NaN where they are not defined.
+Every score is a float, of N labels and N predictions. A correlation that is
+not defined (one example, or constant values) is 0, as scikit-learn and the
+reference define the Matthews correlation. The curves' areas take probabilities
+in place of predictions, and are NaN where they are not defined.
 
 Source: Wang et al. 2018 (GLUE), table 1: which task has which score.
 """
 
+import functools
 import math
 from collections.abc import Callable, Sequence
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -29,9 +26,6 @@ def accuracy(labels: Values, predictions: Values) -> float:
     """Returns the share of predictions that equal their labels, 0 to 1.
 
     Of rows with several labels, arrays of 0 and 1 `[N, K]`, all must be equal.
-
-    >>> accuracy([0, 1, 1, 2], [0, 1, 2, 2])
-    0.75
     """
     return float(sklearn.metrics.accuracy_score(labels, predictions))
 
@@ -45,9 +39,7 @@ def f1(
 ) -> float:
     """Returns the mean F1 of all classes that occur, or of some; 0 to 1.
 
-    Rows with several labels are arrays of 0 and 1 `[N, K]`; all K count, and
-    `micro` is the F1 of all labels of all rows. A class without a label and a
-    prediction counts 0.
+    Of rows with several labels, arrays of 0 and 1 `[N, K]`, all K count.
 
     >>> f1([1, 1, 0, 0], [1, 0, 1, 0], classes=[1])
     0.5
@@ -63,16 +55,11 @@ def class_scores(
 ) -> list[tuple[float, float, float, int]]:
     """Returns precision, recall, F1 and number of labels of each class.
 
-    A score without a prediction or a label to count is 0.
-
     >>> class_scores([1, 1, 0, 0], [1, 1, 1, 0], 2)[1]
     (0.6666666666666666, 1.0, 0.8, 2)
     """
     columns = sklearn.metrics.precision_recall_fscore_support(
-        labels,
-        predictions,
-        labels=range(num_classes),
-        zero_division=0,
+        labels, predictions, labels=range(num_classes), zero_division=0
     )
     return list(zip(*(column.tolist() for column in columns), strict=True))
 
@@ -80,14 +67,12 @@ def class_scores(
 def roc_auc(labels: Values, scores: Values) -> float:
     """Returns the area under the ROC curve, 0 to 1, of labels 0 and 1.
 
-    It is the share of pairs of a 1 and a 0 of which the 1 has the higher
-    score; equal scores count half. It is NaN without a pair.
+    It is NaN if all labels are the same.
 
     >>> roc_auc([0, 0, 1, 1], [0.1, 0.4, 0.4, 0.8])
     0.875
     """
-    labels = np.asarray(labels)
-    if (labels == labels[0]).all():
+    if len(np.unique(labels)) < 2:
         return math.nan
     return float(sklearn.metrics.roc_auc_score(labels, scores))
 
@@ -95,13 +80,12 @@ def roc_auc(labels: Values, scores: Values) -> float:
 def average_precision(labels: Values, scores: Values) -> float:
     """Returns the mean precision over all recalls, 0 to 1, of labels 0 and 1.
 
-    Examples with equal scores are retrieved together. It is NaN without a 1.
+    It is NaN without a 1.
 
     >>> average_precision([0, 1, 0, 1], [0.1, 0.4, 0.4, 0.8])
     0.8333333333333333
     """
-    labels = np.asarray(labels)
-    if not labels.any():
+    if not np.any(labels):
         return math.nan
     return float(sklearn.metrics.average_precision_score(labels, scores))
 
@@ -113,57 +97,40 @@ def mean_over_classes(
 ) -> float:
     """Returns the mean of a curve's area over the classes that have one.
 
-    Args:
-        score: `roc_auc` or `average_precision`.
-        labels: `[N, K]`, 1 where an example is of a class, else 0.
-        scores: Float `[N, K]`.
+    `score` is `roc_auc` or `average_precision`; labels are `[N, K]`, 1 where an
+    example is of a class, else 0; scores are float `[N, K]`.
     """
-    areas = np.array(
-        [score(*of_class) for of_class in zip(labels.T, scores.T, strict=True)]
-    )
+    areas = np.array([*map(score, labels.T, scores.T)])
     defined = areas[~np.isnan(areas)]
     return float(defined.mean()) if defined.size else math.nan
 
 
-def matthews_correlation(labels: Values, predictions: Values) -> float:
-    """Returns the Matthews correlation, -1 to 1."""
-    return _correlation(sklearn.metrics.matthews_corrcoef, labels, predictions)
-
-
-def pearson(labels: Values, predictions: Values) -> float:
-    """Returns the linear correlation, -1 to 1."""
-    return _correlation(
-        lambda *both: scipy.stats.pearsonr(*both).statistic, labels, predictions
-    )
-
-
-def spearman(labels: Values, predictions: Values) -> float:
-    """Returns the rank correlation, -1 to 1."""
-    return _correlation(
-        lambda *both: scipy.stats.spearmanr(*both).statistic,
-        labels,
-        predictions,
-    )
-
-
-def _correlation(correlate: Callable[..., float], *values: Values) -> float:
+def _correlation(correlate: Callable[..., Any], *values: Values) -> float:
     """Returns the correlation of two arrays, 0 if one of them is constant."""
-    arrays = _as_float64(*values)
+    arrays = [np.asarray(each, np.float64) for each in values]
     if any((array == array[0]).all() for array in arrays):
         return 0.0
-    return float(correlate(*arrays))
+    found = correlate(*arrays)
+    return float(getattr(found, "statistic", found))
 
 
-def mean_squared_error(labels: Values, predictions: Values) -> float:
-    """Returns the mean of the squared differences."""
-    values = _as_float64(labels, predictions)
-    return float(sklearn.metrics.mean_squared_error(*values))
+def _error(mean_error: Callable[..., Any], *values: Values) -> float:
+    """Returns the mean difference of two arrays, or of the squared one."""
+    return float(mean_error(*(np.asarray(x, np.float64) for x in values)))
 
 
-def mean_absolute_error(labels: Values, predictions: Values) -> float:
-    """Returns the mean of the differences, in the unit of the labels."""
-    values = _as_float64(labels, predictions)
-    return float(sklearn.metrics.mean_absolute_error(*values))
+# All take labels and predictions.
+matthews_correlation = functools.partial(
+    _correlation, sklearn.metrics.matthews_corrcoef
+)
+pearson = functools.partial(_correlation, scipy.stats.pearsonr)
+spearman = functools.partial(_correlation, scipy.stats.spearmanr)
+mean_squared_error = functools.partial(
+    _error, sklearn.metrics.mean_squared_error
+)
+mean_absolute_error = functools.partial(
+    _error, sklearn.metrics.mean_absolute_error
+)
 
 
 def softmax(logits: np.ndarray) -> np.ndarray:
@@ -176,7 +143,3 @@ def sigmoid(logits: np.ndarray) -> np.ndarray:
     """Returns independent probabilities, float32, of logits."""
     probabilities = scipy.special.expit(logits.astype(np.float64))
     return np.asarray(probabilities, np.float32)
-
-
-def _as_float64(*arrays: Values) -> tuple[np.ndarray, ...]:
-    return tuple(np.asarray(array, np.float64) for array in arrays)

@@ -1,8 +1,4 @@
-"""Scores: numbers about a model on examples, each with what it is.
-
-Data flow: outputs, labels -> scores of a set -> scores of a run, or medians of
-several -> log, `eval_results.json`, report.
-"""
+"""Scores: numbers about a model on examples, each with what it is."""
 
 import dataclasses
 import enum
@@ -26,15 +22,13 @@ class Role(enum.Enum):
 class Score(NamedTuple):
     """One number, under its key in `eval_results.json`.
 
-    `of` is the label, or, of a baseline, the key of the score; `statistic`, of
-    several seeds, is `std` or `best`, and empty for the median.
+    `of` is the label, or, of a baseline, the key of the score.
     """
 
     key: str
     value: float
     role: Role = Role.SCORE
     of: str = ""
-    statistic: str = ""
 
     @classmethod
     def of_label(cls, name: str, label: str, value: float) -> "Score":
@@ -56,11 +50,8 @@ class Score(NamedTuple):
 class Scores:
     """The scores of a model, in the order in which they are shown.
 
-    Args:
-        entries: The numbers; their keys differ.
-        is_degenerate: Whether the model is no better than chance.
-        seeds: Of several seeds: their number, that of failed ones, the best.
-        step: That of the weights; None if unknown.
+    `seeds` are the number of seeds, that of failed ones, and the best one; the
+    model `is_degenerate` if it is no better than chance.
     """
 
     entries: tuple[Score, ...] = ()
@@ -102,17 +93,14 @@ class Scores:
 
         That is the score with a key, or another value of it. One that is not a
         number, or not there, is the worst.
-
-        >>> scores = Scores(entries=(Score("loss", 0.5, Role.LOSS),))
-        >>> scores.rank("loss"), scores.rank("loss", 0.7)
-        (-0.5, -0.7)
         """
-        by_key = {score.key: score for score in self}
-        score = by_key.get(key, Score(key, math.nan))
-        number = score.value if value is None else value
-        if key not in by_key or math.isnan(number):
+        score = {score.key: score for score in self}.get(key)
+        if score is None:
             return -math.inf
-        return -number if score.role in (Role.LOSS, Role.ERROR) else number
+        number = score.value if value is None else value
+        if score.role in (Role.LOSS, Role.ERROR):
+            number = -number
+        return -math.inf if math.isnan(number) else number
 
     def verdict(self) -> str | None:
         """Says that a score, or the loss, is no better than without a model."""
@@ -164,8 +152,8 @@ def medians(
     """Returns the median of each score, and how much the seeds differ.
 
     `<key>_std` is the sample standard deviation, `<key>_best` the score of the
-    best seed, whose step, baselines and thresholds they also have. A score
-    that one of the seeds lacks is left out.
+    best seed, which also gives step, baselines and thresholds. A score that
+    one of the seeds lacks is left out.
     """
     entries: list[Score] = []
     for score in by_seed[best]:
@@ -179,7 +167,7 @@ def medians(
         entries.append(score._replace(value=statistics.median(values)))
         for name, value in (("std", spread), ("best", score.value)):
             key = f"{score.key}_{name}"
-            entries.append(score._replace(key=key, value=value, statistic=name))
+            entries.append(score._replace(key=key, value=value))
     return Scores(
         entries=tuple(entries),
         seeds={

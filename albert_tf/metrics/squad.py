@@ -3,13 +3,9 @@
 Data flow: predicted and true answers -> [this file] -> `eval_results`.
 
 Before answers are compared, they are lower-cased, ASCII punctuation and the
-articles `a`, `an`, `the` are removed, and white space is collapsed. A
-prediction is scored against the true answer that it matches best. Scores of a
-set are 0 to 100.
-
-Chinese has no spaces between words, so that F1 counts characters: of the
-longest run that prediction and answer share. Texts in other scripts are
-divided into words.
+articles `a`, `an`, `the` are removed, and white space is collapsed. In
+Chinese, F1 counts the characters of the longest run that prediction and answer
+share. Scores of a set are 0 to 100.
 
 Source: Rajpurkar et al. 2016, section 6.1 (exact match and F1); Rajpurkar,
 Jia and Liang 2018, section 6 (questions without an answer, threshold); Cui et
@@ -22,7 +18,7 @@ import dataclasses
 import difflib
 import re
 import string
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -51,70 +47,27 @@ class AnswerScores:
     f1: np.ndarray
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class Language:
-    """How answers of a language are compared.
-
-    `normalize` returns an answer in the form that is compared, `segments` its
-    words; `overlap` counts the words that two answers share.
-    """
-
-    normalize: Callable[[str], str]
-    segments: Callable[[str], list[str]]
-    overlap: Callable[[list[str], list[str]], int]
-
-
-def normalize_answer(text: str) -> str:
+def normalize_answer(text: str, language: str = "en") -> str:
     """Returns an answer in the form that is compared.
 
     >>> normalize_answer(" The  Beyoncé (singer). ")
     'beyoncé singer'
     """
-    text = text.lower().translate(_WITHOUT_PUNCTUATION)
+    text = text.lower()
+    if language == "zh":
+        return text.strip().translate(_WITHOUT_CHINESE_PUNCTUATION)
+    text = text.translate(_WITHOUT_PUNCTUATION)
     return " ".join(_ARTICLES.sub(" ", text).split())
 
 
-def _words(text: str) -> list[str]:
-    return normalize_answer(text).split()
+def segments(text: str, language: str = "en") -> list[str]:
+    """Returns the words, in Chinese also the characters, of an answer.
 
-
-def _num_shared(words: list[str], wanted: list[str]) -> int:
-    return (collections.Counter(words) & collections.Counter(wanted)).total()
-
-
-def _normalize_chinese(text: str) -> str:
-    return text.lower().strip().translate(_WITHOUT_CHINESE_PUNCTUATION)
-
-
-def chinese_segments(text: str) -> list[str]:
-    """Returns the characters and words of an answer.
-
-    >>> chinese_segments("约3.5米，NBA球员")
+    >>> segments("约3.5米，NBA球员", "zh")
     ['约', '3.5', '米', 'nba', '球', '员']
     """
-    return _SEGMENT.findall(_normalize_chinese(text))
-
-
-def longest_run(words: list[str], wanted: list[str]) -> int:
-    """Returns the length of the longest run that both have.
-
-    >>> longest_run(["a", "b", "c"], ["b", "c", "a"])
-    2
-    """
-    matcher = difflib.SequenceMatcher(None, words, wanted, autojunk=False)
-    return matcher.find_longest_match().size
-
-
-LANGUAGES = {
-    "en": Language(
-        normalize=normalize_answer, segments=_words, overlap=_num_shared
-    ),
-    "zh": Language(
-        normalize=_normalize_chinese,
-        segments=chinese_segments,
-        overlap=longest_run,
-    ),
-}
+    text = normalize_answer(text, language)
+    return _SEGMENT.findall(text) if language == "zh" else text.split()
 
 
 def exact_match(
@@ -124,12 +77,9 @@ def exact_match(
 
     >>> exact_match("the Alps", ["alps!", "mountains"])
     1.0
-
-    `language` is one of `LANGUAGES`.
     """
-    normalize = LANGUAGES[language].normalize
-    wanted = {normalize(answer) for answer in answers}
-    return float(normalize(prediction) in wanted)
+    wanted = {normalize_answer(answer, language) for answer in answers}
+    return float(normalize_answer(prediction, language) in wanted)
 
 
 def f1(
@@ -146,26 +96,26 @@ def f1(
 
     >>> f1("the river Rhine", ["Rhine", "in France"])
     0.6666666666666666
-
-    `language` is one of `LANGUAGES`.
     """
-    rules = LANGUAGES[language]
-    words = rules.segments(prediction)
-    return max(
-        (
-            _f1(words, rules.segments(answer), rules, both_empty)
-            for answer in answers
-        ),
-        default=0.0,
+    words = segments(prediction, language)
+    scores = (
+        _f1(words, segments(answer, language), language, both_empty)
+        for answer in answers
     )
+    return max(scores, default=0.0)
 
 
 def _f1(
-    words: list[str], wanted: list[str], rules: Language, both_empty: float
+    words: list[str], wanted: list[str], language: str, both_empty: float
 ) -> float:
     if not words and not wanted:
         return both_empty
-    shared = rules.overlap(words, wanted)
+    if language == "zh":
+        matcher = difflib.SequenceMatcher(None, words, wanted, autojunk=False)
+        shared = matcher.find_longest_match().size
+    else:
+        of_wanted = collections.Counter(wanted)
+        shared = (collections.Counter(words) & of_wanted).total()
     if not shared:
         return 0.0
     precision, recall = shared / len(words), shared / len(wanted)
@@ -181,33 +131,27 @@ def score_answers(
 ) -> AnswerScores:
     """Scores answers by the rules of SQuAD 1.1; if optional, of SQuAD 2.0.
 
-    In 1.1, each question has at least one true answer. In 2.0, "" predicts
-    that a question has no answer, and true answers of which no words remain
-    are ignored. `language` is one of `LANGUAGES`.
+    In 2.0, "" predicts that a question has no answer, and true answers of
+    which no words remain are ignored. `language` is `en` or `zh`.
     """
     if are_optional:
-        normalize = LANGUAGES[language].normalize
         answers = [
-            [answer for answer in accepted if normalize(answer)] or [""]
-            for accepted in answers
+            [each for each in own if normalize_answer(each, language)] or [""]
+            for own in answers
         ]
     pairs = list(zip(predictions, answers, strict=True))
-    exact = [
-        exact_match(p, accepted, language=language) for p, accepted in pairs
-    ]
+    exact = [exact_match(p, own, language=language) for p, own in pairs]
     f1_scores = [
-        f1(p, accepted, both_empty=float(are_optional), language=language)
-        for p, accepted in pairs
+        f1(p, own, both_empty=float(are_optional), language=language)
+        for p, own in pairs
     ]
     return AnswerScores(exact=np.array(exact), f1=np.array(f1_scores))
 
 
 def summarize(scores: AnswerScores) -> dict[str, float]:
     """Returns the scores of a set in SQuAD 1.1: `exact_match` and `f1`."""
-    return {
-        "exact_match": _percentage(scores.exact),
-        "f1": _percentage(scores.f1),
-    }
+    exact, f1_score = _percentage(scores.exact), _percentage(scores.f1)
+    return {"exact_match": exact, "f1": f1_score}
 
 
 def summarize_optional(
@@ -230,10 +174,8 @@ def summarize_optional(
 class ThresholdCurve:
     """The score of a set for every threshold that makes a difference.
 
-    Args:
-        thresholds: Float64 `[T]`, increasing: the lowest of the odds, one
-            between each two neighbouring odds, and one above all.
-        scores: Float64 `[T]`, 0 to 100.
+    `thresholds`, float64 `[T]`, increase: the lowest of the odds, one between
+    each two neighbouring odds, and one above all. `scores` are 0 to 100.
     """
 
     thresholds: np.ndarray

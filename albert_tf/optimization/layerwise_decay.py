@@ -1,8 +1,7 @@
 """Layer-wise decay: the learning rate falls from the head to the embeddings.
 
 A published ALBERT shares one block among all layers, so there is no rate for
-each layer. What has a rate of its own is a *level*, a set of weights that are
-trained together. From the bottom:
+each layer. What has a rate of its own is a *level*. From the bottom:
 
 1. the embeddings (tokens, segments, positions and their layer norm),
 2. the projection from E to H, if the model has one,
@@ -11,9 +10,8 @@ trained together. From the bottom:
 4. the pooler and the task's head.
 
 The head has the full rate, and each level has `decay` times the rate of the
-level above. So an ALBERT with one group has four levels, with the multipliers
-decay^3, decay^2, decay and 1. Where only one half of each layer is shared, the
-shared half belongs to the level of the last layers that use it.
+level above. Where only one half of each layer is shared, the shared half
+belongs to the level of the last layers that use it.
 
 Source: Howard and Ruder 2018 (ULMFiT), section 3.2, "discriminative
 fine-tuning". The levels are ours.
@@ -44,36 +42,26 @@ def learning_rate_multipliers(
     Args:
         paths: `path` of all weights of the model.
         decay: Factor from one level to the level below, at most 1.
-        freeze_embeddings: Whether the embeddings are not trained; their
-            multiplier is then 0.
+        freeze_embeddings: Whether the multiplier of the embeddings is 0.
         adapters_only: Whether nothing of the encoder is trained but adapters.
-
-    Returns:
-        A multiplier from 0 to 1 for each path.
     """
-    num_sets = _num_sets(paths)
+    # The sets of weights of each half of the layers.
+    num_sets: dict[str, int] = {}
+    for match in filter(None, map(_BLOCK.search, paths)):
+        half = match["half"]
+        num_sets[half] = max(num_sets.get(half, 0), int(match["set"]) + 1)
     keys = {path: _level_key(path, num_sets) for path in paths}
     highest_first = sorted(set(keys.values()), reverse=True)
     multipliers = {
         path: decay ** highest_first.index(key) for path, key in keys.items()
     }
-    if freeze_embeddings:
-        frozen = filter(_EMBEDDINGS.search, paths)
-        multipliers |= dict.fromkeys(frozen, 0.0)
-    if adapters_only:
-        for path in filter(_ENCODER.search, paths):
-            if "/adapters/" not in path:
-                multipliers[path] = 0.0
+    for path in paths:
+        is_unused = _ENCODER.search(path) and "/adapters/" not in path
+        if (freeze_embeddings and _EMBEDDINGS.search(path)) or (
+            adapters_only and is_unused
+        ):
+            multipliers[path] = 0.0
     return multipliers
-
-
-def _num_sets(paths: Sequence[str]) -> dict[str, int]:
-    """Counts the sets of weights of each half of the layers."""
-    sets: dict[str, int] = {}
-    for match in filter(None, map(_BLOCK.search, paths)):
-        half = match["half"]
-        sets[half] = max(sets.get(half, 0), int(match["set"]) + 1)
-    return sets
 
 
 def _level_key(path: str, num_sets: Mapping[str, int]) -> tuple[int, int]:

@@ -1,7 +1,4 @@
-"""Settings of an optimizer and of its learning rate.
-
-Plain Python, so that a script can check its flags before it imports Keras.
-`optimizers.create_optimizer` makes an optimizer from them.
+"""Settings of an optimizer and of its learning rate: plain Python.
 
 Source: google-research/albert, `optimization.create_optimizer`. The defaults
 are those of Lan et al. 2020, section 4.1, with the warm-up of the code.
@@ -18,8 +15,6 @@ OPTIMIZERS = ("lamb", "adamw")
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class OptimizerConfig:
     """Settings of an optimizer; the defaults are the paper's for pretraining.
-
-    The fields made by `setting` are flags, described by their help.
 
     Args:
         weight_decay: Share of a weight that is added to its update.

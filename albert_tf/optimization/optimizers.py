@@ -2,9 +2,6 @@
 
 gradient -> moments -> direction (with decay) -> trust ratio (LAMB only)
 
-First the arithmetic as pure functions of float32 arrays, then the weights
-that are excluded from decay, then the optimizers that hold the state.
-
 `model.fit` updates the weights with an optimizer's `apply`. A training loop
 reduces the gradients of all replicas, then calls `clip_by_global_norm`, then
 `update_step` for each weight with the step's learning rate, and then adds 1 to
@@ -51,10 +48,6 @@ def clip_by_global_norm(
 ) -> tuple[list[Tensor], Tensor]:
     """Scales all gradients by one factor to limit their global norm.
 
-    Args:
-        gradients: At least one gradient; none may be None.
-        clip_norm: Largest norm of all gradients together.
-
     Returns:
         The dense clipped gradients, and the float32 norm that they had before
         clipping. If the norm is not finite, every clipped gradient is NaN.
@@ -70,39 +63,6 @@ def clip_by_global_norm(
     return [gradient * scale for gradient in dense], norm
 
 
-def update_moments(
-    gradient: Tensor, m: Tensor, v: Tensor, *, beta_1: float, beta_2: float
-) -> tuple[Tensor, Tensor]:
-    """Updates the running means of the gradient and of its square.
-
-    `beta_1` and `beta_2` are the shares of the old `m` and `v` that are kept.
-    """
-    m = beta_1 * m + (1.0 - beta_1) * gradient
-    v = beta_2 * v + (1.0 - beta_2) * ops.square(gradient)
-    return m, v
-
-
-def update_direction(
-    m: Tensor, v: Tensor, weight: Tensor, *, epsilon: float, weight_decay: float
-) -> Tensor:
-    """Returns u, which times the learning rate is subtracted from the weight.
-
-    Args:
-        m: Mean of the gradient after this step.
-        v: Mean of its square after this step.
-        weight: The weight before this step.
-        epsilon: Added to the square root of `v`.
-        weight_decay: Share of the weight that is added to u; 0 for an
-            excluded weight.
-    """
-    # TF1: without bias correction, the first updates are about 3 times as
-    # long.
-    direction = m / (ops.sqrt(v) + epsilon)
-    if not weight_decay:
-        return direction
-    return direction + weight_decay * weight
-
-
 def trust_ratio(
     weight: Tensor,
     direction: Tensor,
@@ -110,8 +70,8 @@ def trust_ratio(
 ) -> Tensor:
     """Returns LAMB's trust ratio of a weight: |w| / |u|, or 1 if either is 0.
 
-    The norms are those of the whole arrays, w before this step and u including
-    the decay; the ratio, a float32 scalar, has no upper limit.
+    w is the weight before this step, u its direction including the decay; the
+    ratio, a float32 scalar, has no upper limit.
     """
     weight_norm, direction_norm = (
         ops.sqrt(sum_of_all(ops.square(array))) for array in (weight, direction)
@@ -123,13 +83,10 @@ def trust_ratio(
 def is_excluded(path: str) -> bool:
     """Returns whether a weight is excluded from decay and adaptation.
 
+    `path` is that of a Keras variable, or the name in a TF1 checkpoint.
+
     >>> is_excluded("bert/embeddings/LayerNorm/gamma")
     True
-    >>> is_excluded("bert/pooler/dense/kernel")
-    False
-
-    Args:
-        path: `path` of a Keras variable, or the name in a TF1 checkpoint.
     """
     # Differs: the reference searches the whole name for "LayerNorm",
     # "layer_norm" and "bias". For the released names the result is the same,
@@ -153,6 +110,8 @@ class AlbertAdamW(keras.optimizers.Optimizer):
             and `global_clipnorm`.
     """
 
+    _has_trust_ratio = False
+
     def __init__(
         self,
         learning_rate: Any,
@@ -172,10 +131,7 @@ class AlbertAdamW(keras.optimizers.Optimizer):
         """Creates the slots `m` and `v` of each weight, initially zero.
 
         Under a `tf.distribute` strategy, call it inside the strategy's scope.
-
-        Args:
-            variables: The float32 weights. Their `path` decides which of them
-                are excluded from decay.
+        The `path` of a weight decides whether it is excluded from decay.
         """
         if self.built:
             return
@@ -193,26 +149,16 @@ class AlbertAdamW(keras.optimizers.Optimizer):
         )
         # One function for all weights of a kind, so that those of one shape
         # share what is compiled.
-        self._plain_updates, self._fused_updates = (
-            (
-                functools.partial(
-                    self._updated,
-                    trust_ratio=functools.partial(
-                        self._trust_ratio, sum_of_all=sum_of_all
-                    ),
-                ),
-                functools.partial(self._updated, trust_ratio=None),
-            )
-            for sum_of_all in (ops.sum, fused.sum_of_all)
+        update = functools.partial(self._updated, sum_of_all=fused.sum_of_all)
+        self._fused_updates = tuple(
+            functools.partial(update, excluded=each) for each in (False, True)
         )
         self._is_excluded = tuple(is_excluded(v.path) for v in variables)
 
     def slots(self, variable: Any) -> tuple[keras.Variable, keras.Variable]:
         """Returns `m` and `v` of a weight that the optimizer was built with.
 
-        Args:
-            variable: The Keras variable, or its TensorFlow variable, which a
-                strategy passes to its update function.
+        It may be the TensorFlow variable, which a strategy passes to updates.
         """
         index = self._get_variable_index(variable)
         return self._m[index], self._v[index]
@@ -243,7 +189,7 @@ class AlbertAdamW(keras.optimizers.Optimizer):
         if fusion and fusion.fuses(inputs[0]):
             values = fusion.call(self._fused_updates[excluded], *inputs)
         else:
-            values = self._plain_updates[excluded](*inputs)
+            values = self._updated(*inputs, excluded=excluded)
         for array, value in zip(arrays, values, strict=True):
             self.assign(array, value)
 
@@ -255,40 +201,26 @@ class AlbertAdamW(keras.optimizers.Optimizer):
         weight: Tensor,
         rate: Tensor,
         *,
-        trust_ratio: Callable[[Tensor, Tensor], Tensor] | None,
+        excluded: bool,
+        sum_of_all: Callable[[Tensor], Tensor] = ops.sum,
     ) -> tuple[Tensor, Tensor, Tensor]:
-        """Returns `m`, `v` and the weight after a step.
-
-        A weight that is excluded from decay and adaptation has no trust ratio.
-        """
-        m, v = update_moments(
-            gradient, m, v, beta_1=self.beta_1, beta_2=self.beta_2
-        )
-        direction = update_direction(
-            m,
-            v,
-            weight,
-            epsilon=self.epsilon,
-            weight_decay=self.weight_decay if trust_ratio else 0.0,
-        )
-        if trust_ratio:
+        """Returns `m`, `v` and the weight after a step."""
+        m = self.beta_1 * m + (1.0 - self.beta_1) * gradient
+        v = self.beta_2 * v + (1.0 - self.beta_2) * ops.square(gradient)
+        # TF1: without bias correction, the first updates are about 3 times as
+        # long.
+        direction = m / (ops.sqrt(v) + self.epsilon)
+        if self.weight_decay and not excluded:
+            direction += self.weight_decay * weight
+        # TF1: `exclude_from_layer_adaptation` is None there, which means the
+        # weights without decay.
+        if self._has_trust_ratio and not excluded:
             # Scalars first, so that the array is multiplied only once.
-            rate *= trust_ratio(weight, direction)
+            rate *= trust_ratio(weight, direction, sum_of_all)
         return m, v, weight - rate * direction
 
-    def _trust_ratio(
-        self,
-        weight: Tensor,
-        direction: Tensor,
-        sum_of_all: Callable[[Tensor], Tensor],
-    ) -> Tensor:
-        del weight, direction, sum_of_all
-        return 1.0
-
     def _apply_weight_decay(self, variables: Any) -> None:
-        # Keras would shrink the weights before the update. This optimizer
-        # decays them inside it.
-        del variables
+        """Does nothing: Keras would shrink the weights before the update."""
 
     def get_config(self) -> dict[str, Any]:
         """Returns the arguments that `from_config` needs."""
@@ -302,20 +234,11 @@ class AlbertAdamW(keras.optimizers.Optimizer):
 class AlbertLamb(AlbertAdamW):
     """AdamW with updates as long as their weight, times the learning rate.
 
-    Excluded weights (see `is_excluded`) are neither decayed nor adapted.
-
-    Its arguments are those of `AlbertAdamW`.
+    Excluded weights (see `is_excluded`) are neither decayed nor adapted. Its
+    arguments are those of `AlbertAdamW`.
     """
 
-    def _trust_ratio(
-        self,
-        weight: Tensor,
-        direction: Tensor,
-        sum_of_all: Callable[[Tensor], Tensor],
-    ) -> Tensor:
-        # TF1: `exclude_from_layer_adaptation` is None there, which means the
-        # weights without decay; they never come here.
-        return trust_ratio(weight, direction, sum_of_all)
+    _has_trust_ratio = True
 
 
 def create_optimizer(config: OptimizerConfig) -> keras.optimizers.Optimizer:

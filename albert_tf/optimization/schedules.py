@@ -20,13 +20,7 @@ def learning_rate(step: Tensor, config: OptimizerConfig) -> Tensor:
     replaces its beginning. So the rate of step 0 is 0, and at the end of the
     warm-up it drops a little, onto the curve of the decay.
 
-    Args:
-        step: Integers of any shape; the first step is 0. A Python or NumPy
-            integer, an array, or a tensor or variable in a graph.
-        config: Learning rate, steps, warm-up and power.
-
-    Returns:
-        A float32 tensor with the shape of `step`.
+    `step` are integers of any shape, from 0; the rates are float32.
     """
     step = ops.convert_to_tensor(step)
     # Subtracted as integers: in float32, 1 - step / num_train_steps would

@@ -1,8 +1,4 @@
-"""Says whether scores are better than without a model.
-
-That is than their baselines, and than the label frequencies; see
-`tasks.label_frequencies`.
-"""
+"""Says whether scores are better than without a model."""
 
 import logging
 import math
@@ -28,8 +24,7 @@ def compare_with_chance(
 ) -> Comparison | None:
     """Compares a model with chance; None where that is impossible.
 
-    It is for fewer than `LEAST_RECORDS` records, for labels that are unknown
-    or all the same, and for a task that does not say how.
+    See `tasks.label_frequencies`.
     """
     if records.columns.num_records < LEAST_RECORDS:
         return None
@@ -38,13 +33,10 @@ def compare_with_chance(
 
 
 def warn_of(scores: Scores, evaluated: Sequence[ExampleSet]) -> None:
-    """Warns of scores that are not better than their baselines, or hardly.
-
-    They are those of the first of the sets, if there is one.
+    """Warns of scores of the first set that hardly exceed their baselines.
 
     The 95% interval of a share of N examples is at most 1 / sqrt(N) wide on
-    each side, that of a correlation twice as wide. Fewer than `_FEW_EXAMPLES`
-    tell hardly any scores apart.
+    each side, that of a correlation twice as wide.
     """
     if not evaluated:
         return

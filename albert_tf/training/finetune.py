@@ -1,8 +1,5 @@
 """Fine-tuning, from examples to scores, predictions and a report.
 
-Data flow: examples -> records -> training, one run per seed -> best weights
--> scores and files. `finetuning_run` does the run of one seed.
-
 Source: google-research/albert, the `main` of `run_classifier.py`,
 `run_race.py` and `run_squad_v*.py`.
 """
@@ -33,8 +30,6 @@ from albert_tf.training.run_config import FinetuningConfig
 
 _LOGGER = logging.getLogger(__name__)
 
-MakeRun = Callable[[FinetuningConfig, Sets[RecordSet]], FinetuningRun]
-
 
 def run(
     config: FinetuningConfig,
@@ -43,10 +38,6 @@ def run(
     start: Checkpoint | None = None,
 ) -> Result | None:
     """Trains, or resumes training, then evaluates and predicts.
-
-    Besides what every run leaves in `output_dir`, there are `eval/` (and
-    `eval_<name>/`) with the predictions of the evaluation sets, the files of
-    the task for the sets to predict, and `report.html`.
 
     `start` is what the training starts from, if not from random weights; or
     the weights to use without training.
@@ -124,13 +115,10 @@ def _check_weights(
 def _run_seeds(
     config: FinetuningConfig,
     sets: Sets[RecordSet],
-    make_run: MakeRun,
+    make_run: Callable[..., FinetuningRun],
     workers: Workers,
 ) -> Result | None:
-    """Runs every seed in a directory of its own; uses the best weights.
-
-    A seed that is finished is only evaluated.
-    """
+    """Runs every seed in a directory of its own; uses the best weights."""
     with contextlib.ExitStack() as stack:
         workers.run_in_chief(_claim, config, sets, stack)
 
@@ -175,9 +163,7 @@ def _run_seeds(
 
 
 def _claim(
-    config: FinetuningConfig,
-    sets: Sets[RecordSet],
-    stack: contextlib.ExitStack,
+    config: FinetuningConfig, sets: Sets[RecordSet], stack: contextlib.ExitStack
 ) -> None:
     """Locks and claims the directory of all seeds, after all are checked."""
     folder = run_folder.finetuning_folder(config, sets.data)
@@ -195,7 +181,7 @@ def _summarize(
 ) -> tuple[int, Scores]:
     """Returns the best seed, and the results of those that have not failed.
 
-    If only degenerate seeds have finished, they give the results, which say so.
+    If only degenerate seeds have finished, they give the results.
     """
     if not scores:
         raise ValueError(
@@ -218,10 +204,7 @@ def _summarize(
 
 def best_seed(scores: Mapping[int, Scores], metric: str) -> int:
     """Returns the seed with the best score, then the lowest loss."""
-    return max(
-        scores,
-        key=lambda seed: (scores[seed].rank(metric), -scores[seed].loss),
-    )
+    return max(scores, key=lambda s: (scores[s].rank(metric), -scores[s].loss))
 
 
 def _copy_weights(run_dir: str, target: str) -> None:

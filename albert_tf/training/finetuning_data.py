@@ -36,11 +36,7 @@ class RecordSet(ExampleSet):
 
     @functools.cached_property
     def digest(self) -> str:
-        """SHA-256 of examples and records.
-
-        The answers that an evaluation of SQuAD compares with are in the
-        examples only.
-        """
+        """SHA-256 of examples and records."""
         digest = hashlib.sha256(self.columns.digest.encode())
         for example in self.examples:
             digest.update(repr(example).encode("utf-8", "surrogatepass"))
@@ -77,26 +73,20 @@ def make_sets(
             config.train_batch_size,
             num_seen / num_records,
         )
+        seen = {*_ids(train.columns)} if evaluation else set()
         for one in evaluation.values():
-            _warn_of_repetitions(train.columns, one.columns)
+            if repeated := sum(ids in seen for ids in _ids(one.columns)):
+                _LOGGER.warning(
+                    "%d of the %d records to evaluate are also trained on, so "
+                    "the scores are better than those of new ones.",
+                    repeated,
+                    one.columns.num_records,
+                )
     return Sets(
         train=train,
         evaluation=tuple(evaluation.values()),
         prediction=tuple(evaluation.get(one, one) for one in sets.prediction),
     )
-
-
-def _warn_of_repetitions(
-    trained: RecordColumns, evaluated: RecordColumns
-) -> None:
-    seen = {*_ids(trained)}
-    if repeated := sum(ids in seen for ids in _ids(evaluated)):
-        _LOGGER.warning(
-            "%d of the %d records to evaluate are also trained on, so the "
-            "scores are better than those of new ones.",
-            repeated,
-            evaluated.num_records,
-        )
 
 
 def _ids(columns: RecordColumns) -> Iterator[bytes]:
@@ -134,10 +124,10 @@ def sample(records: RecordSet) -> RecordSet:
         for i, n in zip(chosen, columns.lengths[chosen].tolist(), strict=True)
     )
     longest = int(columns.lengths.max())
-    chosen_columns = bucketed_batches.collect(
+    collected = bucketed_batches.collect(
         rows, columns.specs, max_seq_length=longest
     )
-    return dataclasses.replace(records, columns=chosen_columns)
+    return dataclasses.replace(records, columns=collected)
 
 
 def padding_for(

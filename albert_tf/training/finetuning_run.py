@@ -1,7 +1,4 @@
-"""One fine-tuning run, with one seed, in its directory.
-
-Data flow: records -> training -> best weights -> scores, predictions, report.
-"""
+"""One fine-tuning run, with one seed, in its directory."""
 
 import functools
 import logging
@@ -41,7 +38,6 @@ _LOGGER = logging.getLogger(__name__)
 class Result(NamedTuple):
     """What a run has given.
 
-    `scores` are those of the task, the loss and the step of those at `weights`.
     `problem` says in words that a trained model is no better than chance.
     """
 
@@ -53,8 +49,7 @@ class Result(NamedTuple):
 class Evaluation(NamedTuple):
     """What a model gives for the evaluation sets.
 
-    `scores` are the task's, of all sets, and the `loss` on the first one if it
-    is known; `comparison` is that of the first set with chance, if possible.
+    `comparison` is that of the first set with chance, if it is possible.
     """
 
     outputs: Mapping[ExampleSet, Outputs]
@@ -94,11 +89,9 @@ class FinetuningRun:
         )
 
     def train(self) -> Checkpoint | None:
-        """Trains on the training set, or resumes.
+        """Trains, or resumes; returns the best weights.
 
-        Returns:
-            The weights to use, those of the best evaluation; None if a signal
-            stopped the training.
+        They are None if a signal stopped the training.
         """
         config = self._config
         multipliers = layerwise_decay.learning_rate_multipliers(
@@ -143,8 +136,7 @@ class FinetuningRun:
     def _evaluate(self, computer: OutputComputer) -> Evaluation:
         """Scores the evaluation sets; `_<name>` follows those of named ones.
 
-        A score that is not a number, as a correlation of constant values, is
-        0. With early exit, `mean_layers` is the mean number of layers.
+        With early exit, `mean_layers` is the mean number of layers.
         """
         all_outputs: dict[ExampleSet, Outputs] = {}
         entries: list[Score] = []
@@ -190,19 +182,15 @@ class FinetuningRun:
 
         # 1. Evaluation.
         evaluation = self._evaluate(computer)
-        found: dict[str, float] = {}
+        entries = [*evaluation.scores]
         for main in sets.evaluation[:1]:
             found = main.data.baselines(main.examples)
+            entries += [Score.baseline(*row) for row in found.items()]
         problem = self._problem(computer, evaluation)
         if problem:
             _LOGGER.warning("%s: %s", path, problem)
         scores = Scores(
-            entries=(
-                *evaluation.scores,
-                *(Score.baseline(*row) for row in found.items()),
-            ),
-            is_degenerate=problem is not None,
-            step=step,
+            entries=tuple(entries), is_degenerate=bool(problem), step=step
         )
 
         # 2. Predictions. A set that is evaluated and predicted has one file.
@@ -258,35 +246,28 @@ class FinetuningRun:
     def _write_results(
         self, evaluation: Evaluation, results: SeedResults, weights: str
     ) -> None:
-        """Writes results to their file and to the report."""
         config = self._config
         path = os.path.join(config.output_dir, run_checkpoints.RESULTS_FILE)
         written = files.read_json_object(path, missing_ok=True)
         if report.SEEDS_KEY in written and not results.by_seed:
-            _LOGGER.warning(
-                "%s has the results of all seeds and is kept.", path
-            )
+            _LOGGER.warning("%s, with the results of all seeds, is kept.", path)
             return
         run_folder.write_results(
             config, results.as_json(), self._task.model, weights
         )
-        runs = {str(x.random_seed): x for x in config.seed_configs()}
-        runs = runs or {"": config}
+        logs = {
+            str(seed.random_seed): metric_log.read_lines(seed.output_dir)
+            for seed in config.seed_configs()
+        }
         main = self._sets.evaluation[0]
         report.write_run(
             config,
             title=f"Fine-tuning: {main.data.name}",
             evaluated=f"{len(main.examples):,} examples",
             results=results,
-            logs={
-                seed: metric_log.read_lines(run.output_dir)
-                for seed, run in runs.items()
-            },
+            logs=logs or {"": metric_log.read_lines(config.output_dir)},
             primary_metric=main.data.primary_metric,
-            sections=[
-                report.section_of(described)
-                for described in main.data.report_sections(
-                    main.examples, evaluation.outputs[main], evaluation.scores
-                )
-            ],
+            sections=main.data.report_sections(
+                main.examples, evaluation.outputs[main], evaluation.scores
+            ),
         )

@@ -4,9 +4,8 @@ Data flow: batches -> `step.TrainStep` -> log lines, checkpoints, scores.
 Everything the loop remembers between two steps is a `RunState`. It is saved
 with the weights, so that a killed run continues exactly where it stopped.
 
-A run of several phases (`pretrain_config.py`) takes batches and depth of the
-phase that a step is in. Evaluations are always of the whole model. Those before
-the last phase are logged and nothing else: they select no best weights.
+Evaluations are always of the whole model. Those before the last phase of a run
+(`pretrain_config.py`) are logged, but select no best weights.
 """
 
 import bisect
@@ -56,9 +55,7 @@ BatchesFrom = Callable[[Phase, int], Iterable[Batch]]
 class Evaluator(Protocol):
     """Evaluates the model that is being trained.
 
-    Attributes:
-        primary_metric: Key of the score that selects the best checkpoint,
-            unless `best_metric` names another; see `Scores.rank`.
+    `primary_metric` selects the best weights unless `best_metric` is given.
     """
 
     primary_metric: str
@@ -72,11 +69,10 @@ class TrainingLoop:
     """Trains until `num_train_steps`, a signal, or a divergence.
 
     Args:
-        training: The step, and the state to train from.
-        batches_from: Gives the batches of a phase.
         evaluator: Called at every checkpoint; None for no evaluations.
-        detects_jumps: Whether a sudden rise of the loss counts as divergence.
-            The small batches of fine-tuning rise by chance.
+        is_pretraining: Whether a new run is evaluated before its first step,
+            and a sudden rise of the loss, which small batches have by chance,
+            counts as divergence.
         patience: Number of evaluations without a better score after which the
             training stops; 0 for no limit.
     """
@@ -89,7 +85,7 @@ class TrainingLoop:
         *,
         batches_from: BatchesFrom,
         evaluator: Evaluator | None = None,
-        detects_jumps: bool = False,
+        is_pretraining: bool = False,
         patience: int = 0,
     ) -> None:
         self._config = config
@@ -99,7 +95,7 @@ class TrainingLoop:
         self._workers = workers
         self._batches_from = batches_from
         self._evaluator = evaluator
-        self._detects_jumps = detects_jumps
+        self._is_pretraining = is_pretraining
         self._patience = patience
         self._phases = config.phases
         self._steps_per_call = (
@@ -118,13 +114,10 @@ class TrainingLoop:
             total=config.num_train_steps, done=self.state.step
         )
 
-    def run(self, *, evaluates_start: bool = False) -> bool:
+    def run(self) -> bool:
         """Trains; returns whether the run is finished.
 
-        It is not after SIGTERM or Ctrl-C, which save a checkpoint first. A new
-        run is saved, and evaluated if `evaluates_start`, before its first step.
-        A checkpoint is saved before its evaluation, which a run that was
-        killed meanwhile begins with.
+        It is not after SIGTERM or Ctrl-C, which save a checkpoint first.
 
         Raises:
             KeyboardInterrupt: After a second Ctrl-C, without a checkpoint.
@@ -132,7 +125,7 @@ class TrainingLoop:
         """
         with self._handle_signals(), self._bar:
             if self._is_new:
-                self._start(evaluates_start)
+                self._start()
             elif self.state.needs_evaluation:
                 self._evaluate_checkpoint()
             batches = None
@@ -145,8 +138,7 @@ class TrainingLoop:
                     if not self._is_checkpoint_due():
                         self._save()
                     break
-                # What could not be saved ends the run now, not at the next
-                # save.
+                # A failed save ends the run now, not at the next save.
                 self._checkpointer.raise_failure()
 
                 # 2. Batches of the phase.
@@ -206,9 +198,9 @@ class TrainingLoop:
             "the run at once."
         )
 
-    def _start(self, evaluates_start: bool) -> None:
+    def _start(self) -> None:
         self.state.phase = self._phase_index()
-        if evaluates_start:
+        if self._is_pretraining:
             self._evaluate()
         elif self._config.best_metric and self._evaluator:
             # An unknown metric is refused before the first update.
@@ -250,7 +242,6 @@ class TrainingLoop:
         return self._phases[self.state.phase]
 
     def _phase_index(self) -> int:
-        """Returns the index of the phase of the next step."""
         starts = [phase.first_step for phase in self._phases]
         return bisect.bisect_right(starts, self.state.step) - 1
 
@@ -274,7 +265,6 @@ class TrainingLoop:
         }
 
     def _examples_read(self) -> int:
-        """Returns the number of examples read of the length of the phase."""
         return self.state.examples_read.get(str(self._phase.max_seq_length), 0)
 
     def _num_steps_of_call(self) -> int:
@@ -284,11 +274,10 @@ class TrainingLoop:
         """
         step, config = self.state.step, self._config
         later = [p.first_step for p in self._phases[self.state.phase + 1 :]]
+        intervals = (config.log_steps, config.save_checkpoints_steps)
         return min(
             self._steps_per_call,
-            config.log_steps - step % config.log_steps,
-            config.save_checkpoints_steps
-            - step % config.save_checkpoints_steps,
+            *(interval - step % interval for interval in intervals),
             min([*later, config.num_train_steps]) - step,
         )
 
@@ -307,7 +296,7 @@ class TrainingLoop:
     def _evaluate_checkpoint(self) -> None:
         """Evaluates the weights of the newest checkpoint; completes its state.
 
-        What it lacks, a run that is killed meanwhile does again.
+        A run that is killed meanwhile begins with this evaluation.
         """
         state = self.state
         self._evaluate()
@@ -344,7 +333,6 @@ class TrainingLoop:
         self._bar.update()
 
     def _write_window(self) -> None:
-        """Logs the steps since the last log line."""
         window = self.state.window
         line = metric_log.window_line(window) | self._phase_fields()
         num_left = self._config.num_train_steps - self.state.step
@@ -361,7 +349,7 @@ class TrainingLoop:
 
     def _check(self, loss: float, gradient_norm: float) -> None:
         problem = self.state.detector.problem(
-            loss, detects_jumps=self._detects_jumps
+            loss, detects_jumps=self._is_pretraining
         )
         if not problem and not np.isfinite(gradient_norm):
             problem = f"the norm of the gradient is {gradient_norm}"
@@ -395,9 +383,8 @@ class TrainingLoop:
         score, loss = scores[metric], scores.loss
         progress = math.inf
         if state.best_score is not None:
-            progress = scores.rank(metric) - scores.rank(
-                metric, state.best_score
-            )
+            best = scores.rank(metric, state.best_score)
+            progress = scores.rank(metric) - best
         state.evaluations_since_best += 1
         if progress > 0:
             state.evaluations_since_best = 0
@@ -415,5 +402,4 @@ class TrainingLoop:
     def _write(
         self, write: Callable[[int, Mapping[str, Any]], None], values: Any
     ) -> None:
-        """Has the chief write; if its disk is full, all workers end."""
         self._workers.run_in_chief(write, self.state.step, values)

@@ -15,8 +15,7 @@ from albert_tf.metrics.scores import Scores
 _LOGGER = logging.getLogger(__name__)
 
 FILE_NAME = "metrics.jsonl"
-# What keys of scores begin with.
-_EVALUATED = "eval_"
+_EVALUATED = "eval_"  # what keys of scores begin with
 # Totals of a window that are not divided by its number of updates.
 _COUNTED = ("updates", "seconds", "examples", "tokens")
 
@@ -24,10 +23,9 @@ _COUNTED = ("updates", "seconds", "examples", "tokens")
 class MetricLog:
     """Writes the log of a run, and continues it after a restart.
 
-    The lines after `last_step`, the step of the checkpoint that was restored or
-    None for a new run, are dropped, because their steps will be repeated; and,
-    unless it `is_evaluated`, those from its evaluation on. Of several workers,
-    one is the writer.
+    The lines after `last_step`, that of the checkpoint or None for a new run,
+    are dropped, because their steps will be repeated; and, unless it
+    `is_evaluated`, those from its evaluation on.
     """
 
     def __init__(
@@ -78,7 +76,7 @@ class MetricLog:
     ) -> None:
         """Adds the line of an evaluation, with facts, and logs its scores.
 
-        Of those of single classes, only that which is the `metric` is logged.
+        Those of single classes are not logged, but for the `metric`.
         """
         values = scores.flat().items()
         line = {f"{_EVALUATED}{key}": value for key, value in values}

@@ -38,7 +38,7 @@ from albert_tf.training.run_folder import RunFolder
 
 _LOGGER = logging.getLogger(__name__)
 
-# The records to train on, by sequence length; none without training.
+# By sequence length; none without training.
 TrainRecords = Mapping[int, RecordSource]
 
 
@@ -46,8 +46,8 @@ def run(config: PretrainingConfig) -> Scores | None:
     """Trains, or resumes training, and evaluates the best weights.
 
     Returns:
-        Scores of the best checkpoint on the evaluation records, empty without
-        evaluation; None if a signal stopped the training.
+        Their scores, empty without an evaluation; None if a signal stopped the
+        training.
     """
     resume.make_deterministic(config)
     # 1. Devices: first, so that what fails in one worker ends all.
@@ -59,7 +59,6 @@ def run(config: PretrainingConfig) -> Scores | None:
 
         # 2. Data.
         train_records, eval_records = _open_records(config)
-        _check_records(config, train_records, eval_records)
         vocabulary = _find_vocabulary(train_records.values())
         config = dataclasses.replace(config, vocabulary=vocabulary)
 
@@ -67,13 +66,15 @@ def run(config: PretrainingConfig) -> Scores | None:
         folder = _output_folder(config, train_records, eval_records, strategy)
         start = _check_start(config, folder, workers)
 
-        # 4. Model and losses.
-        task = _make_task(config, strategy)
-        evaluator = None
-        if eval_records:
-            evaluator = _evaluator(config, eval_records, task, strategy)
-
-        # 5. Training.
+        # 4. Model and losses; training.
+        with strategy.scope():
+            task = PretrainingTask(
+                config.albert_config,
+                objectives=config.objectives,
+                seed=config.random_seed,
+                dtype=config.dtype_policy,
+            )
+        evaluator = _evaluator(config, eval_records, task, strategy)
         if config.do_train:
             with resume.prepare_training(
                 config,
@@ -93,12 +94,12 @@ def run(config: PretrainingConfig) -> Scores | None:
                         _training_batches, config, train_records, strategy
                     ),
                     evaluator=evaluator,
-                    detects_jumps=True,
-                ).run(evaluates_start=True)
+                    is_pretraining=True,
+                ).run()
             if not is_finished:
                 return None
 
-        # 6. Evaluation of the best weights, which the chief has written.
+        # 5. Evaluation of the best weights, which the chief has written.
         if not evaluator:
             return Scores()
         weights = _weights_to_evaluate(config, folder)
@@ -119,18 +120,15 @@ def _write_results(
 ) -> None:
     """Writes the scores, the model card, and a report, and says where."""
     run_folder.write_results(config, scores.flat(), task.model, weights)
-    lines = metric_log.read_lines(config.output_dir)
-    metric = config.primary_metric.replace("loss", "accuracy")
     report.write_run(
         config,
         title="Pretraining",
         evaluated="held-out text",
         results=report.SeedResults(scores=scores),
-        logs={"": lines},
-        primary_metric=metric,
+        logs={"": metric_log.read_lines(config.output_dir)},
+        primary_metric=config.primary_metric.replace("loss", "accuracy"),
     )
-    path = os.path.join(config.output_dir, report.FILE_NAME)
-    _LOGGER.info("report: %s", path)
+    _LOGGER.info("report: %s/%s", config.output_dir, report.FILE_NAME)
 
 
 def _check_start(
@@ -163,18 +161,6 @@ def _check_start(
     return start
 
 
-def _make_task(
-    config: PretrainingConfig, strategy: tf.distribute.Strategy
-) -> PretrainingTask:
-    with strategy.scope():
-        return PretrainingTask(
-            config.albert_config,
-            objectives=config.objectives,
-            seed=config.random_seed,
-            dtype=config.dtype_policy,
-        )
-
-
 def _output_folder(
     config: PretrainingConfig,
     train_records: TrainRecords,
@@ -183,7 +169,19 @@ def _output_folder(
 ) -> RunFolder:
     described = _described(train_records, eval_records)
     tokenizers = filter(None, (shard.tokenizer_hash for shard in described))
-    by_files = config.read_order == "files"
+    num_readers = None
+    if config.read_order == "files":
+        # Among which the files are divided.
+        num_readers = strategies.num_input_pipelines(strategy)
+    sources = {str(length): s for length, s in train_records.items()}
+    continued = config.continue_from
+    # Percents mean other steps when a run becomes longer.
+    schedules = {
+        name: pretrain_config.in_steps(
+            getattr(config, name), config.num_train_steps
+        )
+        for name in pretrain_config.SCHEDULES
+    }
     return RunFolder(
         path=config.output_dir,
         head=config.head,
@@ -191,29 +189,13 @@ def _output_folder(
             config,
             objectives=list(config.objectives),
             max_seq_length=config.max_seq_length,
-            records={
-                str(length): source.fingerprint
-                for length, source in train_records.items()
-            },
-            masks={
-                str(length): source.mask_settings
-                for length, source in train_records.items()
-            },
-            # Percents mean other steps when a run becomes longer.
-            **{
-                name: pretrain_config.in_steps(
-                    getattr(config, name), config.num_train_steps
-                )
-                for name in pretrain_config.SCHEDULES
-            },
+            records={x: source.fingerprint for x, source in sources.items()},
+            masks={x: source.mask_settings for x, source in sources.items()},
+            **schedules,
             read_order=config.read_order,
-            # Among which the files are divided.
-            num_readers=strategies.num_input_pipelines(strategy)
-            if by_files
-            else None,
+            num_readers=num_readers,
             init_from_group0=config.init_from_group0,
-            continue_from=config.continue_from
-            and os.path.realpath(config.continue_from),
+            continue_from=continued and os.path.realpath(continued),
             eval_records=eval_records and _evaluated(config, eval_records),
             best_metric=config.best_metric or config.primary_metric,
             settings={run_folder.TOKENIZER: next(tokenizers, None)},
@@ -256,13 +238,11 @@ def _evaluated(config: PretrainingConfig, records: RecordSource) -> str:
 def _num_evaluated(config: PretrainingConfig, records: RecordSource) -> int:
     if config.num_eval_steps is None:
         return records.num_records
-    return min(
-        config.num_eval_steps * config.eval_batch_size, records.num_records
-    )
+    most = config.num_eval_steps * config.eval_batch_size
+    return min(most, records.num_records)
 
 
 def _records_of_phase(records: TrainRecords, phase: Phase) -> RecordSource:
-    """Returns the records of a length, masked as the phase says."""
     source = records[phase.max_seq_length]
     return source.with_mask_rate(phase.masked_lm_prob)
 
@@ -292,8 +272,7 @@ def _training_batches(
 class TotalsEvaluator:
     """Adds up a task's metric totals over batches; a `loop.Evaluator`.
 
-    `batches` yields the same batches, one per replica, each time it is
-    iterated over.
+    `batches` yields the same batches, one per replica, every time.
     """
 
     def __init__(
@@ -318,9 +297,8 @@ class TotalsEvaluator:
         totals = np.zeros(len(names))
         for batch in self._batches:
             totals += self._batch_totals(batch).numpy().astype(np.float64)
-        return self._task.evaluation_scores(
-            dict(zip(names, totals.tolist(), strict=True))
-        )
+        by_name = dict(zip(names, totals.tolist(), strict=True))
+        return self._task.evaluation_scores(by_name)
 
     def _totals_over_replicas(self, batch: Batch) -> tf.Tensor:
         totals = self._strategy.run(self._replica_totals, args=(batch,))
@@ -330,19 +308,20 @@ class TotalsEvaluator:
 
     def _replica_totals(self, batch: Batch) -> tf.Tensor:
         # Only the totals are used, so the denominators do not matter.
-        loss_denominators = {
-            name: tf.ones([]) for name in self._task.loss_denominators(batch)
-        }
-        _, totals = self._task.loss(batch, loss_denominators, seed=None)
+        names = self._task.loss_denominators(batch)
+        ones = dict.fromkeys(names, tf.ones([]))
+        _, totals = self._task.loss(batch, ones, seed=None)
         return tf.stack([totals[name] for name in self._task.total_names])
 
 
 def _evaluator(
     config: PretrainingConfig,
-    records: RecordSource,
+    records: RecordSource | None,
     task: PretrainingTask,
     strategy: tf.distribute.Strategy,
-) -> TotalsEvaluator:
+) -> TotalsEvaluator | None:
+    if records is None:
+        return None
     num_evaluated = _num_evaluated(config, records)
     if num_evaluated < records.num_records:
         _LOGGER.info(
@@ -361,38 +340,33 @@ def _evaluator(
         ),
     )
     return TotalsEvaluator(
-        task,
-        strategy,
-        batches=batches,
-        primary_metric=config.primary_metric,
+        task, strategy, batches=batches, primary_metric=config.primary_metric
     )
 
 
 def _open_records(
     config: PretrainingConfig,
 ) -> tuple[TrainRecords, RecordSource | None]:
-    """Returns the records to train on, by length, and those to evaluate on."""
+    """Opens and checks the records to train on, and those to evaluate on."""
+    masks = {name: getattr(config, name) for name in shards.MASK_SETTINGS}
     open_records = functools.partial(
         record_source.open_by_length,
-        mask_settings={
-            name: getattr(config, name) for name in shards.MASK_SETTINGS
-        },
+        mask_settings=masks,
         vocab_size=config.albert_config.vocab_size,
         verify=config.verify_records,
     )
     train_records: TrainRecords = {}
     eval_records = None
     if config.do_train:
-        lengths = [phase.max_seq_length for phase in config.phases]
-        train_records = open_records(
-            config.input_file, list(dict.fromkeys(lengths))
-        )
+        lengths = dict.fromkeys(x.max_seq_length for x in config.phases)
+        train_records = open_records(config.input_file, list(lengths))
         for phase in config.phases:
             _records_of_phase(train_records, phase)
     if config.do_eval:
         [eval_records] = open_records(
             config.evaluated_file, [config.max_seq_length]
         ).values()
+    _check_records(config, train_records, eval_records)
     return train_records, eval_records
 
 
@@ -408,17 +382,16 @@ def _check_records(
     described = _described(train_records, eval_records)
     if len({shard.tokenizer_hash for shard in described} - {None}) > 1:
         raise ValueError(
-            "The records to train on, or those and the ones to evaluate on, "
-            "were made with different tokenizers. Build all with the same "
-            "vocabulary."
+            "The records were made with different tokenizers. Build all, also "
+            "those to evaluate on, with the same vocabulary."
         )
     vocab_size = config.albert_config.vocab_size
     for shard in described:
         if shard.vocab_size not in (None, vocab_size):
             raise ValueError(
                 "The records were made with a vocabulary of "
-                f"{shard.vocab_size} tokens, but the config has vocab_size="
-                f"{vocab_size}. Change the config, or build them again."
+                f"{shard.vocab_size} tokens, but the config has "
+                f"{vocab_size=}. Change the config, or build them again."
             )
     kinds = {shard.settings.pair_objective for shard in described}
     pairs = {kind for kind in kinds if kind}

@@ -1,6 +1,5 @@
 """The configuration of a pretraining run, its flags and its phases.
 
-A run has one phase, or several that follow one another, as its schedules say.
 `3@0,6@30000` is a schedule: the value 3 from step 0 on, and 6 from step 30000
 on; `6@25%` begins when a quarter of the steps is done. The phases of a run
 begin wherever one of its schedules changes.
@@ -32,7 +31,11 @@ _AS_BUILT = (
 # The metric that selects the best weights by default. Differs: the reference
 # takes accuracies, which may stand still while the loss gets worse.
 PRIMARY_METRICS = {"mlm": "masked_lm_loss", "sop": "sentence_order_loss"}
-# What a setting has no use without.
+# What a setting contradicts, and what it has no use without.
+_EXCLUDED = {
+    "continue_from": "init_checkpoint",
+    "mask_schedule": "masked_lm_prob",
+}
 _NEEDED = {"best_metric": "do_eval", "init_from_group0": "init_checkpoint"}
 # The fields of a phase that a schedule may change, by the name of its flag;
 # and the names of the settings that the last phase must have, if any.
@@ -197,9 +200,8 @@ class PretrainingConfig(RunConfig):
         example = "0.3@0,0.15@50000" if is_share else "3@0,12@50000"
         if not _ENTRIES.fullmatch(text) or ("." in text and not is_share):
             raise ValueError(
-                f"`{name}` must be one or more of VALUE@STEP or "
-                "VALUE@PERCENT%, separated by commas, such as "
-                f"{example}. {received}"
+                f"`{name}` must be one or more of VALUE@STEP or VALUE@PERCENT% "
+                f"with commas between them, such as {example}. {received}"
             )
         entries = in_steps(text, self.num_train_steps).split(",")
         pairs = [entry.split("@") for entry in entries]
@@ -209,10 +211,7 @@ class PretrainingConfig(RunConfig):
         if starts[0] or any(a >= b for a, b in itertools.pairwise(starts)):
             problem = "begin at step 0, and each entry at a later step"
         elif last_name and values[-1] != last_value:
-            problem = (
-                f"end with {last_name}={last_value}, which checkpoints are "
-                "evaluated with"
-            )
+            problem = f"end with {last_name}={last_value}, which is evaluated"
         elif is_share and not 0 < min(values) <= max(values) <= 1:
             problem = "have values above 0 and at most 1"
         elif not is_share and min(values) < 1:
@@ -220,26 +219,18 @@ class PretrainingConfig(RunConfig):
         elif name == "depth_schedule" and max(values) > last_value:
             problem = "have no more layers than all"
         elif starts[-1] >= self.num_train_steps:
-            problem = (
-                "begin its last phase before the run ends, at "
-                f"num_train_steps={self.num_train_steps}"
-            )
+            problem = "begin its last phase before the run ends"
         if problem:
             raise ValueError(f"`{name}` must {problem}. {received}")
         return dict(zip(starts, values, strict=True))
 
     def _check_together(self) -> None:
         """Checks settings that need, or exclude, each other."""
-        if self.continue_from and self.init_checkpoint:
-            raise ValueError(
-                "`continue_from` and `init_checkpoint` both name weights to "
-                "start from. Leave one out."
-            )
-        if self.mask_schedule and self.masked_lm_prob is not None:
-            raise ValueError(
-                "`mask_schedule` and `masked_lm_prob` both say how many tokens "
-                "to mask. Leave one out."
-            )
+        for name, other in _EXCLUDED.items():
+            if getattr(self, name) and getattr(self, other):
+                raise ValueError(
+                    f"`{name}` and `{other}` exclude each other. Leave one out."
+                )
         for name, other in _NEEDED.items():
             if getattr(self, name) and not getattr(self, other):
                 raise ValueError(f"`{name}` needs --{other}.")
@@ -265,8 +256,7 @@ class PretrainingConfig(RunConfig):
         self._check_together()
         if not self.do_train and not self.do_eval:
             raise ValueError(
-                "There is nothing to do. Pass --do_train with --input_file, "
-                "or --do_eval with --eval_file."
+                "There is nothing to do. Pass --do_train or --do_eval."
             )
         for name in ("input_file", "eval_file"):
             value = getattr(self, name)

@@ -1,8 +1,4 @@
-"""A run as one web page: facts, charts, tables; no network, no scripts.
-
-Data flow: log, scores and outputs of a run -> [this file] -> report.html.
-NumPy; matplotlib and Jinja2 are imported when a page is written.
-"""
+"""A run as one web page: facts, charts, tables; no network, no scripts."""
 
 import dataclasses
 import io
@@ -18,17 +14,12 @@ from albert_tf.metrics.scores import Role, Scores
 from albert_tf.training.run_config import RunConfig
 
 FILE_NAME = "report.html"
-# In the results of several seeds: the scores of each seed, and for a seed
-# without a result the reason.
 SEEDS_KEY = "seeds"
-FAILED_SEEDS_KEY = "failed_seeds"
 
-_TEMPLATE_FILE = "report.html.jinja2"
 _EVAL = "eval_"
 _LOSS = "loss"
 # Small, so that its text is large enough on a phone.
 _SIZE_INCHES = (6.0, 3.0)
-_LEGEND_COLUMNS = 2
 
 Points = Sequence[tuple[float, float]]
 LogLines = Sequence[Mapping[str, Any]]
@@ -38,8 +29,7 @@ LogLines = Sequence[Mapping[str, Any]]
 class Chart:
     """Curves that share one vertical axis, whose label is the unit.
 
-    Points are `(step, value)`, in order of step; values that are not finite are
-    left out.
+    Points are `(step, value)`; values that are not finite are left out.
     """
 
     title: str
@@ -62,12 +52,9 @@ Section = Chart | ReportTable
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class SeedResults:
-    """The results of a run.
+    """The results of a run: with several seeds, the medians.
 
-    Args:
-        scores: Those of the run; with several seeds, the medians.
-        by_seed: Those of each seed that has finished.
-        failures: Why a seed is not in the medians.
+    `failures` says why a seed is not in the medians.
     """
 
     scores: Scores = Scores()
@@ -82,13 +69,10 @@ class SeedResults:
                 str(seed): {"degenerate": 0.0, **scores.flat()}
                 for seed, scores in self.by_seed.items()
             }
-            values[FAILED_SEEDS_KEY] = {
+            values["failed_seeds"] = {
                 str(seed): reason for seed, reason in self.failures.items()
             }
         return values
-
-
-_NO_RESULTS = SeedResults()
 
 
 def write(
@@ -97,15 +81,13 @@ def write(
     title: str,
     facts: Mapping[str, object],
     sections: Sequence[Section],
-    results: SeedResults = _NO_RESULTS,
+    results: SeedResults = SeedResults(),  # noqa: B008
     metric: str = "",
     evaluated: str = "",
 ) -> None:
-    """Writes a page that opens without a network, whole or not at all.
+    """Writes a page: first how good a `metric` is on what was `evaluated`.
 
-    It begins with the results, if there are any: how good a `metric` is on what
-    was `evaluated`. The facts, what was run, come last, folded. Floats are
-    shown with six significant digits.
+    The facts, what was run, come last, folded.
     """
     import jinja2
 
@@ -115,7 +97,7 @@ def write(
         trim_blocks=True,
         keep_trailing_newline=True,
     )
-    page = environment.get_template(_TEMPLATE_FILE).render(
+    page = environment.get_template("report.html.jinja2").render(
         title=title,
         facts=facts,
         sections=sections,
@@ -137,12 +119,12 @@ def write_run(
     results: SeedResults,
     logs: Mapping[str, LogLines],
     primary_metric: str,
-    sections: Sequence[Section] = (),
+    sections: Sequence[Mapping[str, Any]] = (),
 ) -> None:
     """Writes the report of a run, with scores on what was `evaluated`.
 
-    `logs` are the lines of `metrics.jsonl` by seed; `{"": lines}` for a run
-    without seeds.
+    `logs` are the lines of `metrics.jsonl` by seed, or those of "" alone;
+    `sections` are the arguments of further ones.
     """
     metric = config.best_metric or primary_metric
     if list(logs) == [""]:
@@ -153,8 +135,7 @@ def write_run(
         evaluations = {
             key.removeprefix(_EVAL): points(lines, key)
             for key in keys
-            if key.startswith(_EVAL)
-            and key.removeprefix(_EVAL) in {*names, metric}
+            if key in {f"{_EVAL}{name}" for name in (*names, metric)}
         }
         losses = {k: points(lines, k) for k in keys if k.endswith(_LOSS)}
         unit = "score"
@@ -179,14 +160,12 @@ def write_run(
         sections=[
             Chart(title="Loss", unit=_LOSS, curves=losses),
             Chart(title="Evaluations", unit=unit, curves=evaluations),
-            *sections,
+            *(
+                Chart(**each) if "curves" in each else ReportTable(**each)
+                for each in sections
+            ),
         ],
     )
-
-
-def section_of(values: Mapping[str, Any]) -> Section:
-    """Returns the section that a task describes; see `TaskData`."""
-    return Chart(**values) if "curves" in values else ReportTable(**values)
 
 
 def points(lines: LogLines, key: str) -> list[tuple[float, float]]:
@@ -204,7 +183,10 @@ def _text(value: object) -> str:
 
 def _draw(chart: Chart) -> str:
     """Returns a chart as an SVG element, or a note that it is empty."""
-    curves = {name: _finite(curve) for name, curve in chart.curves.items()}
+    curves = {}
+    for name, curve in chart.curves.items():
+        pairs = np.array(curve, np.float64).reshape(-1, 2)
+        curves[name] = pairs[np.isfinite(pairs[:, 1])].T
     if not any(steps.size for steps, _ in curves.values()):
         return "<p>No values were logged.</p>"
     import matplotlib
@@ -218,25 +200,14 @@ def _draw(chart: Chart) -> str:
     for name, (steps, values) in curves.items():
         marker = "o" if len(steps) == 1 else ""
         axes.plot(steps, values, marker=marker, label=name)
-    figure.legend(
-        loc="outside upper left", ncols=_LEGEND_COLUMNS, frameon=False
-    )
+    figure.legend(loc="outside upper left", ncols=2, frameon=False)
     svg = io.StringIO()
     # Text stays text. The ids of the drawing's parts are digests with this
     # salt, so that those of two charts differ.
-    settings: dict[Any, str] = {
-        "svg.fonttype": "none",
-        "svg.hashsalt": chart.title,
-    }
+    settings: Any = {"svg.fonttype": "none", "svg.hashsalt": chart.title}
     # Empty, or they would hold the time and the version of matplotlib.
     metadata = dict.fromkeys(["Creator", "Date", "Format", "Type"])
     with matplotlib.rc_context(settings):
         figure.savefig(svg, format="svg", metadata=metadata)
     text = svg.getvalue()
     return text[text.index("<svg") :]
-
-
-def _finite(curve: Points) -> np.ndarray:
-    """Returns the steps and the values of the finite points, `[2, N]`."""
-    pairs = np.array(curve, np.float64).reshape(-1, 2)
-    return pairs[np.isfinite(pairs[:, 1])].T

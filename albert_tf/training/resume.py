@@ -1,8 +1,4 @@
-"""Begins the training of a run, or resumes it.
-
-A run begins with random weights, those of a checkpoint, or the state of another
-run, and resumes from its own newest checkpoint.
-"""
+"""Begins the training of a run, or resumes it."""
 
 import contextlib
 import dataclasses
@@ -36,8 +32,7 @@ from albert_tf.training.step import TrainStep
 _LOGGER = logging.getLogger(__name__)
 
 _SHARED = "--output_dir must be a folder that all workers share."
-# Another machine's new files may be seen later.
-_SECONDS_TO_SEE = 30
+_SECONDS_TO_SEE = 30  # another machine's new files may be seen later
 _SECONDS_BETWEEN = 0.5
 # What, beside the records, says which example is read when.
 _ORDER_SETTINGS = ("random_seed", "read_order", "num_readers")
@@ -45,10 +40,7 @@ _ORDER_SETTINGS = ("random_seed", "read_order", "num_readers")
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Training:
-    """What the loop trains with, in an output directory that this run holds.
-
-    `state` is that of the weights; a run that `is_new` has no checkpoint yet.
-    """
+    """What the loop trains with; a run that `is_new` has no checkpoint yet."""
 
     train_step: TrainStep
     checkpointer: Checkpointer
@@ -78,15 +70,8 @@ def prepare_training(
     3. `start`: weights only;
     4. the random initialization of the model.
 
-    Args:
-        config: Settings of the run.
-        folder: Its output directory.
-        task: Made in the scope of the strategy.
-        workers: The processes of the run.
-        multipliers: See `TrainStep`.
-        start: `config.init_checkpoint`, opened.
-        continue_from: Output directory of another pretraining.
-        **load_options: See `load.load_checkpoint`, for `start`.
+    The task is made in the scope of the strategy; `load_options` are those of
+    `load.load_checkpoint`, for `start`, which is `config.init_checkpoint`.
     """
     with contextlib.ExitStack() as stack:
         workers.run_in_chief(stack.enter_context, folder.locked())
@@ -111,12 +96,13 @@ def prepare_training(
             state = RunState.from_dict(checkpointer.restore(latest))
             _LOGGER.info("Resuming from %s.", latest)
         elif continue_from:
-            state = _continue(
-                continue_from, config, checkpointer, folder.fingerprint
-            )
+            state = _continue(continue_from, config, checkpointer, folder)
         else:
-            _initialize(task.model, start, **load_options)
             state = RunState()
+            if start:
+                load.load_checkpoint(task.model, start, **load_options)
+            else:
+                _LOGGER.info("All weights are randomly initialised.")
         workers.check_same_weights(task.model, step=state.step)
 
         # 3. Claim the directory: only now, so that a checkpoint that cannot be
@@ -167,30 +153,18 @@ def _is_claimed(path: str) -> bool:
     return True
 
 
-def _initialize(
-    model: keras.Model, start: Checkpoint | None, **load_options: bool
-) -> None:
-    if start:
-        load.load_checkpoint(model, start, **load_options)
-    else:
-        _LOGGER.info(
-            "Without --init_checkpoint, all weights are randomly initialised."
-        )
-
-
 def _continue(
     source: str,
     config: RunConfig,
     checkpointer: Checkpointer,
-    fingerprint: Mapping[str, Any],
+    folder: RunFolder,
 ) -> RunState:
     """Sets weights and slots from the newest checkpoint of another run.
 
-    So a pretraining can go over to longer sequences, larger batches or other
-    records when that was not planned as a schedule of one run. The step, and
-    the examples read of records that are still read in the same order, are
-    those of the other run. Other records are read from their start.
+    The step, and the examples read of records that are still read in the same
+    order, are those of the other run. Other records are read from their start.
     """
+    fingerprint = folder.fingerprint
     theirs = run_checkpoints.read_fingerprint(source)
     path = run_checkpoints.latest_checkpoint(source)
     if path is None or not theirs or theirs.get("task"):
@@ -210,8 +184,7 @@ def _continue(
     if state.step >= config.num_train_steps:
         raise ValueError(
             f"The run of {source!r} has done {state.step} steps, and "
-            "--num_train_steps counts them. Pass a larger number. Received: "
-            f"num_train_steps={config.num_train_steps}."
+            "--num_train_steps counts them. Pass a larger number."
         )
     _LOGGER.info("Going on from %s.", path)
     has_same_order = all(
@@ -231,11 +204,8 @@ def _continue(
 
 def _learnt(fingerprint: Mapping[str, Any]) -> dict[str, Any]:
     """Returns what must be the same for weights and slots to mean the same."""
-    return {
-        **run_folder.model_of(fingerprint),
-        "optimizer": fingerprint["optimizer"],
-        "objectives": fingerprint["objectives"],
-    }
+    own = {name: fingerprint[name] for name in ("optimizer", "objectives")}
+    return run_folder.model_of(fingerprint) | own
 
 
 def make_deterministic(config: RunConfig) -> None:

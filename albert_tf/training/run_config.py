@@ -1,11 +1,4 @@
-"""The configuration of a run, under the names of its command-line flags.
-
-One object holds every setting of a run, from the optimizer to the output
-directory. It is checked once, when it is made, and handed from the command
-line to the innermost function.
-
-Plain Python, so that a bad flag is reported before TensorFlow is imported.
-"""
+"""The configuration of a run, under the names of its flags: plain Python."""
 
 import dataclasses
 import os
@@ -18,7 +11,7 @@ from albert_tf.devices.device_settings import DeviceSettings
 from albert_tf.optimization.optimizer_config import OptimizerConfig
 from albert_tf.settings import setting
 
-# Seeds of further runs are counted up from the given one; keys have 32 bits.
+# Keys have 32 bits.
 LARGEST_SEED = 2**31 - 1
 
 
@@ -26,13 +19,8 @@ LARGEST_SEED = 2**31 - 1
 class Phase:
     """What all updates of a phase have in common.
 
-    Args:
-        first_step: The step at which the phase begins.
-        depth: Number of layers that are computed.
-        max_seq_length: S of the training records.
-        batch_size: Examples of an update over all replicas.
-        masked_lm_prob: Share of tokens that are masked when records are read;
-            None without a schedule of it.
+    `depth` is the number of layers that are computed; `batch_size` is global;
+    `masked_lm_prob` is None without a schedule of it.
     """
 
     first_step: int
@@ -46,12 +34,7 @@ class Phase:
 class RunConfig(DeviceSettings, OptimizerConfig):
     """Settings that pretraining and fine-tuning share.
 
-    A field made by `setting` is the flag of the same name; its help says what
-    it means.
-
     Args:
-        albert_config: Shape of the model.
-        output_dir: Output directory of the run.
         flags_text: Written to `flags.txt`.
         vocabulary: Path of the vocabulary, which the output directory keeps
             a copy of; None if it is unknown.
@@ -163,29 +146,26 @@ class RunConfig(DeviceSettings, OptimizerConfig):
     @property
     def dtype_policy(self) -> str:
         """The Keras dtype policy of `precision`."""
-        if self.precision == "float32":
-            return "float32"
-        return f"mixed_{self.precision}"
+        prefix = "" if self.precision == "float32" else "mixed_"
+        return prefix + self.precision
 
     def check_batch_sizes(self, num_replicas: int, **is_used: object) -> None:
         """Checks that replicas and micro-batches divide the batches.
 
-        `is_used` says, by the name of a batch size, whether there are such
-        batches.
+        `is_used` says, by the name of a batch size, whether it is used.
         """
         for name in filter(is_used.get, is_used):
-            num_micro_batches = 1
+            num_parts = num_replicas
             batch_sizes = {getattr(self, name)}
             if name == "train_batch_size":
-                num_micro_batches = self.gradient_accumulation_steps
+                num_parts *= self.gradient_accumulation_steps
                 batch_sizes |= {phase.batch_size for phase in self.phases}
             for batch_size in sorted(batch_sizes):
-                if batch_size % (num_replicas * num_micro_batches):
+                if batch_size % num_parts:
                     raise ValueError(
-                        f"`{name}` must be a multiple of the number of "
-                        "replicas times the number of accumulation steps "
-                        f"({num_replicas} x {num_micro_batches}), in every "
-                        f"phase. Received: {name}={batch_size}."
+                        f"`{name}` must be a multiple of {num_parts}, the "
+                        "number of replicas times that of accumulation steps. "
+                        f"Received: {name}={batch_size}."
                     )
 
     def check_sequence_length(self, max_seq_length: int) -> None:
@@ -257,8 +237,8 @@ class FinetuningConfig(RunConfig):
             raise ValueError(
                 "Fine-tuning makes its batches in this process, which the "
                 "hosts of a TPU with a name cannot call. Run the command on "
-                "the machine of a TPU that has one host, and leave --tpu_name "
-                f"out. Received: tpu_name={self.tpu_name!r}."
+                "the machine of the TPU, and leave --tpu_name out. Received: "
+                f"tpu_name={self.tpu_name!r}."
             )
         if self.train_adapters_only and not self.albert_config.adapter_rank:
             raise ValueError(
@@ -283,6 +263,7 @@ class FinetuningConfig(RunConfig):
         """
         if self.num_seeds == 1:
             return []
+        seeds = range(self.random_seed, self.random_seed + self.num_seeds)
         return [
             dataclasses.replace(
                 self,
@@ -291,7 +272,5 @@ class FinetuningConfig(RunConfig):
                 num_seeds=1,
                 do_predict=False,
             )
-            for seed in range(
-                self.random_seed, self.random_seed + self.num_seeds
-            )
+            for seed in seeds
         ]

@@ -1,8 +1,7 @@
 """The output directory of a run: which run owns it, and what it contains.
 
 `run.json` holds the fingerprint of the run, everything that determines its
-numbers. A directory with another fingerprint is refused, so that no run
-continues, evaluates or overwrites the weights of another one.
+numbers. A directory with another fingerprint is refused.
 """
 
 import contextlib
@@ -25,11 +24,7 @@ from albert_tf.checkpoints import (
 )
 from albert_tf.checkpoints.checkpoint import Checkpoint
 from albert_tf.checkpoints.metadata import Metadata
-from albert_tf.checkpoints.run_checkpoints import (
-    FINGERPRINT_FILE,
-    SETTINGS,
-    read_fingerprint,
-)
+from albert_tf.checkpoints.run_checkpoints import read_fingerprint
 from albert_tf.config import CONFIG_FILE
 from albert_tf.optimization.optimizer_config import OptimizerConfig
 from albert_tf.tasks.task import TaskData
@@ -37,6 +32,7 @@ from albert_tf.training.run_config import FinetuningConfig, RunConfig
 
 _LOGGER = logging.getLogger(__name__)
 
+FINGERPRINT_FILE = run_checkpoints.FINGERPRINT_FILE
 LOCK_FILE = "run.lock"
 # Key of a fingerprint, among the settings of the task.
 TOKENIZER = "tokenizer"
@@ -54,23 +50,17 @@ def fingerprint(config: RunConfig, **task_values: Any) -> dict[str, Any]:
 
     `task_values`, JSON values such as `records`, are what the task adds.
     """
-    names = (
-        *(field.name for field in dataclasses.fields(OptimizerConfig)),
-        "train_batch_size",
-        "precision",
-        "random_seed",
-    )
-    values = {name: getattr(config, name) for name in names}
+    names = [field.name for field in dataclasses.fields(OptimizerConfig)]
+    names += ["train_batch_size", "precision", "random_seed"]
     return {
         "config": config.albert_config.to_dict(),
-        **values,
+        **{name: getattr(config, name) for name in names},
         **_start(config.init_checkpoint),
         **task_values,
     }
 
 
 def _start(path: str | None) -> dict[str, Any]:
-    """Returns path and digest of the weights that a run starts from."""
     return {_START: path, _START_DIGEST: path and _digest_of_weights(path)}
 
 
@@ -100,7 +90,7 @@ class RunFolder:
     @property
     def metadata(self) -> Metadata:
         """What checkpoints in it mean besides their arrays."""
-        settings = self.fingerprint.get(SETTINGS, {})
+        settings = self.fingerprint.get(run_checkpoints.SETTINGS, {})
         labels = settings.get("labels")
         return Metadata(
             task=self.fingerprint.get("task"),
@@ -133,9 +123,8 @@ class RunFolder:
     def locked(self) -> Iterator[None]:
         """Checks the directory and keeps other processes from training in it.
 
-        What killed processes have left incomplete in it is removed. The system
-        releases the lock when the process ends, however it ends. A directory
-        that was created here and is still empty is removed.
+        What killed processes have left incomplete in it is removed, and a
+        directory that was created here and is still empty.
         """
         self.check()
         is_new = not os.path.isdir(self.path)
@@ -161,9 +150,8 @@ class RunFolder:
         before, now = kept.get(_START_DIGEST), current.get(_START_DIGEST)
         if None not in (before, now) and before != now:
             _LOGGER.warning(
-                "The weights of %s have changed since this run began. It "
-                "goes on from what it has learnt; for a run that starts from "
-                "the new ones, pass another --output_dir.",
+                "The weights of %s have changed since this run began. To start "
+                "from the new ones, pass another --output_dir.",
                 current[_START],
             )
         # What was recorded first stays, but a run may become longer.
@@ -189,14 +177,11 @@ def finetuning_folder(
 ) -> RunFolder:
     """Returns the output directory of a fine-tuning run.
 
-    `records` is the fingerprint of the records to train on, `eval_records`
-    that of the main evaluation set, which selects the best weights; the
-    directory of several seeds has none.
+    `records` and `eval_records` are fingerprints, of the records to train on
+    and of the main evaluation set; the directory of several seeds has none.
     """
-    values: dict[str, Any] = {
-        "task": data.name,
-        SETTINGS: dict(data.settings),
-    }
+    values: dict[str, Any] = {"task": data.name}
+    values[run_checkpoints.SETTINGS] = dict(data.settings)
     if config.num_seeds == 1:
         values |= fingerprint(
             config,
@@ -228,8 +213,7 @@ def finetuning_folder(
 def check_model(config: RunConfig, task_name: str | None) -> None:
     """Checks that the weights in `output_dir`, if any, are of this model.
 
-    For runs that do not train; dropout may differ. The task of a pretraining
-    is None.
+    Dropout may differ. The task of a pretraining is None.
     """
     kept = read_fingerprint(config.output_dir)
     current = {"config": config.albert_config.to_dict(), "task": task_name}
@@ -251,9 +235,8 @@ def weights_to_use(
 ) -> str:
     """Returns the path of the weights that a run evaluates and predicts with.
 
-    In the directory of a run, these are always the best weights of the run;
-    without training, `init_checkpoint` may be left out, or name them or what
-    the run started from. In another directory, they are `init_checkpoint`.
+    In the directory of a run, these are its best weights; `init_checkpoint` may
+    name them or what the run started from. Else they are `init_checkpoint`.
     """
     given = None if is_training else init_checkpoint
     trained = run_checkpoints.trained_weights(output_dir)
@@ -271,9 +254,8 @@ def weights_to_use(
         )
     if trained is None:
         raise ValueError(
-            f"There are no trained weights in {output_dir!r}. Pass "
-            "--init_checkpoint with the weights of a trained model, or train "
-            "first."
+            f"There are no trained weights in {output_dir!r}. Pass those of a "
+            "trained model as --init_checkpoint, or train first."
         )
     return trained
 
@@ -326,8 +308,6 @@ def _is_same_start(run: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
     digests = run.get(_START_DIGEST), other.get(_START_DIGEST)
     if None not in digests and digests[0] == digests[1]:
         return True
-    path, other_path = run.get(_START), other.get(_START)
-    if path is None or other_path is None:
-        return path is other_path
+    paths = run.get(_START), other.get(_START)
     # A run that was moved with its start has the same path relative to it.
-    return bool(os.path.normpath(path) == os.path.normpath(other_path))
+    return len({path and os.path.normpath(path) for path in paths}) == 1

@@ -27,11 +27,8 @@ ABSOLUTE_JUMP = 1.0
 class DivergenceDetector:
     """Compares the loss of each step with its running level.
 
-    Args:
-        first: Mean loss of the first steps.
-        mean: Exponential moving average of the loss.
-        deviation: Exponential moving average of its distance from `mean`.
-        num_steps: Number of steps seen.
+    `first` is the mean loss of the first steps, `mean` a moving average of the
+    loss, and `deviation` one of its distance from `mean`.
     """
 
     first: float = 0.0
@@ -49,18 +46,14 @@ class DivergenceDetector:
             return f"the loss is {loss}"
         if not detects_jumps or self.num_steps < HORIZON:
             return None
-        if self.mean > self.first + max(
-            ABSOLUTE_JUMP, RELATIVE_JUMP * self.first
-        ):
+        rise = max(ABSOLUTE_JUMP, RELATIVE_JUMP * self.first)
+        if self.mean > self.first + rise:
             return (
                 f"the running level of the loss, {self.mean:.4g}, is far above "
                 f"that of the first steps, {self.first:.4g}"
             )
-        margin = max(
-            ABSOLUTE_JUMP,
-            RELATIVE_JUMP * self.mean,
-            DEVIATIONS * self.deviation,
-        )
+        margin = max(ABSOLUTE_JUMP, RELATIVE_JUMP * self.mean)
+        margin = max(margin, DEVIATIONS * self.deviation)
         if loss > self.mean + margin:
             return (
                 f"the loss jumped to {loss:.4g} from a running level of "
@@ -84,18 +77,14 @@ class RunState:
     """What a run remembers besides weights and optimizer slots.
 
     Args:
-        step: Number of updates done.
-        examples_read: Number of training examples read, by the sequence
-            length of their records.
+        examples_read: Number of training examples read, by their length.
         phase: Index of the phase of the last update.
         loss_scale: Scale, and number of steps since it changed; see
             `step.updated_loss_scale`.
-        detector: Running level of the loss.
         window: Totals over the steps since the last log line.
         best_score: Best evaluation score so far; None before the first.
         best_loss: Loss of the best evaluation; None if unknown or not finite.
-        evaluations_since_best: Number of evaluations since the first one with
-            the best score.
+        evaluations_since_best: Since the first one with the best score.
         needs_evaluation: Whether the evaluation after the step is not done.
     """
 

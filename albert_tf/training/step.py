@@ -3,8 +3,7 @@
 Data flow: batch of each replica -> micro-batches -> sum of gradients -> sum
 over replicas -> clip -> optimizer.
 
-Source: Micikevicius et al. 2018, "Mixed precision training", section 3.2, for
-the loss scale of float16.
+Source: Micikevicius et al. 2018, "Mixed precision training", section 3.2.
 
 # Differs: google-research/albert divides the loss by the number of targets on
 # each TPU core, clips there, and sums. Here the loss is divided by the number
@@ -13,7 +12,8 @@ the loss scale of float16.
 """
 
 import functools
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
 
 import tensorflow as tf
 
@@ -36,13 +36,8 @@ GROWTH_STEPS = 2000
 class TrainStep:
     """Runs updates in the graph, several per call.
 
-    Args:
-        multipliers: Of the learning rate, by path of the variable; None for 1.
-            A variable with 0 is not trained.
-
-    Attributes:
-        variables: The variables that are trained: all that are not frozen.
-        optimizer: Built on these variables.
+    `multipliers` are those of the learning rate, by path of the variable; a
+    variable with 0 is not among the `variables` that are trained.
     """
 
     def __init__(
@@ -64,7 +59,7 @@ class TrainStep:
             self.optimizer.build(self.variables)
         # float16 gradients underflow unless the loss is scaled up.
         self._scales_loss = config.precision == "float16"
-        self._gradients = self._micro_gradients
+        self._gradients: Callable[..., Any] = self._micro_gradients
         if config.gradient_accumulation_steps > 1:
             self._gradients = self._accumulated_gradients
         device = strategies.device_type(strategy)
@@ -88,12 +83,8 @@ class TrainStep:
     @property
     def result_names(self) -> tuple[str, ...]:
         """Names of the columns that `run` returns."""
-        return (
-            *self.task.total_names,
-            "learning_rate",
-            "loss_scale",
-            "gradient_norm",
-        )
+        own = ("learning_rate", "loss_scale", "gradient_norm")
+        return *self.task.total_names, *own
 
     def _run(
         self,
@@ -105,9 +96,8 @@ class TrainStep:
     ) -> tuple[tf.Tensor, tf.Tensor]:
         """Runs `num_steps` updates, int32 `[]`, of `depth` layers or of all.
 
-        It is traced once for each depth and each shape of the batches. The
-        number of updates before `first_step` is int64 `[]`; `loss_scale` is
-        float32 `[2]`, see `updated_loss_scale`.
+        `first_step` is int64 `[]`; `loss_scale` is float32 `[2]`, see
+        `updated_loss_scale`.
 
         Returns:
             Float32 `[num_steps, K]` with the columns `result_names`: metric
@@ -154,13 +144,8 @@ class TrainStep:
         """Makes an update in one replica; returns its row of `_run`, `[K]`."""
         context = tf.distribute.get_replica_context()
         denominators = self.task.loss_denominators(batch)
-        loss_denominators = dict(
-            zip(
-                denominators,
-                _all_reduce(context, [*denominators.values()]),
-                strict=True,
-            )
-        )
+        reduced = _all_reduce(context, [*denominators.values()])
+        loss_denominators = dict(zip(denominators, reduced, strict=True))
         seed = self._step_seed(step, context)
         gradients, totals = self._gradients(
             batch, loss_denominators, seed, scale, depth
@@ -180,20 +165,14 @@ class TrainStep:
         """Returns int32 `[2]`, different for each step and replica."""
         replica = tf.cast(context.replica_id_in_sync_group, tf.int64)
         stream = step * context.num_replicas_in_sync + replica
-        key = tf.stack(
-            [tf.constant(self._config.random_seed, tf.int64), stream]
-        )
+        run_seed = tf.constant(self._config.random_seed, tf.int64)
+        key = tf.stack([run_seed, stream])
         return tf.random.stateless_uniform(
             [2], key, minval=None, maxval=None, dtype=tf.int32
         )
 
     def _accumulated_gradients(
-        self,
-        batch: Batch,
-        loss_denominators: Totals,
-        seed: tf.Tensor,
-        scale: tf.Tensor,
-        depth: int | None,
+        self, batch: Batch, denominators: Totals, seed: tf.Tensor, *others: Any
     ) -> tuple[Gradients, tf.Tensor]:
         """Returns gradients and totals, added up over micro-batches."""
         num_micro_batches = self._config.gradient_accumulation_steps
@@ -207,12 +186,10 @@ class TrainStep:
         def add(
             index: tf.Tensor, gradients: Gradients, totals: tf.Tensor
         ) -> tuple[tf.Tensor, Gradients, tf.Tensor]:
+            micro_batch = {n: rows[index] for n, rows in micro_batches.items()}
+            own_seed = seed + tf.stack([index, 0])
             more, more_totals = self._micro_gradients(
-                {name: value[index] for name, value in micro_batches.items()},
-                loss_denominators,
-                seed + tf.stack([index, 0]),
-                scale,
-                depth,
+                micro_batch, denominators, own_seed, *others
             )
             reached.update(more)
             gradients = {
@@ -221,14 +198,11 @@ class TrainStep:
             }
             return index + 1, gradients, totals + more_totals
 
+        zeros = {v.path: tf.zeros(v.shape) for v in self.variables}
         _, gradients, totals = tf.while_loop(
             lambda index, *_: index < num_micro_batches,
             add,
-            (
-                0,
-                {v.path: tf.zeros(v.shape) for v in self.variables},
-                tf.zeros([len(self.task.total_names)]),
-            ),
+            (0, zeros, tf.zeros([len(self.task.total_names)])),
         )
         return {p: g for p, g in gradients.items() if p in reached}, totals
 
@@ -317,19 +291,16 @@ def _add(total: tf.Tensor, gradient: tf.Tensor) -> tf.Tensor:
     """Returns the sum of what a loop has added up and one gradient more.
 
     A gradient can be a sum itself. In a large step, TensorFlow would then add
-    up all addends in a temporary variable, which it makes once too often in a
-    loop: the next update fails. It does not look behind a check of the shape.
+    up all addends in a temporary variable, which fails in a loop. It does not
+    look behind a check of the shape.
     """
     return total + tf.ensure_shape(gradient, total.shape)
 
 
 def _split(value: tf.Tensor, num_micro_batches: int) -> tf.Tensor:
     """Divides the rows of a batch: `[b, ...]` to `[n, b / n, ...]`."""
-    shape = [
-        num_micro_batches,
-        value.shape[0] // num_micro_batches,
-        *value.shape[1:],
-    ]
+    num_rows = value.shape[0] // num_micro_batches
+    shape = [num_micro_batches, num_rows, *value.shape[1:]]
     if None not in shape:
         return tf.reshape(value, shape)
     # The length of a batch may differ from step to step.
@@ -352,23 +323,11 @@ def _all_reduce(
 def updated_loss_scale(state: tf.Tensor, is_finite: tf.Tensor) -> tf.Tensor:
     """Doubles the scale after many finite steps; halves it after an overflow.
 
-    Args:
-        state: float32 `[2]`, the scale and the number of steps since it
-            changed.
-        is_finite: bool `[]`, whether the gradients of the step were finite.
-
-    Returns:
-        float32 `[2]`, the state after the step.
+    The `state`, float32 `[2]`, is the scale and the number of steps since it
+    changed; `is_finite`, bool `[]`, is whether the gradients were finite.
     """
     scale, steps = state[0], state[1] + 1
-    grows = steps >= GROWTH_STEPS
-    if_finite = tf.stack(
-        [
-            tf.where(grows, tf.minimum(2 * scale, LARGEST_LOSS_SCALE), scale),
-            tf.where(grows, tf.zeros_like(steps), steps),
-        ]
-    )
-    if_not = tf.stack(
-        [tf.maximum(scale / 2, SMALLEST_LOSS_SCALE), tf.zeros_like(steps)]
-    )
+    grown = tf.stack([tf.minimum(2 * scale, LARGEST_LOSS_SCALE), 0.0])
+    if_finite = tf.where(steps >= GROWTH_STEPS, grown, [scale, steps])
+    if_not = tf.stack([tf.maximum(scale / 2, SMALLEST_LOSS_SCALE), 0.0])
     return tf.where(is_finite, if_finite, if_not)

@@ -220,7 +220,7 @@ def test_the_results_of_all_seeds_are_not_replaced_by_those_of_one(
     assert alone.run()["accuracy"] == scores["accuracy_best"]
 
     assert read_json(tmp_path / "run", "eval_results.json") == before
-    assert "has the results of all seeds and is kept." in caplog.text
+    assert "with the results of all seeds, is kept." in caplog.text
 
 
 @pytest.fixture
@@ -294,12 +294,12 @@ def test_a_damaged_newest_checkpoint_is_named_with_what_to_do(
         ),
         (
             {"train_batch_size": 7, "gradient_accumulation_steps": 2},
-            r"`train_batch_size` must be a multiple .*\(1 x 2\).*=7",
+            r"`train_batch_size` must be a multiple of 2, .*=7",
         ),
         *(
             (
                 {"strategy": "mirrored", name: 7},
-                rf"`{name}` must be a multiple .*\(2 x 1\).*=7",
+                rf"`{name}` must be a multiple of 2, .*=7",
             )
             for name in ("eval_batch_size", "predict_batch_size")
         ),

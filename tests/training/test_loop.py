@@ -112,7 +112,6 @@ class Run:
                 "last_step": self.start.step,
                 "is_evaluated": not self.start.needs_evaluation,
             }
-        self.evaluates_start = like_pretraining
         self.loop = loop.TrainingLoop(
             trainer.config,
             resume.Training(
@@ -125,7 +124,7 @@ class Run:
             self.workers,
             batches_from=self.starting_at,
             evaluator=self if scores else None,
-            detects_jumps=like_pretraining,
+            is_pretraining=like_pretraining,
             patience=patience,
         )
 
@@ -144,7 +143,7 @@ class Run:
         return Scores(entries=(Score("accuracy", accuracy), *of_loss))
 
     def go(self):
-        return self.loop.run(evaluates_start=self.evaluates_start)
+        return self.loop.run()
 
     def weights(self):
         return [

@@ -176,7 +176,7 @@ def test_a_later_evaluation_shows_its_flags_and_those_of_the_training(
 
 
 def test_a_run_begins_with_how_good_it_is_and_folds_its_settings(written):
-    own = report.ReportTable(title="Own", header=["x"], rows=[["y"]])
+    own = {"title": "Own", "header": ["x"], "rows": [["y"]]}
     scores = Scores(
         entries=(
             *ACCURACY,

@@ -54,7 +54,7 @@ class SquadData:
     `BeamSpanModel` in version 2.0.
 
     Args:
-        metric_language: Of `metrics.LANGUAGES`; how answers are compared.
+        metric_language: `en` or `zh`; how answers are compared.
         version_2_with_negative: Whether questions may have no answer.
         null_score_diff_threshold: Null threshold to use; None to use the
             best one for the evaluated questions.
