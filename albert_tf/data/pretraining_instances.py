@@ -189,9 +189,15 @@ def draw_pairs(
             # So that two always fit.
             max_length=config.token_budget // 2,
         )
+    chunker = segment_pairs.Chunker(
+        tokens,
+        rng,
+        budget=config.token_budget,
+        short_prob=config.short_seq_prob,
+    )
     copies, counts = [], BuildCounts()
     for _ in range(config.dupe_factor):
-        pairs, without_pair = _draw_copy(tokens, rng, config)
+        pairs, without_pair = _draw_copy(chunker, config)
         copies.append(pairs)
         num_distinct = pairs.num_distinct_tokens()
         counts += BuildCounts(
@@ -204,44 +210,30 @@ def draw_pairs(
 
 
 def _draw_copy(
-    tokens: segment_pairs.TokenBlock,
-    rng: np.random.Generator,
-    config: PretrainingDataConfig,
+    chunker: segment_pairs.Chunker, config: PretrainingDataConfig
 ) -> tuple[segment_pairs.Pairs, int]:
     """Draws the pairs of a copy; returns them, and chunks without a pair."""
-    budget, short_prob = config.token_budget, config.short_seq_prob
-    without_pair = 0
-    is_swapped_when_read = False
-    if config.pair_objective == "none":
-        pairs = segment_pairs.single_segments(
-            tokens, rng, budget=budget, short_prob=short_prob
-        )
-    elif config.pair_objective == "nsp":
+    objective, without_pair = config.pair_objective, 0
+    if objective == "none":
+        pairs = segment_pairs.single_segments(chunker)
+    elif objective == "nsp":
         pairs = segment_pairs.next_sentence_pairs(
-            tokens,
-            rng,
-            budget=budget,
-            short_prob=short_prob,
-            is_fitted=bool(config.keep_more_text),
+            chunker, is_fitted=bool(config.keep_more_text)
         )
+    elif config.keep_more_text:
+        pairs, without_pair = segment_pairs.fitted_order_pairs(chunker)
     else:
-        if config.keep_more_text:
-            pairs, without_pair = segment_pairs.fitted_order_pairs(
-                tokens, rng, budget=budget, short_prob=short_prob
-            )
-        else:
-            pairs, without_pair = segment_pairs.sentence_order_pairs(
-                tokens,
-                rng,
-                budget=budget,
-                short_prob=short_prob,
-                reference_pairs=config.reference_pairs,
-            )
-        is_swapped_when_read = config.masking == "dynamic"
-        if not is_swapped_when_read:
-            pairs = segment_pairs.swap_half(pairs, rng)
+        pairs, without_pair = segment_pairs.sentence_order_pairs(
+            chunker, reference_pairs=config.reference_pairs
+        )
+    is_swapped_when_read = objective == "sop" and config.masking == "dynamic"
+    if objective == "sop" and not is_swapped_when_read:
+        pairs = segment_pairs.swap_half(pairs, chunker.rng)
     truncated = segment_pairs.truncate(
-        pairs, rng, budget=budget, random_ties=is_swapped_when_read
+        pairs,
+        chunker.rng,
+        budget=chunker.budget,
+        random_ties=is_swapped_when_read,
     )
     return truncated, without_pair
 
