@@ -10,8 +10,6 @@ Source: google-research/albert, `create_pretraining_data.py`.
 import dataclasses
 from typing import Any
 
-from albert_tf import checks
-
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class ArraySpec:
@@ -33,11 +31,6 @@ class ArraySpec:
     shape: tuple[int, ...] = ()
     is_sequence: bool = False
     pad_value: int = 0
-
-    def __post_init__(self) -> None:
-        checks.check_choice(
-            f"dtype of {self.name}", self.dtype, ("int32", "float32")
-        )
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

@@ -29,7 +29,6 @@ from albert_tf.data.corpus import FileContents, FileRequest
 from albert_tf.data.pretraining_config import PretrainingDataConfig
 from albert_tf.data.shard_building import BuildResult
 from albert_tf.data.shards import Shard
-from albert_tf.text.tokenizer import Tokenizer
 
 _BAD_LINES = "bad_lines"
 # How Beam quotes the error of a worker, and what it adds.
@@ -92,7 +91,8 @@ def _run_pipeline(
         | "Spread" >> beam.Reshuffle()
         | "Build" >> beam.Map(build_shard, config)
     )
-    return _committed(finish(pipeline), _BAD_LINES)
+    counters = finish(pipeline).metrics().query()["counters"]
+    return sum(c.result for c in counters if c.key.metric.name == _BAD_LINES)
 
 
 def _silence() -> None:
@@ -151,10 +151,10 @@ def build_shard(task: ShardTask, config: PretrainingDataConfig) -> None:
     shard_building.write(shard, (of_block[shard.part[0]] for of_block in parts))
 
 
-@functools.lru_cache(maxsize=1)
-def _load_tokenizer(config: PretrainingDataConfig) -> Tokenizer:
-    """Loads the vocabulary, once in a process."""
-    return config.load_tokenizer()
+# Once in a process.
+_load_tokenizer = functools.lru_cache(maxsize=1)(
+    PretrainingDataConfig.load_tokenizer
+)
 
 
 def _read_shard(path: str) -> Shard:
@@ -184,21 +184,11 @@ def _options_and_runner(beam_options: str) -> tuple[Any, Any]:
 
 
 def finish(pipeline: Any) -> Any:
-    """Runs a pipeline to its end; returns its result."""
+    """Runs a pipeline to its end; raises the error of a worker."""
     try:
         result = pipeline.run()
         result.wait_until_finish()
     except Exception as error:
-        raise ValueError(_cause(error)) from error
+        quoted = _QUOTED_ERROR.findall(str(error)) or [str(error)]
+        raise ValueError(_ADDITION.sub("", quoted[-1])) from error
     return result
-
-
-def _cause(error: Exception) -> str:
-    """Returns the message of a worker's error, which Beam quotes."""
-    quoted = _QUOTED_ERROR.findall(str(error)) or [str(error)]
-    return _ADDITION.sub("", quoted[-1])
-
-
-def _committed(result: Any, name: str) -> int:
-    counters = result.metrics().query()["counters"]
-    return sum(c.result for c in counters if c.key.metric.name == name)

@@ -68,9 +68,8 @@ class RecordColumns:
     ) -> dict[str, np.ndarray]:
         """Returns the records with these B numbers as a batch.
 
-        Returns:
-            For each spec an array `[B, *shape]` or `[B, *shape, S]` of the
-            spec's type. S is `length`; no record in the batch is longer.
+        For each spec it has an array `[B, *shape]` or `[B, *shape, S]` of the
+        spec's type. S is `length`; no record in the batch is longer.
         """
         return {
             spec.name: self._pad(spec, indices, length) for spec in self.specs
@@ -148,12 +147,10 @@ def collect(
 def _smallest(values: np.ndarray) -> np.ndarray:
     """Returns the values in the smallest type that holds them exactly."""
     for dtype in _SMALL_TYPES:
-        if values.min(initial=0) >= 0 and (
-            values.max(initial=0) <= np.iinfo(dtype).max
-        ):
+        with np.errstate(invalid="ignore"):
             small = values.astype(dtype)
-            if np.array_equal(small, values):
-                return small
+        if np.array_equal(small, values):
+            return small
     return values
 
 
@@ -207,19 +204,12 @@ class Padding:
         width = self.bucket_width or 1
         return self.max_seq_length if width >= self.max_seq_length else None
 
-    @property
-    def rows_vary(self) -> bool:
-        """Whether batches of a length may have different numbers of rows."""
-        return not self.is_compiled and self.static_length is None
-
 
 class BucketedOrder:
     """Decides which records a training step takes, from seed and step alone.
 
-    Args:
-        lengths: Lengths of the records, `[N]`.
-        batch_size: B, examples of a step over all replicas.
-        seed: Seed of the order.
+    `lengths` are those of the records, `[N]`; `batch_size` is B, the examples
+    of a step over all replicas.
     """
 
     def __init__(
@@ -291,7 +281,8 @@ def plan_evaluation(
     while start < len(order):
         length = padded[start]
         num_rows = budget // length // num_replicas * num_replicas
-        if padding.rows_vary:
+        if not padding.is_compiled and padding.static_length is None:
+            # Batches of a length may have different numbers of rows.
             least = num_rows // _LEAST_PART
             wanted = min(max(num_left[length], least), len(order) - start)
             num_rows = min(num_rows, -(-wanted // num_replicas) * num_replicas)
@@ -314,13 +305,10 @@ def training_dataset(
 ) -> tf.data.Dataset:
     """Returns the endless training batches from a step on.
 
-    Steps are padded on all replicas alike.
-
-    Returns:
-        A dataset of batches for one replica each: replica 0, 1, ... of
-        `start_step`, then those of the next step. A batch is a dict of the
-        records' arrays, `[b, *shape]` or `[b, *shape, S]`, and
-        `example_weights` float32 `[b]`, all 1.
+    Its batches are for one replica each: replica 0, 1, ... of `start_step`,
+    then those of the next step, padded alike on all replicas. A batch is a dict
+    of the records' arrays, `[b, *shape]` or `[b, *shape, S]`, and
+    `example_weights` float32 `[b]`, all 1.
     """
     num_rows = shard.num_rows(order.batch_size)
 
@@ -347,19 +335,12 @@ def evaluation_dataset(
 ) -> tf.data.Dataset:
     """Returns the batches of a plan, in its order.
 
+    They are as those of `training_dataset`, but `example_weights` is 0 for a
+    row that fills the batch up, which repeats its first record. The `plan` was
+    made with the same `padding`.
+
     The caller keeps `columns` and `plan` until all batches are read. The
     dataset does not: TensorFlow keeps its functions until the program ends.
-
-    Args:
-        columns: The records.
-        plan: The result of `plan_evaluation` with the same `padding`.
-        shard: Which part of each batch this pipeline delivers.
-        padding: How batches are padded.
-
-    Returns:
-        A dataset of batches for one replica each, as `training_dataset`
-        delivers them; `example_weights` is 0 for a row that fills the batch
-        up, which repeats the first record of the batch.
     """
     weak_columns: RecordColumns = weakref.proxy(columns)
     weak_plan: EvaluationPlan = weakref.proxy(plan)

@@ -66,7 +66,13 @@ def build(config: PretrainingDataConfig) -> "BuildReport":
     if not counts.records and config.shards is None:
         for shard in result.built:
             shard_building.remove(shard)
-        raise ValueError(_no_record(config, counts))
+        divide = "" if config.keep_more_text else "pass `keep_more_text`, "
+        raise ValueError(
+            f"No record can be made from {counts.documents} documents with "
+            f"{counts.sentences} sentences: a pair needs two sentences of one "
+            "document. Put one sentence a line and a blank line between "
+            f"documents only, {divide}or use pair_objective='none'."
+        )
     report = BuildReport(
         config=config,
         counts=counts,
@@ -91,13 +97,7 @@ def build(config: PretrainingDataConfig) -> "BuildReport":
 def run_here(
     config: PretrainingDataConfig, inputs: list[str], paths: list[str]
 ) -> BuildResult:
-    """Builds the shards with processes of this machine.
-
-    Args:
-        config: The settings.
-        inputs: The files of the corpus.
-        paths: The record files of all shards.
-    """
+    """Builds the shards at `paths` with processes of this machine."""
     # 1. A first reading of the corpus, which divides it into blocks.
     tokenizer = config.load_tokenizer()
     contents = corpus.survey(
@@ -186,12 +186,13 @@ class BuildReport:
         counts, config = self.counts, self.config
         is_dynamic = config.masking == "dynamic"
         copies = config.dupe_factor
-        label_1 = f"{_share(counts.label_1_records, counts.records):.1%}"
+        num_records = max(1, counts.records)
+        label_1 = f"{counts.label_1_records / num_records:.1%}"
         if config.pair_objective == "none":
             label_1 = "no pairs"
         elif is_dynamic and config.pair_objective == "sop":
             label_1 = "half, drawn when read"
-        mean_length = _share(counts.record_tokens, counts.records)
+        mean_length = counts.record_tokens / num_records
         values = {
             "documents": f"{counts.documents:,}",
             "sentences": f"{counts.sentences:,}",
@@ -229,37 +230,23 @@ class BuildReport:
     @property
     def unknown_share(self) -> float:
         """Share of the text's tokens that are unknown."""
-        return _share(self.counts.unknown_tokens, self.counts.tokens)
+        return self.counts.unknown_tokens / max(1, self.counts.tokens)
 
     @property
     def lone_share(self) -> float:
         """Share of the text's tokens that are in a block of one document."""
-        return _share(self.counts.lone_tokens, self.counts.tokens)
+        return self.counts.lone_tokens / max(1, self.counts.tokens)
 
     @property
     def left_out_share(self) -> float:
         """Share of the text, of all copies, that is in no record."""
         num_read = self.counts.tokens * self.config.dupe_factor
-        return _share(self.counts.tokens_left_out, num_read)
+        return self.counts.tokens_left_out / max(1, num_read)
 
     @property
     def masked_share(self) -> float:
         """Share of the tokens in static records that are to be predicted."""
-        return _share(self.counts.masked_tokens, self.counts.record_tokens)
-
-
-def _share(part: int, whole: int) -> float:
-    return part / max(1, whole)
-
-
-def _no_record(config: PretrainingDataConfig, counts: BuildCounts) -> str:
-    divide = "" if config.keep_more_text else "pass `keep_more_text`, "
-    return (
-        f"No record can be made from {counts.documents} documents with "
-        f"{counts.sentences} sentences: a pair needs two sentences of one "
-        "document. Put one sentence a line and a blank line between documents "
-        f"only, {divide}or use pair_objective='none'."
-    )
+        return self.counts.masked_tokens / max(1, self.counts.record_tokens)
 
 
 def _warn(report: BuildReport) -> None:

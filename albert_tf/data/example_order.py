@@ -148,9 +148,12 @@ def deliver(
     gate = _gate()
 
     def read_values(delivery: np.ndarray) -> list[np.ndarray]:
-        with _counted():
+        _READING.add(threading.get_ident())
+        try:
             values = read(int(delivery))
             return [values[name] for name in specs]
+        finally:
+            _READING.discard(threading.get_ident())
 
     def in_graph(delivery: tf.Tensor) -> dict[str, tf.Tensor]:
         # `tf.debugging.Assert` has a conditional, which takes longer than this.
@@ -174,16 +177,6 @@ def deliver(
     return deliveries.map(
         in_graph, num_parallel_calls=_PARALLEL_READS, deterministic=True
     )
-
-
-@contextlib.contextmanager
-def _counted() -> Iterator[None]:
-    """Keeps the thread in `_READING` while it reads."""
-    _READING.add(threading.get_ident())
-    try:
-        yield
-    finally:
-        _READING.discard(threading.get_ident())
 
 
 @functools.cache

@@ -77,8 +77,8 @@ class _Order:
 
     def lanes(self, epoch: tf.Tensor) -> list[tf.Tensor]:
         """Returns the numbers of the files of each lane, int64, in order."""
-        numbers = tf.range(self.num_files, dtype=tf.int64)
-        order = _shuffled(self.key(epoch, _FILE_STREAM), numbers)
+        key = self.key(epoch, _FILE_STREAM)
+        order = tf.cast(_random_order(key, tf.range(self.num_files)), tf.int64)
         host = order[self.shard.shard_index :: self.shard.num_input_shards]
         return [host[lane :: self.num_lanes] for lane in range(self.num_lanes)]
 
@@ -201,11 +201,14 @@ def _read_epoch(
 ) -> tf.data.Dataset:
     """Returns the examples of an epoch from a pool on, one by one."""
     size = order.lane_size
+    # Lanes that have ended give batches without a record.
+    empty = tf.zeros([0], tf.string), tf.zeros([0], tf.int64)
+    nothing = tf.data.Dataset.from_tensors(empty).repeat()
     lanes = tuple(
         _read_lane(order.files, lane, num_skipped=first_pool * size)
         .batch(size)
         .prefetch(1)
-        .concatenate(_nothing())
+        .concatenate(nothing)
         for lane in order.lanes(epoch)
     )
     num_pools = -(-tf.reduce_max(order.sizes(epoch)) // size)
@@ -214,7 +217,7 @@ def _read_epoch(
     def shuffle(*parts: tuple[tf.Tensor, tf.Tensor]) -> tf.data.Dataset:
         records = tf.concat([part[0] for part in parts], 0)
         numbers = tf.concat([part[1] for part in parts], 0)
-        order_of_pool = _shuffled(key, numbers, tf.range(tf.size(numbers)))
+        order_of_pool = _random_order(key, numbers)
         return tf.data.Dataset.from_tensor_slices(
             {
                 "records": tf.gather(records, order_of_pool),
@@ -250,21 +253,12 @@ def _read(files: _Files, file: tf.Tensor) -> tf.data.Dataset:
     return tf.data.Dataset.zip(records, numbers)
 
 
-def _nothing() -> tf.data.Dataset:
-    """Returns an endless dataset of batches without a record."""
-    empty = tf.zeros([0], tf.string), tf.zeros([0], tf.int64)
-    return tf.data.Dataset.from_tensors(empty).repeat()
-
-
-def _shuffled(
-    key: tf.Tensor, numbers: tf.Tensor, values: tf.Tensor | None = None
-) -> tf.Tensor:
-    """Returns values, or the numbers, in a random order of the numbers."""
+def _random_order(key: tf.Tensor, numbers: tf.Tensor) -> tf.Tensor:
+    """Returns int32 places of the numbers, in a random order of them."""
     bits = graph_masking.absorb(key, numbers)
     # Without the lowest bit they fit into int64.
     priorities = tf.bitwise.right_shift(bits, tf.constant(1, tf.uint64))
-    order = tf.argsort(tf.cast(priorities, tf.int64), stable=True)
-    return tf.gather(numbers if values is None else values, order)
+    return tf.argsort(tf.cast(priorities, tf.int64), stable=True)
 
 
 # AutoGraph finds nothing to convert, in seconds.

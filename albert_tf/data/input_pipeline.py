@@ -188,7 +188,14 @@ def _to_batch(source: RecordSource, seed: int, read: Batch) -> Batch:
             shard=source.shard,
         )
     else:
-        batch = _to_static_batch(_parse(records, static_features))
+        batch = {
+            name: values
+            if values.dtype.is_floating
+            else tf.cast(values, tf.int32)
+            for name, values in _parse(records, static_features).items()
+        }
+        label = "sentence_order_labels"
+        batch[label] = tf.squeeze(batch[label], axis=1)
     rows = records.shape[0]
     return {
         feature.name: tf.ensure_shape(
@@ -204,29 +211,14 @@ def _to_batch(source: RecordSource, seed: int, read: Batch) -> Batch:
 
 def _parse(records: tf.Tensor, fields: Sequence[features.Feature]) -> Batch:
     """Parses serialized examples; fields of variable length become ragged."""
-    parsed = tf.io.parse_example(
-        records,
-        {
-            field.record_name: tf.io.RaggedFeature(
-                tf.as_dtype(field.dtype), row_splits_dtype=tf.int64
-            )
-            if field.length is None
-            else tf.io.FixedLenFeature([field.length], tf.as_dtype(field.dtype))
-            for field in fields
-            if field.is_read
-        },
-    )
-    return {
-        field.name: parsed[field.record_name]
-        for field in fields
-        if field.is_read
+    read = [field for field in fields if field.is_read]
+    kinds = {
+        field.record_name: tf.io.RaggedFeature(
+            field.dtype, row_splits_dtype=tf.int64
+        )
+        if field.length is None
+        else tf.io.FixedLenFeature([field.length], field.dtype)
+        for field in read
     }
-
-
-def _to_static_batch(parsed: Batch) -> Batch:
-    batch = {
-        name: tf.cast(values, tf.int32) if values.dtype.is_integer else values
-        for name, values in parsed.items()
-    }
-    labels = tf.squeeze(batch["sentence_order_labels"], axis=1)
-    return batch | {"sentence_order_labels": labels}
+    parsed = tf.io.parse_example(records, kinds)
+    return {field.name: parsed[field.record_name] for field in read}

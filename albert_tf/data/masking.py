@@ -119,34 +119,21 @@ def find_words(is_maskable: np.ndarray, is_word_start: np.ndarray) -> Words:
     begins_word = is_maskable & (is_word_start | begins_segment)
     word = np.cumsum(begins_word, axis=1) - 1
     num_words = int(word.max(initial=-1)) + 1
-    of_token = np.where(is_maskable, word, num_words)
-    rows = np.arange(len(of_token))[:, None]
-    sizes = np.bincount(
-        (of_token + rows * (num_words + 1)).ravel(),
-        minlength=len(of_token) * (num_words + 1),
-    ).reshape(-1, num_words + 1)[:, :num_words]
-    bounds = np.zeros_like(sizes, shape=(len(sizes), num_words + 1))
-    np.cumsum(sizes, axis=1, out=bounds[:, 1:])
+    places = np.nonzero(begins_word)
+    in_rows = places[0], word[places]
+    tokens = np.cumsum(is_maskable, axis=1)
+    bounds = np.repeat(tokens[:, -1:], num_words + 1, axis=1)
+    bounds[in_rows] = tokens[places] - 1
+    # Words and segments are numbered over all rows here.
+    segment = np.cumsum(begins_segment).reshape(word.shape)[places] - 1
+    segment_ends = np.cumsum(np.bincount(segment))
+    num_left = np.zeros((len(word), num_words), np.int64)
+    num_left[in_rows] = segment_ends[segment] - np.arange(len(segment))
     return Words(
-        of_token=of_token,
+        of_token=np.where(is_maskable, word, num_words),
         bounds=bounds,
-        num_left=_words_left(of_token, begins_segment, num_words),
+        num_left=num_left,
     )
-
-
-def _words_left(
-    of_token: np.ndarray, begins_segment: np.ndarray, num_words: int
-) -> np.ndarray:
-    count = np.where(of_token < num_words, of_token + 1, 0).max(axis=1)
-    # The borders of segments: where one begins, or the row ends.
-    borders = np.full((len(of_token), num_words + 1), num_words)
-    rows, columns = np.nonzero(begins_segment)
-    first_words = of_token[rows, columns]
-    borders[rows, first_words] = first_words
-    borders[np.arange(len(borders)), count] = count
-    next_border = np.minimum.accumulate(borders[:, :0:-1], axis=1)[:, ::-1]
-    word = np.arange(num_words)
-    return np.where(word < count[:, None], next_border - word, 0)
 
 
 def words_to_tokens(words: Words, marked: np.ndarray) -> np.ndarray:
@@ -173,11 +160,7 @@ def choose_words(
 ) -> np.ndarray:
     """Chooses words, in spans of random length and in random order.
 
-    `budget` and `taken` are those of `choose_spans`.
-
-    Returns:
-        Bool `[B, W]`, True for chosen words. Together they have at most
-        `budget` tokens, and fewer only if no other span fits.
+    `budget`, `taken` and what is returned are those of `choose_spans`.
     """
     shape = words.num_left.shape
     lengths = np.minimum(draw_span_lengths(rng, shape, config), words.num_left)
@@ -235,7 +218,8 @@ def choose_spans(
         taken: Bool `[B, W]`, words that must not be chosen; None for none.
 
     Returns:
-        Bool `[B, W]`, True for chosen words.
+        Bool `[B, W]`, True for chosen words. Together they have at most
+        `budget` tokens, and fewer only if no other span fits.
     """
     num_words, longest = spans.shape[1], spans.max(initial=0)
     padding = ((0, 0), (0, longest))  # So that no span leaves the row.

@@ -138,16 +138,12 @@ def _work(function: Callable[[Any], Any], pipe: connection.Connection) -> None:
     # in the middle of an item.
     threading.Thread(target=_read, args=(pipe, items), daemon=True).start()
     while True:
-        pipe.send(_outcome(function, items.get()))
-
-
-def _outcome(
-    function: Callable[[Any], Any], item: Any
-) -> tuple[Any, Exception | None]:
-    try:
-        return function(item), None
-    except Exception as error:  # The parent raises it again.
-        return None, error
+        item = items.get()
+        try:
+            outcome: tuple[Any, Exception | None] = function(item), None
+        except Exception as error:  # The parent raises it again.
+            outcome = None, error
+        pipe.send(outcome)
 
 
 def _read(pipe: connection.Connection, items: "queue.SimpleQueue[Any]") -> None:

@@ -8,7 +8,6 @@ Source: google-research/albert,
 `create_pretraining_data.create_training_instances`.
 """
 
-import dataclasses
 import itertools
 from typing import NamedTuple
 
@@ -36,8 +35,7 @@ _FINAL_TOKENS = [
 ]
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class Rows:
+class Rows(NamedTuple):
     """A batch of pairs laid out as `[CLS] A [SEP] B [SEP]` and padding.
 
     `lengths` counts special tokens; `is_maskable` is True for the tokens of A
@@ -137,13 +135,8 @@ def divide_sentences(
 ) -> segment_pairs.TokenBlock:
     """Divides sentences that are too long, or alone in their document.
 
-    They are divided after tokens that end a sentence, and where this is not
-    enough, into equal parts.
-
-    Args:
-        block: The tokens.
-        final_ids: Ids of the tokens that end a sentence.
-        max_length: Tokens that a sentence may have.
+    They are divided after `final_ids`, the tokens that end a sentence, and
+    where this is not enough, into equal parts of at most `max_length` tokens.
     """
     lengths = np.diff(block.sentence_starts)
     num_sentences = np.diff(block.document_starts)
@@ -177,9 +170,7 @@ def draw_pairs(
 ) -> tuple[segment_pairs.Pairs, BuildCounts]:
     """Draws the pairs of all copies of a block, truncated and shuffled.
 
-    Returns:
-        The pairs, and the counts of chunks without a pair, and of tokens that
-        are left out and repeated.
+    Returns them with the counts of what was left out and repeated.
     """
     if config.keep_more_text and config.pair_objective != "none":
         final_ids = {tokenizer.token_to_id(token) for token in _FINAL_TOKENS}

@@ -54,10 +54,7 @@ _MARK = b"TFRINDX1"
 
 
 class Footer(NamedTuple):
-    """What ends an index: of which content it is the index.
-
-    `num_bytes` and `sha256` are those of the record file.
-    """
+    """What ends an index; size and digest are those of the record file."""
 
     mark: bytes
     num_records: int
@@ -82,12 +79,8 @@ def frame_records(records: Iterable[bytes]) -> bytes:
     parts: list[bytes] = []
     for record in records:
         length = _LENGTH.pack(len(record))
-        parts += (
-            length,
-            _CHECKSUM.pack(masked_checksum(length)),
-            record,
-            _CHECKSUM.pack(masked_checksum(record)),
-        )
+        for data in (length, record):
+            parts += data, _CHECKSUM.pack(masked_checksum(data))
     return b"".join(parts)
 
 
@@ -138,10 +131,8 @@ class RecordFile:
         status = os.stat(self.path)
         self.num_bytes = status.st_size
         footer = _read_footer(index_path(self.path)) if sha256 else None
-        if footer and (footer.num_bytes, footer.sha256.hex()) != (
-            self.num_bytes,
-            sha256,
-        ):
+        expected = self.num_bytes, sha256
+        if footer and (footer.num_bytes, footer.sha256.hex()) != expected:
             footer = None
         # A file that replaces this one under its name has another key.
         self._key = (self.path, status.st_ino, status.st_mtime_ns, footer)
@@ -162,17 +153,17 @@ class RecordFile:
 
     def get(self, number: int) -> bytes:
         """Returns a record, numbered from 0; refuses one that was changed."""
-        opened = _open(*self._key)
+        data, entries = _open(*self._key)
         # The system ends a process that reads what is no longer there.
-        if opened.data.size() < self.num_bytes:
+        if data.size() < self.num_bytes:
             raise ValueError(
                 f"{self.path!r} was cut short after it was opened. Build or "
                 "copy the file again."
             )
         start, checksum, end = _ENTRY_AND_NEXT.unpack_from(
-            self._entries or opened.entries, number * ENTRY.size
+            self._entries or entries, number * ENTRY.size
         )
-        record = opened.data[start + _HEADER_SIZE : end - _CHECKSUM.size]
+        record = data[start + _HEADER_SIZE : end - _CHECKSUM.size]
         _check_record(self.path, number, record, (start, checksum, end))
         return record
 
@@ -184,10 +175,7 @@ class RecordFile:
 
 
 class RemoteRecordFile:
-    """The records of a remote TFRecord file that has a sidecar and an index.
-
-    For members, see `RecordFile`; the number of records is the sidecar's.
-    """
+    """The records of a remote file with an index; see `RecordFile`."""
 
     def __init__(self, path: str, num_records: int) -> None:
         self.path = path
@@ -246,17 +234,11 @@ def _check_sha256(path: str, expected: str | None) -> None:
         )
 
 
-class _OpenFile(NamedTuple):
-    """A record file and its index, mapped into memory until the last use."""
-
-    data: mmap.mmap
-    entries: mmap.mmap | bytes
-
-
 @functools.lru_cache(maxsize=MAX_OPEN_FILES)
 def _open(
     path: str, _inode: int, _modified: int, footer: Footer | None
-) -> _OpenFile:
+) -> tuple[mmap.mmap, mmap.mmap | bytes]:
+    """Returns a record file and its index, in memory until the last use."""
     entries: mmap.mmap | bytes = b""
     if footer:
         if _read_footer(index_path(path)) != footer:
@@ -265,7 +247,7 @@ def _open(
                 "the command again."
             )
         entries = _map_file(index_path(path))
-    return _OpenFile(_map_file(path), entries)
+    return _map_file(path), entries
 
 
 def _map_file(path: str) -> mmap.mmap:

@@ -185,10 +185,7 @@ class Chunker:
         return min(max(nearest, first + 1), end)
 
     def first_limit(self, first: int, last: int, target: int) -> int:
-        """Draws how many tokens the first record of a document may have.
-
-        See the top of this file.
-        """
+        """Draws how many tokens the first record of a document may have."""
         if target < self.budget:
             return (
                 self.budget
@@ -231,10 +228,7 @@ class Chunker:
         return Pair(starts[first], starts[a_end], starts[begin], starts[end], 1)
 
     def _elsewhere(self, document: int) -> tuple[int, int]:
-        """Draws a sentence of another document, if there is another.
-
-        Returns the sentence, and where its document ends.
-        """
+        """Draws a sentence of another document; returns its end, too."""
         other = document
         if len(self._document_starts) > 2:
             other = self.below(len(self._document_starts) - 2)

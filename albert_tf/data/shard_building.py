@@ -102,11 +102,11 @@ def plan(
         forbidden_ids=tokenizer.forbidden_ids.tolist(),
     )
     shares = _shares(len(contents.block_sizes), len(paths))
-    by_path = dict(zip(paths, shares, strict=True))
+    here = {*chosen(config, paths)}
     return [
         dataclasses.replace(common, path=path, blocks=blocks, part=part)
-        for path in chosen(config, paths)
-        for blocks, part in [by_path[path]]
+        for path, (blocks, part) in zip(paths, shares, strict=True)
+        if path in here
     ]
 
 
@@ -196,7 +196,13 @@ def write(planned: Shard, parts: Iterable[BlockPart]) -> Shard:
     """
     path = planned.path
     index_path = record_files.index_path(path)
-    with _locked(path):
+    with contextlib.ExitStack() as stack:
+        if not files.is_remote(path):
+            message = (
+                f"Another process is building {path!r}. Wait until it ends, or "
+                "choose another output file."
+            )
+            stack.enter_context(files.locked(files.lock_path(path), message))
         _check_unfinished(planned)
         # The record file takes its name last: then it is finished.
         with (
@@ -247,14 +253,3 @@ def _check_unfinished(planned: Shard) -> None:
             f"Another process has built {planned.path!r} in the meantime. Run "
             "the command again when it has ended."
         )
-
-
-def _locked(path: str) -> contextlib.AbstractContextManager[None]:
-    """Locks a shard for this process, unless it is remote."""
-    if files.is_remote(path):
-        return contextlib.nullcontext()
-    return files.locked(
-        files.lock_path(path),
-        f"Another process is building {path!r}. Wait until it ends, or choose "
-        "another output file.",
-    )
