@@ -73,10 +73,20 @@ def _run_pipeline(
 
     This process must have no other use.
     """
-    _silence()
+    # Beam's warnings, and the tracebacks of errors that are raised, are hidden.
+    logging.getLogger("apache_beam").setLevel(logging.CRITICAL)
+    logging.getLogger().addFilter(lambda record: record.name != "root")
+    threading.excepthook = lambda _: None
     import apache_beam as beam
+    from apache_beam.options import pipeline_options
+    from apache_beam.runners.portability import fn_api_runner
 
-    options, runner = _options_and_runner(config.beam_options or "")
+    arguments = shlex.split(config.beam_options or "")
+    options = pipeline_options.PipelineOptions(arguments)
+    named = options.view_as(pipeline_options.StandardOptions).runner
+    # Beam's own DirectRunner may fetch another runner from the network.
+    is_here = named in (None, "DirectRunner")
+    runner = fn_api_runner.FnApiRunner() if is_here else None
     pipeline = beam.Pipeline(runner=runner, options=options)
     contents = (
         pipeline
@@ -93,13 +103,6 @@ def _run_pipeline(
     )
     counters = finish(pipeline).metrics().query()["counters"]
     return sum(c.result for c in counters if c.key.metric.name == _BAD_LINES)
-
-
-def _silence() -> None:
-    """Hides Beam's warnings, and the tracebacks of errors that are raised."""
-    logging.getLogger("apache_beam").setLevel(logging.CRITICAL)
-    logging.getLogger().addFilter(lambda record: record.name != "root")
-    threading.excepthook = lambda _: None
 
 
 def _survey(
@@ -166,21 +169,6 @@ def _read_shard(path: str) -> Shard:
             "have a path with a scheme (gs://)."
         )
     return shard
-
-
-def _options_and_runner(beam_options: str) -> tuple[Any, Any]:
-    """Returns the options of the pipeline, and the runner of this machine.
-
-    The runner is None if the options name another.
-    """
-    from apache_beam.options import pipeline_options
-    from apache_beam.runners.portability import fn_api_runner
-
-    options = pipeline_options.PipelineOptions(shlex.split(beam_options))
-    runner = options.view_as(pipeline_options.StandardOptions).runner
-    # Beam's own DirectRunner may fetch another runner from the network.
-    is_here = runner in (None, "DirectRunner")
-    return options, fn_api_runner.FnApiRunner() if is_here else None
 
 
 def finish(pipeline: Any) -> Any:

@@ -265,12 +265,9 @@ def plan_evaluation(
 ) -> EvaluationPlan:
     """Divides records into batches of similar lengths, the longest first.
 
-    Args:
-        lengths: Lengths of the records, `[N]`.
-        batch_size: Rows of a batch of the largest length; shorter batches have
-            more rows, with the same budget for rows times length.
-        padding: How batches are padded.
-        num_replicas: The rows of every batch are a multiple of it.
+    `lengths` are those of the records, `[N]`; `batch_size` is for batches of
+    the largest length: shorter batches have more rows, with the same budget for
+    rows times length. All rows are multiples of `num_replicas`.
     """
     example_order.check_batch_size(batch_size, num_replicas)
     budget = batch_size * padding.max_seq_length

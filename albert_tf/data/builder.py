@@ -1,10 +1,8 @@
-"""Builds pretraining record files from text files.
+"""Builds pretraining record files from text files; without TensorFlow.
 
 Data flow: text files -> blocks -> [worker processes: records] -> shards.
 A shard, one output file, appears whole, with its sidecar, or not at all, and a
 finished shard is not built again.
-
-No TensorFlow.
 """
 
 import dataclasses
@@ -154,7 +152,6 @@ class BlockReader:
         """Yields the records of a shard; shards must come in order."""
         for block in range(*shard.blocks):
             if block != self._newest:
-                self._parts = []  # Two blocks need twice the memory.
                 self._parts, self._newest = next(self._results), block
                 self._progress.update(self._block_sizes[block])
             yield self._parts[shard.part[0]]
@@ -169,9 +166,7 @@ class BuildReport:
     """What a build did in these seconds; `str` gives a summary to print.
 
     `counts` is of all shards, `built` of those that this run built;
-    `kept_files` are those that were already finished. `num_bad_lines` is the
-    number of lines that were skipped; `duplicates` are the documents that were
-    left out.
+    `kept_files` are those that were already finished.
     """
 
     config: PretrainingDataConfig

@@ -42,11 +42,8 @@ _FILE_END = b"\2"
 class Block:
     """Consecutive documents of a file, at least one.
 
-    Args:
-        number: Blocks are numbered in the order of their file, from 0.
-        documents: The documents.
-        copy: Number of equal blocks that come before it in the corpus.
-        num_parts: Files that the records of the block are dealt to.
+    Blocks are numbered in the order of their file, from 0. `copy` equal blocks
+    come before it in the corpus; its records are dealt to `num_parts` files.
     """
 
     number: int
@@ -112,19 +109,11 @@ class FileRequest(NamedTuple):
 class CorpusContents:
     """What a first reading of the corpus shows.
 
-    Here, blocks are numbered over all files, in their order.
-
-    Args:
-        paths: The files.
-        first_blocks: Number of the first block of each file; then the number
-            of blocks.
-        block_sizes: Size of each block, at least one.
-        block_digests: For each file, the digests of the blocks of all its
-            documents.
-        sha256: Hexadecimal digest of all documents, and of which stay.
-        num_bad_lines: Lines that were skipped.
-        is_left_out: For each file bool [N], if duplicates were looked for.
-        duplicates: What is left out, if duplicates were looked for.
+    Here, blocks are numbered over all files, in their order. `first_blocks` has
+    the number of the first block of each file, then the number of blocks;
+    `block_sizes` has the size of each block, at least one. `block_digests` and
+    `is_left_out`, bool [N], are those of `FileRequest`, for each file. `sha256`
+    is of all documents, and of which stay.
     """
 
     paths: Sequence[str]

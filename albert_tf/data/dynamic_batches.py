@@ -28,18 +28,11 @@ def draw(
 ) -> dict[str, tf.Tensor]:
     """Draws segment order and masks for a batch of unmasked pairs.
 
-    Args:
-        records: The fields of `features.dynamic_pretraining_features`:
-            `pair_ids` and `token_boundary` int64 ragged `[b, (n)]`,
-            `segment_a_length` and `pair_label` int64 `[b, 1]`.
-        epochs: int64 `[b]`, how often each example was seen before.
-        indices: int64 `[b]`, which example each row is.
-        seed: Seed of the run.
-        shard: Describes the records.
-
-    Returns:
-        A batch as that of `training_dataset`. Padding and unused slots are 0,
-        positions ascend.
+    `records` has the fields of `features.dynamic_pretraining_features`:
+    `pair_ids` and `token_boundary` int64 ragged `[b, (n)]`, `segment_a_length`
+    and `pair_label` int64 `[b, 1]`. For `epochs`, `indices` and `seed`, see
+    `graph_masking.example_keys`. Returns a batch as that of `training_dataset`:
+    padding and unused slots are 0, positions ascend.
     """
     keys = graph_masking.example_keys(seed, epochs, indices)
     labels = tf.cast(tf.squeeze(records["pair_label"], 1), tf.int32)

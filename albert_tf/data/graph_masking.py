@@ -209,10 +209,7 @@ def _take_turn(
 
 
 def replace_tokens(
-    ids: tf.Tensor,
-    keys: tf.Tensor,
-    position: tf.Tensor,
-    shard: Shard,
+    ids: tf.Tensor, keys: tf.Tensor, position: tf.Tensor, shard: Shard
 ) -> tf.Tensor:
     """Returns int32 `[m]`: what replaces each masked token, 80/10/10.
 

@@ -96,18 +96,13 @@ def training_examples(
     seed: int,
     start_example: int = 0,
 ) -> tf.data.Dataset:
-    """Returns the endless examples of a host from a place on.
+    """Returns the endless examples of a host, the shard, from a place on.
 
-    Args:
-        source: The files of all hosts.
-        shard: The host. The order depends on the number of hosts.
-        batch_size: B, examples of a step over all replicas.
-        seed: Seed of the order.
-        start_example: Examples that all hosts together have read before.
-
-    Returns:
-        A dataset of dicts of `records` string, `epochs` and `indices` int64,
-        all `[b]`: the batches of the host's replicas in turn, step by step.
+    The order depends on the number of hosts. `start_example` is the number of
+    examples that all hosts together have read before; for other arguments, see
+    `input_pipeline.training_dataset`. The dataset has dicts of `records`
+    string, `epochs` and `indices` int64, all `[b]`: the batches of the host's
+    replicas in turn, step by step.
     """
     num_files, num_hosts = len(source.counts), shard.num_input_shards
     if num_files < num_hosts:
@@ -179,9 +174,7 @@ def _as_tensors(source: RecordSource) -> _Files:
 def _find(order: _Order, position: int) -> tuple[int, int, int]:
     """Finds a position in the stream of a host.
 
-    Returns:
-        The epoch, the number of its pool, and the number of records of that
-        pool that come before it.
+    Returns the epoch, its pool, and how many records of the pool come before.
     """
     epoch = 0
     while True:

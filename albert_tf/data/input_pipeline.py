@@ -80,13 +80,11 @@ def training_dataset(
             seed=seed,
             start_example=start_example,
         )
-        return _make_batches(examples, to_batch)
-    order = example_order.TrainingOrder(source.num_records, seed)
-
-    def from_start(positions: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        return order(positions + start_example)
-
-    examples = _examples(source, from_start, shard, global_batch_size)
+    else:
+        order = example_order.TrainingOrder(source.num_records, seed)
+        examples = _examples(
+            source, order, shard, global_batch_size, start_example
+        )
     return _make_batches(examples, to_batch)
 
 
@@ -103,14 +101,10 @@ def evaluation_dataset(
     Dynamic masks are always those of epoch 0 and seed 0, so that evaluations
     can be compared.
 
-    For arguments, see `training_dataset`. At most `max_steps` are delivered;
-    the batches are the same `by_files`.
-
-    Returns:
-        A dataset of batches for one replica each, as `training_dataset`
-        delivers them, with one more key: `example_weights` float32 `[b]`, 1
-        for an example and 0 for a row that fills up the last step. The
-        `masked_lm_weights` of such a row are 0, too.
+    For arguments and batches, see `training_dataset`. At most `max_steps` are
+    delivered; the batches are the same `by_files`. They have one more key,
+    `example_weights` float32 `[b]`, 1 for an example and 0 for a row that fills
+    up the last step. The `masked_lm_weights` of such a row are 0, too.
     """
     num_steps = -(-source.num_records // batch_size)
     if max_steps is not None:
@@ -143,12 +137,14 @@ def _examples(
     order: example_order.Order,
     shard: InputShard,
     batch_size: int,
+    start_example: int = 0,
     end_step: int | None = None,
 ) -> tf.data.Dataset:
     """Returns serialized examples, their epochs and numbers, all `[b]`."""
 
     def read(delivery: int) -> dict[str, np.ndarray]:
-        epochs, indices = order(shard.positions(delivery, batch_size))
+        positions = shard.positions(delivery, batch_size) + start_example
+        epochs, indices = order(positions)
         records = np.array(source.get(indices), object)
         return {"records": records, "epochs": epochs, "indices": indices}
 

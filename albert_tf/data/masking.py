@@ -38,20 +38,17 @@ KEEP_PROBABILITY = 0.1
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Words:
-    """The words of a batch of rows.
+    """The words of a batch of rows, int64.
 
-    Args:
-        of_token: Int64 `[B, S]`, the word that a token belongs to; W for a
-            token that is never masked.
-        bounds: Int64 `[B, W + 1]`, tokens in the words before word w, so that
-            words v to w - 1 have `bounds[:, w] - bounds[:, v]` tokens.
-        num_left: Int64 `[B, W]`, words from w (included) to the end of its
-            segment; 0 where the row has no word w.
+    `of_token` is the word that a token belongs to, W for one that is never
+    masked. Words v to w - 1 have `bounds[:, w] - bounds[:, v]` tokens.
+    `num_left` counts the words from w (included) to the end of its segment; it
+    is 0 where the row has no word w.
     """
 
-    of_token: np.ndarray
-    bounds: np.ndarray
-    num_left: np.ndarray
+    of_token: np.ndarray  # [B, S]
+    bounds: np.ndarray  # [B, W + 1]
+    num_left: np.ndarray  # [B, W]
 
 
 def mask_rows(
@@ -71,9 +68,8 @@ def mask_rows(
         input_ids: Int32 `[B, S]`.
         lengths: Int `[B]`, tokens of each row, `[CLS]` and `[SEP]` included.
         is_maskable: Bool `[B, S]`, False for `[CLS]`, `[SEP]` and padding.
-        is_word_start: Bool `[B, S]`, where a token begins a word; all True to
-            mask single tokens. The first token of a segment always begins
-            one.
+        is_word_start: Bool `[B, S]`, where a token begins a word, as the first
+            one of a segment always does; all True to mask single tokens.
         config: How many tokens, and in what spans.
         tokenizer: Provides the mask token and the replacement tokens.
 
@@ -171,9 +167,7 @@ def choose_words(
 
 
 def draw_span_lengths(
-    rng: np.random.Generator,
-    shape: tuple[int, ...],
-    config: RecordSettings,
+    rng: np.random.Generator, shape: tuple[int, ...], config: RecordSettings
 ) -> np.ndarray:
     """Draws span lengths in words, 1 to `config.ngram`; int64."""
     uniform = rng.random(shape, np.float32)

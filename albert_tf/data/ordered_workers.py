@@ -49,8 +49,15 @@ def map_in_order(
         yield map(function, items)
         return
     with contextlib.ExitStack() as stack:
-        with _without_interrupts():
+        # Ctrl-C reaches every process of the terminal, but only the parent
+        # decides what to do. If the tracker of resources started with the first
+        # worker, it would unblock Ctrl-C.
+        resource_tracker.ensure_running()
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
+        try:
             workers = [_start(function, stack) for _ in range(num_workers)]
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
         pipes: queue.SimpleQueue[connection.Connection] = queue.SimpleQueue()
         for _, pipe in workers:
             pipes.put(pipe)
@@ -61,22 +68,6 @@ def map_in_order(
             stack.callback(worker.kill)
         stack.callback(threads.shutdown, wait=False, cancel_futures=True)
         yield _results(threads, pipes, iter(items), num_workers)
-
-
-@contextlib.contextmanager
-def _without_interrupts() -> Iterator[None]:
-    """Blocks Ctrl-C in processes that are started in the `with` block.
-
-    Ctrl-C reaches every process of the terminal, but only the parent decides
-    what to do. In the parent it takes effect after the block.
-    """
-    # If the tracker started with the first worker, it would unblock Ctrl-C.
-    resource_tracker.ensure_running()
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
-    try:
-        yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def _start(

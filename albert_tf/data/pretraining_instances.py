@@ -55,12 +55,8 @@ class BlockPart(NamedTuple):
     counts: BuildCounts
 
 
-class _EncodedRecords(NamedTuple):
-    """A batch of records, and for each its tokens and its masked tokens."""
-
-    records: list[bytes]
-    lengths: np.ndarray  # int64 [B], with special tokens
-    num_masked: np.ndarray  # float [B]
+# Serialized records, and for each its tokens and its masked tokens.
+_Encoded = tuple[list[bytes], np.ndarray, np.ndarray]
 
 
 def build_block(
@@ -96,16 +92,15 @@ def build_block(
             encoded = _static_records(batch, tokens.ids, rng, tokenizer, config)
         else:
             encoded = _dynamic_records(batch, tokens.ids, tokenizer)
+        records, lengths, num_masked = encoded
         for part in range(num_parts):
             rows = slice((part - first) % num_parts, None, num_parts)
-            framed[part].append(
-                record_files.frame_records(encoded.records[rows])
-            )
+            framed[part].append(record_files.frame_records(records[rows]))
             counts[part] += BuildCounts(
-                records=len(encoded.records[rows]),
+                records=len(records[rows]),
                 label_1_records=int(batch.label[rows].sum()),
-                record_tokens=int(encoded.lengths[rows].sum()),
-                masked_tokens=int(encoded.num_masked[rows].sum()),
+                record_tokens=int(lengths[rows].sum()),
+                masked_tokens=int(num_masked[rows].sum()),
             )
     return list(map(BlockPart, map(b"".join, framed), counts))
 
@@ -274,7 +269,7 @@ def _static_records(
     rng: np.random.Generator,
     tokenizer: Tokenizer,
     config: PretrainingDataConfig,
-) -> _EncodedRecords:
+) -> _Encoded:
     size = config.max_seq_length
     rows = lay_out(pairs, token_ids, tokenizer.special_ids, max_seq_length=size)
     is_real = np.arange(size) < rows.lengths[:, None]
@@ -303,14 +298,12 @@ def _static_records(
         },
     )
     num_masked = masked["masked_lm_weights"].sum(axis=1)
-    return _EncodedRecords(records, rows.lengths, num_masked)
+    return records, rows.lengths, num_masked
 
 
 def _dynamic_records(
-    pairs: segment_pairs.Pairs,
-    token_ids: np.ndarray,
-    tokenizer: Tokenizer,
-) -> _EncodedRecords:
+    pairs: segment_pairs.Pairs, token_ids: np.ndarray, tokenizer: Tokenizer
+) -> _Encoded:
     """Encodes a batch of pairs without masks, A then B."""
     starts = np.stack([pairs.a_start, pairs.b_start], axis=1).ravel()
     lengths = np.stack([pairs.a_length, pairs.b_length], axis=1).ravel()
@@ -330,7 +323,7 @@ def _dynamic_records(
         },
     )
     num_tokens = pairs.a_length + pairs.b_length + 2 + (pairs.b_length > 0)
-    return _EncodedRecords(records, num_tokens, np.zeros(len(pairs)))
+    return records, num_tokens, np.zeros(len(pairs))
 
 
 def _starts(lengths: np.ndarray) -> np.ndarray:

@@ -48,15 +48,13 @@ class RecordSource:
     Created by `open_records`.
 
     Attributes:
-        shard: Describes the records of all files: the first one that has a
-            sidecar, or else the first one; with the mask settings that
+        shard: Describes the records of all files, with the mask settings that
             `open_records` was given.
         shards: All files.
         counts: The number of records of each file, at least one.
         first_numbers: The number of the first record of each file.
         num_records: N; records are numbered from 0 to N - 1.
-        fingerprint: Hexadecimal digest of the content of all files in their
-            order, so that a run can detect that its data changed.
+        fingerprint: Hexadecimal digest of the content of all files in order.
     """
 
     def __init__(self, opened: list[_OpenShard]) -> None:

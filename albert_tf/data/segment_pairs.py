@@ -8,16 +8,15 @@ tokens are copied here.
 
 The original fills a record with sentences until it is full, and cuts off the
 excess: 10% to 15% of the text at 128 tokens. A *fitted* pair ends with the
-sentence whose end is nearest to the end of the record, and the excess, 3% of
-the text, is cut off in the same way; padding is 4%. Sentences that are too long
-are divided beforehand. The first record of a document is shortened by a random
-number of tokens, at most as many as its last record has room for. So every copy
-of the corpus is cut in other places, and the number of records hardly grows.
+sentence whose end is nearest to the end of the record: 3% is cut off, and 4% is
+padding. Sentences that are too long are divided beforehand. The first record of
+a document is shortened by a random number of tokens, at most as many as its
+last record has room for, so that every copy of the corpus is cut in other
+places, in hardly more records.
 
 Pairs are not simply cut after so many tokens, which would leave out nothing:
 the first segment would then often end in mid-sentence if the two are swapped,
-and never if they are not. Single segments have no label to give away, so they
-are.
+and never if they are not. Single segments, which have no label, are cut so.
 
 Source: Lan et al. 2020, section 3.1; google-research/albert,
 `create_pretraining_data.create_instances_from_document`.
@@ -43,37 +42,25 @@ _NO_LIMIT = sys.maxsize
 class TokenBlock:
     """The tokens of a block of documents.
 
-    Args:
-        ids: Int32 `[tokens]`.
-        sentence_starts: Int64 `[sentences + 1]`: sentence `i` is
-            `ids[sentence_starts[i]:sentence_starts[i + 1]]`, never empty.
-        document_starts: Int64 `[documents + 1]`: document `d` has the
-            sentences from `document_starts[d]` to `document_starts[d + 1]`,
-            at least one.
+    Sentence `i` is `ids[sentence_starts[i]:sentence_starts[i + 1]]`; document
+    `d` has the sentences from `document_starts[d]` to before
+    `document_starts[d + 1]`. None is empty.
     """
 
-    ids: np.ndarray
-    sentence_starts: np.ndarray
-    document_starts: np.ndarray
+    ids: np.ndarray  # int32 [tokens]
+    sentence_starts: np.ndarray  # int64 [sentences + 1]
+    document_starts: np.ndarray  # int64 [documents + 1]
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Pairs:
-    """Segment pairs as spans of a token array; all int64 `[N]`.
-
-    Args:
-        a_start: Where segment A begins.
-        a_length: Tokens of A, at least one.
-        b_start: Where segment B begins.
-        b_length: Tokens of B; 0 if there is no second segment.
-        label: 0 if B follows A, 1 if they are swapped or unrelated.
-    """
+    """Segment pairs as spans of a token array; all int64 `[N]`."""
 
     a_start: np.ndarray
-    a_length: np.ndarray
+    a_length: np.ndarray  # At least 1.
     b_start: np.ndarray
-    b_length: np.ndarray
-    label: np.ndarray
+    b_length: np.ndarray  # 0 if there is no second segment.
+    label: np.ndarray  # 0 if B follows A, 1 if they are swapped or unrelated.
 
     def __len__(self) -> int:
         return len(self.label)
@@ -124,13 +111,9 @@ class Chunker:
     """A block whose sentences are put together to chunks, by random draws.
 
     It has Python lists, which are faster to iterate over than arrays. Sentences
-    are given by index; `end` and `last` are one past the last one.
-
-    Args:
-        block: The tokens.
-        rng: Source of all draws.
-        budget: Tokens that a pair may have, without special tokens.
-        short_prob: Probability that the chunks of a document are shorter.
+    are given by index; `end` and `last` are one past the last one. A pair may
+    have `budget` tokens, without special tokens; the chunks of a document are
+    shorter with the probability `short_prob`.
     """
 
     def __init__(
@@ -370,14 +353,9 @@ def truncate(
     The reference removes one token at a time from the longer segment, at its
     front or its back with equal probability; this is the same in closed form.
 
-    Args:
-        pairs: As the functions above return them.
-        rng: Source of all draws.
-        budget: Tokens that A and B may have together.
-        random_ties: Whether either of two equally long segments may lose the
-            odd token; if not, B loses it, as in the reference. Pairs that are
-            swapped after truncation need random ties, because their lengths
-            would otherwise give their order away.
+    Of two equally long segments, B loses the odd token, as in the reference;
+    with `random_ties`, either does. Pairs that are swapped after truncation
+    need them, because their lengths would otherwise give their order away.
     """
     longer = pairs.a_length - pairs.b_length
     excess = np.maximum(pairs.a_length + pairs.b_length - budget, 0)
@@ -385,9 +363,8 @@ def truncate(
     from_a = np.clip(longer, 0, excess)
     from_b = np.clip(-longer, 0, excess)
     shared = excess - from_a - from_b
-    first_turn = (
-        rng.integers(0, 2, len(pairs)) if random_ties else np.int64(0)
-    )  # 0: B loses the odd token.
+    # 0: B loses the odd token.
+    first_turn = rng.integers(0, 2, len(pairs)) if random_ties else np.int64(0)
     from_a = from_a + (shared + first_turn) // 2
     from_b = excess - from_a
     return Pairs(

@@ -1,7 +1,6 @@
 """Plans the shards of a build, tells which are finished, and writes the others.
 
-Data flow: settings, contents of the corpus -> planned shards; records of blocks
--> record file, index and sidecar.
+Data flow: contents of the corpus -> planned shards, records -> files.
 
 A shard holds the records of a range of the corpus' blocks; or, if there are
 more shards than blocks, every n-th record of a block. The blocks are in the
@@ -32,8 +31,6 @@ from albert_tf.text.tokenizer import Tokenizer
 _LOGGER = logging.getLogger(__name__)
 
 _SHARD_RANGE = re.compile(r"\s*(\d+)\s*(?:-\s*(\d+)\s*)?")
-# Longer lists of files are cut off in a sidecar.
-_MAX_CHARACTERS = 1000
 
 
 class BuildResult(NamedTuple):
@@ -91,9 +88,7 @@ def plan(
     common = Shard(
         path="",
         config=config.record_settings(),
-        origin={
-            name: _shortened(value) for name, value in config.origin().items()
-        },
+        origin=config.origin(),
         corpus_sha256=contents.sha256,
         duplicates=contents.duplicates,
         tokenizer_hash=tokenizer.fingerprint,
@@ -108,12 +103,6 @@ def plan(
         for path, (blocks, part) in zip(paths, shares, strict=True)
         if path in here
     ]
-
-
-def _shortened(text: str | None) -> str | None:
-    if text is None or len(text) <= _MAX_CHARACTERS:
-        return text
-    return f"{text[:_MAX_CHARACTERS]}... ({len(text):,} characters)"
 
 
 def _shares(
@@ -160,8 +149,11 @@ def finished(planned: Shard) -> Shard | None:
     status = files.status(path)
     if status is None:
         return None
-    differences = checks.differences(_identity(shard), _identity(planned))
-    if differences:
+    theirs, ours = (
+        {**one.build, "blocks": one.blocks, "part": one.part}
+        for one in (shard, planned)
+    )
+    if differences := checks.differences(theirs, ours):
         raise ValueError(
             f"{path!r} was made by another build: "
             f"{checks.listed(differences)}. Remove it, or choose another "
@@ -174,10 +166,6 @@ def finished(planned: Shard) -> Shard | None:
         "%s was cut short, or has lost its index; building it again.", path
     )
     return None
-
-
-def _identity(shard: Shard) -> dict[str, object]:
-    return {**shard.build, "blocks": shard.blocks, "part": shard.part}
 
 
 def requests(
