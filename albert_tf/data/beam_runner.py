@@ -1,7 +1,6 @@
 """Builds the shards with an Apache Beam pipeline, on one machine or on many.
 
 Data flow: files -> their contents -> shards to build -> shards.
-No TensorFlow; Apache Beam is imported when a build starts.
 
 A shard is one element of the pipeline, which one worker reads the text of,
 builds and writes. So no record is ever sent between machines, a worker has one
@@ -132,11 +131,7 @@ def _plan(
 
 
 def build_shard(task: ShardTask, config: PretrainingDataConfig) -> None:
-    """Builds a shard: one element of the pipeline.
-
-    A finished one is kept: engines repeat elements whose worker was lost, and
-    others of its bundle.
-    """
+    """Builds a shard: one element of the pipeline."""
     shard = task.shard
     tokenizer = _load_tokenizer(config)
     if tokenizer.fingerprint != shard.tokenizer_hash:
@@ -144,6 +139,7 @@ def build_shard(task: ShardTask, config: PretrainingDataConfig) -> None:
             "The vocabulary is not the same on all machines: "
             f"{config.spm_model_file or config.vocab_file!r}."
         )
+    # Engines repeat elements whose worker was lost, and others of its bundle.
     if shard_building.finished(shard):
         return
     blocks = corpus.read_requested(task.requests, config)

@@ -48,15 +48,11 @@ _POOL_STREAM = 1
 
 @dataclasses.dataclass(frozen=True)
 class RecordColumns:
-    """Fine-tuning records in columns.
-
-    `lengths`, int32 `[N]`, has the length s of each record; `values`, for the
-    name of each spec, the values of all records, flat.
-    """
+    """Fine-tuning records in columns."""
 
     specs: tuple[ArraySpec, ...]
-    lengths: np.ndarray
-    values: Mapping[str, np.ndarray]
+    lengths: np.ndarray  # int32 [N], the length s of each record
+    values: Mapping[str, np.ndarray]  # by the name of each spec, flat
 
     @property
     def num_records(self) -> int:
@@ -177,10 +173,9 @@ class Padding:
     """The lengths that batches are padded to: multiples of `bucket_width`.
 
     Without one, the multiples grow with the length, from 1 to 8, so that no
-    batch is more than a sixteenth longer than needed. Pass one of
-    `max_seq_length` or more where shapes must not change, as on a TPU; and
-    `is_compiled` where every shape is compiled, to have as many rows in all
-    batches of a length.
+    batch is more than a sixteenth longer than needed. With `max_seq_length`,
+    shapes do not change, as TPUs need it. With `is_compiled`, as where every
+    shape is compiled, all batches of a length have as many rows.
     """
 
     max_seq_length: int

@@ -62,8 +62,9 @@ def build(config: PretrainingDataConfig) -> "BuildReport":
     shards = [*result.finished, *result.built]
     counts = _add_counts(shards)
     if not counts.records and config.shards is None:
-        for shard in result.built:
-            shard_building.remove(shard)
+        for path in (shard.path for shard in result.built):
+            for suffix in ("", ".index", ".json"):
+                files.remove(path + suffix)
         divide = "" if config.keep_more_text else "pass `keep_more_text`, "
         raise ValueError(
             f"No record can be made from {counts.documents} documents with "

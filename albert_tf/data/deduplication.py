@@ -1,7 +1,6 @@
 """Finds documents that are in the corpus several times, or nearly so.
 
-Data flow: documents -> hashes of each -> [all of the corpus] -> which to leave
-out.
+Data flow: documents -> hashes of each -> which to leave out.
 NumPy; datasketch is imported when near-duplicates are looked for.
 
 A document is left out if it has a hash in common with one that comes before it

@@ -2,8 +2,6 @@
 
 Data flow: parsed records -> [this file] -> batch of `input_pipeline.py`.
 `tf.data`. Letters: b rows, S tokens.
-
-Tokens are laid out in rows here, and masked by `graph_masking.py`.
 """
 
 from collections.abc import Mapping

@@ -34,13 +34,13 @@ _MAX_VARINT_BYTES = 10
 
 
 class Ragged(NamedTuple):
-    """Rows of different lengths: row `i` is `values[starts[i]:starts[i + 1]]`.
+    """Rows of different lengths.
 
-    `values` has one dimension; `starts` is int64 `[rows + 1]`.
+    Row `i` is `values[starts[i]:starts[i + 1]]`.
     """
 
-    values: np.ndarray
-    starts: np.ndarray
+    values: np.ndarray  # one dimension
+    starts: np.ndarray  # int64 [rows + 1]
 
 
 def encode_examples(

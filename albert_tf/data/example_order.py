@@ -49,8 +49,7 @@ _CHANGED_FILE = re.compile(
 class InputShard:
     """One of the input pipelines that share every global batch.
 
-    It delivers a batch for each of its replicas in turn: those of step 0, then
-    those of step 1, and so on.
+    It delivers a batch for each of its replicas in turn, step by step.
     """
 
     num_input_shards: int = 1
@@ -141,9 +140,8 @@ def deliver(
 ) -> tf.data.Dataset:
     """Returns what `read` makes of each delivery of a shard, in order.
 
-    `read` takes the number of a delivery and returns the arrays of `specs`,
-    their types and shapes. Delivered are the steps from `start_step` to before
-    `end_step`.
+    `read` takes the number of a delivery and returns the arrays of `specs`.
+    Delivered are the steps from `start_step` to before `end_step`.
     """
     gate = _gate()
 
@@ -207,8 +205,7 @@ def _stop_reading(gate: tf.queue.FIFOQueue) -> None:
 def failed_reads_raised() -> Iterator[None]:
     """Raises a ValueError of one line instead of TensorFlow's error.
 
-    Use it around what takes batches of `deliver`, for the error that `read` has
-    raised; or of `graph_reading.py`, for a record file that was changed.
+    Use it around what takes batches of `deliver` or `graph_reading.py`.
     """
     try:
         yield

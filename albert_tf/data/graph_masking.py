@@ -44,14 +44,13 @@ _DOUBLE_BITS = 53
 class WordsOfRows(NamedTuple):
     """Words and special tokens of each row; W is the most that a row has.
 
-    `start` `[b, W]` is the position of the first token; `num_left` `[b, W]`
-    counts the words from here (included) to the end of the segment, 0 for a
-    special token; `of_token` `[b, S]` is the word of each position.
+    `start` is the position of the first token; `num_left` counts the words from
+    here (included) to the end of the segment, and is 0 for a special token.
     """
 
-    start: tf.Tensor
-    num_left: tf.Tensor
-    of_token: tf.Tensor
+    start: tf.Tensor  # [b, W]
+    num_left: tf.Tensor  # [b, W]
+    of_token: tf.Tensor  # [b, S], the word of each position
 
 
 def mask_rows(
@@ -64,15 +63,10 @@ def mask_rows(
 ) -> dict[str, tf.Tensor]:
     """Masks tokens of a batch of rows.
 
-    Args:
-        input_ids: int32 `[b, S]`.
-        is_start: bool `[b, S]`, True where a word or a special token starts.
-        separators: int32 `[b, 2]`, where the first `[SEP]` is and the last.
-        keys: uint64 `[b]`, see `example_keys`.
-        shard: Describes the records.
-
-    Returns:
-        `input_ids`, masked, and the three `masked_lm` entries of the batch.
+    `input_ids` is int32 `[b, S]`; `is_start`, bool `[b, S]`, is True where a
+    word or a special token starts; `separators`, int32 `[b, 2]`, is where the
+    first `[SEP]` is and the last; for `keys`, see `example_keys`. Returns
+    `input_ids`, masked, and the three `masked_lm` entries of the batch.
     """
     words = find_words(is_start, separators)
     budget = num_to_predict(separators[:, 1] + 1, shard.settings)
@@ -130,8 +124,7 @@ def choose_words(
 ) -> tf.Tensor:
     """Chooses words, in spans of random length and in random order.
 
-    `budget` is int32 `[b]`, the most tokens to choose; `keys` are those of
-    `example_keys`. Returns bool `[b, W]`, True for chosen words.
+    `keys` are those of `example_keys`; for the others, see `choose_spans`.
     """
     word = tf.range(tf.shape(words.start)[1])[None]
     lengths = draw_span_lengths(keys[:, None], word, settings)

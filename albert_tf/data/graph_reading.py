@@ -56,14 +56,14 @@ class _Order:
     """The order in which a host reads the records of an epoch."""
 
     files: _Files
-    num_files: int
     shard: InputShard
     seed: int
 
     @property
     def num_lanes(self) -> int:
         num_hosts, index = self.shard.num_input_shards, self.shard.shard_index
-        return min(NUM_LANES, len(range(index, self.num_files, num_hosts)))
+        num_files = len(self.files.paths)
+        return min(NUM_LANES, len(range(index, num_files, num_hosts)))
 
     @property
     def lane_size(self) -> int:
@@ -78,7 +78,9 @@ class _Order:
     def lanes(self, epoch: tf.Tensor) -> list[tf.Tensor]:
         """Returns the numbers of the files of each lane, int64, in order."""
         key = self.key(epoch, _FILE_STREAM)
-        order = tf.cast(_random_order(key, tf.range(self.num_files)), tf.int64)
+        order = tf.cast(
+            _random_order(key, tf.range(len(self.files.paths))), tf.int64
+        )
         host = order[self.shard.shard_index :: self.shard.num_input_shards]
         return [host[lane :: self.num_lanes] for lane in range(self.num_lanes)]
 
@@ -112,7 +114,7 @@ def training_examples(
             "records as more files."
         )
     with tf.init_scope():
-        order = _Order(_as_tensors(source), num_files, shard, seed)
+        order = _Order(_as_tensors(source), shard, seed)
         position = start_example // num_hosts
         first_epoch, first_pool, num_skipped = _find(order, position)
 

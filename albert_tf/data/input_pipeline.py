@@ -6,8 +6,6 @@ Data flow: record source -> [this file] -> batches for the training loop.
 The order is that of `example_order.py`, or, by operations of the graph alone,
 that of `graph_reading.py`. Nothing here has a state: a dataset that starts at
 an example delivers the batches of one that reached it.
-Static records are batches as they are; dynamic ones become batches in
-`dynamic_batches.py`.
 """
 
 from collections.abc import Callable, Sequence
@@ -60,8 +58,7 @@ def training_dataset(
         `masked_lm_positions`, `masked_lm_ids` int32 `[b, P]`,
         `masked_lm_weights` float32 `[b, P]`, and `sentence_order_labels`
         int32 `[b]`, where b is B divided by the number of replicas; with
-        `num_packed` also `packed_at` int32 `[b]`, where in the rows of its
-        part each sequence starts.
+        `num_packed` also `packed_at`, see `row_packing.packed_at`.
     """
 
     def to_batch(read: Batch) -> Batch:

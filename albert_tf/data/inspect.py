@@ -135,10 +135,7 @@ def _parse_arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
 def _find_tokenizer(
     arguments: argparse.Namespace, source: record_source.RecordSource
 ) -> Tokenizer | None:
-    """Loads the vocabulary that is named, or else that of the build.
-
-    Returns None if it cannot be loaded, or is not that of the build.
-    """
+    """Loads the vocabulary that is named, or else that of the build, if any."""
     shard = source.shard
     is_named = bool(arguments.spm_model_file or arguments.vocab_file)
     paths = vars(arguments) if is_named else shard.origin

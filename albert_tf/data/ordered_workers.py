@@ -41,9 +41,7 @@ def map_in_order(
 
     The processes end when the `with` block ends, even in the middle of an
     item, and also if this process is killed. Function, items and results can
-    be pickled; items are read as results are taken.
-
-    By default, one worker is this process itself.
+    be pickled. By default, one worker is this process itself.
     """
     if num_workers == 1 if in_this_process is None else in_this_process:
         yield map(function, items)

@@ -37,9 +37,8 @@ _FIELDS_OF_THE_BUILDER = (
 class PretrainingDataConfig(RecordSettings, Vocabulary, CorpusSettings):
     """How to build pretraining records from text.
 
-    The help of each field is its description. The defaults are those of the
-    original. `dupe_factor`, `pair_objective` and `keep_more_text` are never
-    None once the config exists: their defaults are filled in.
+    The defaults are those of the original. `dupe_factor`, `pair_objective` and
+    `keep_more_text` are never None once the config exists.
     """
 
     output_file: str | None = setting(

@@ -10,9 +10,6 @@ its checksum (uint32); an entry for the end of the record file; and a footer: a
 mark of 8 bytes, the number of records, the size of the record file (uint64
 each), and its SHA-256. All are little-endian.
 
-With an index, a record file is opened without reading it, and a record that is
-not the one that was written is noticed when it is read.
-
 Remote files are not mapped into memory: each look at one is a request. So only
 a few of their records are read here, and all others by `graph_reading.py`.
 
@@ -291,10 +288,9 @@ def _scan(path: str) -> bytes:
 
 
 def _entries(framed: mmap.mmap | bytes, first: int = 0) -> tuple[bytes, int]:
-    """Returns the entries of framed records, and where the last one ends.
+    """Returns the entries of framed records, and where the last whole one ends.
 
-    The first one begins at byte `first` of the file. Records are counted as
-    long as their lengths lead to a whole one.
+    The first one begins at byte `first` of the file.
     """
     entries, position, size = bytearray(), 0, len(framed)
     while position + _FRAME_SIZE <= size:

@@ -1,10 +1,8 @@
 """Opens record files for random access, and checks them first.
 
 Data flow: record files -> [this file] -> bytes of records by number.
-
-Files are compared with their sidecars before the first batch, so that a wrong
-file stops a run at its start. Files without a sidecar are taken for files of
-the original: static masks, with the sizes of their first record.
+Files without a sidecar are taken for files of the original: static masks, with
+the sizes of their first record.
 """
 
 import bisect
@@ -125,8 +123,7 @@ def open_records(
     """Opens record files of one length and checks them.
 
     Args:
-        patterns: Paths or globs, in a list or separated by commas. Sidecars,
-            indexes and unfinished files that a glob matches are skipped.
+        patterns: Paths or globs, in a list or separated by commas.
         vocab_size: The V of the model that reads the records, if any; it is
             compared with the ids of some of them.
         mask_settings: Values for some of `MASK_SETTINGS`, by name; None is the

@@ -132,10 +132,7 @@ def split(planned: Sequence[Shard]) -> tuple[list[Shard], list[Shard]]:
 
 
 def finished(planned: Shard) -> Shard | None:
-    """Returns a shard as it was written; None if it has to be built.
-
-    A file that this build did not make is refused, as it would be destroyed.
-    """
+    """Returns a shard as it was written; None if it has to be built."""
     path = planned.path
     shard = shards.read(path)
     if shard is None:
@@ -226,13 +223,6 @@ def write_sidecar(shard: Shard) -> None:
         {"version": shards.FORMAT_VERSION, **values},
         sort_keys=True,
     )
-
-
-def remove(shard: Shard) -> None:
-    """Removes a shard with its index and sidecar."""
-    files.remove(shard.path)
-    files.remove(record_files.index_path(shard.path))
-    files.remove(shards.sidecar_path(shard.path))
 
 
 def _check_unfinished(planned: Shard) -> None:

@@ -156,8 +156,8 @@ class Duplicates:
 class Shard:
     """One record file: what made it, and what is in it.
 
-    All but the path is in the sidecar. The last three fields are known when
-    the shard is written. Records of the original have no sidecar: then
+    All but the path is in the sidecar. The last three fields describe the file
+    once it is written. Records of the original have no sidecar: then
     `config` has only what the first record shows, `sha256` is a digest of the
     records, and all else is missing.
 
@@ -166,19 +166,14 @@ class Shard:
         config: The settings that the records depend on, by name.
         origin: Where the text and the vocabulary were; the records do not
             depend on it.
-        tokenizer_hash: See `Tokenizer`, as the next three.
+        tokenizer_hash: See `Tokenizer`, as the next two.
         vocab_size: V.
         special_ids: Ids of the special tokens.
         forbidden_ids: Sorted ids that a random replacement must not be.
         corpus_sha256: Digest of the documents of the corpus.
         duplicates: What was left out of the whole corpus, if looked for.
-        blocks: First block in this file, and one past the last, counted over
-            the corpus.
-        part: `[k, n]`: the file has every n-th record of its blocks, from
-            record k on.
-        counts: What the file holds.
-        num_bytes: Size of the file.
-        sha256: Checksum of the file, hexadecimal.
+        blocks: First block of the corpus in this file, and one past the last.
+        part: `[k, n]`: it has every n-th record of its blocks, from k on.
     """
 
     path: str
@@ -270,8 +265,7 @@ def read_sidecar(record_path: files.Path) -> Shard:
 def check_sets(shards: Iterable[Shard]) -> None:
     """Checks that shards of one name, `train-00000-of-00008`, are of one build.
 
-    Otherwise text would be in two of them, or in none. Warns of missing shards,
-    and of records that are in two files.
+    Warns of missing shards, and of records that are in two files.
     """
     sets: dict[tuple[str, int], list[Shard]] = {}
     for shard in shards:
@@ -299,10 +293,7 @@ def check_sets(shards: Iterable[Shard]) -> None:
 
 
 def _warn_of_overlaps(shards: Iterable[Shard]) -> None:
-    """Warns of files that hold records of the same text, by the same build.
-
-    So do the shards of two builds that differ in the number of shards.
-    """
+    """Warns of shards of builds that differ in the number of shards alone."""
     builds = collections.defaultdict(list)
     for shard in shards:
         if shard.corpus_sha256 and shard.counts.records:
