@@ -8,9 +8,6 @@ Source: google-research/albert, `create_pretraining_data.py`.
 """
 
 import dataclasses
-from typing import Any
-
-from albert_tf import checks
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -34,19 +31,13 @@ class ArraySpec:
     is_sequence: bool = False
     pad_value: int = 0
 
-    def __post_init__(self) -> None:
-        checks.check_choice(
-            f"dtype of {self.name}", self.dtype, ("int32", "float32")
-        )
 
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
+@dataclasses.dataclass(frozen=True)
 class Feature:
     """Describes one field of a pretraining record.
 
     Args:
         name: Name of the field in a batch and in all of this code.
-        record_name: Name of the field in a TFRecord.
         length: Number of values in a record; None if it varies.
         dtype: `int64` or `float32`, the type in the record. Integers become
             int32 in a batch.
@@ -54,18 +45,17 @@ class Feature:
     """
 
     name: str
-    record_name: str
     length: int | None
     dtype: str = "int64"
     is_read: bool = True
 
-
-def _feature(
-    name: str, length: int | None, record_name: str = "", **others: Any
-) -> Feature:
-    return Feature(
-        name=name, record_name=record_name or name, length=length, **others
-    )
+    @property
+    def record_name(self) -> str:
+        """Name of the field in a TFRecord."""
+        # TF1: the field is named after BERT's task; it is 1 if the segments
+        # are swapped (or, for next-sentence data, unrelated).
+        is_label = self.name == "sentence_order_labels"
+        return "next_sentence_labels" if is_label else self.name
 
 
 def static_pretraining_features(
@@ -79,16 +69,14 @@ def static_pretraining_features(
             `--max_predictions_per_seq` with `--do_permutation`).
     """
     return (
-        _feature("input_ids", max_seq_length),
-        _feature("input_mask", max_seq_length),
-        _feature("segment_ids", max_seq_length),
-        _feature("token_boundary", max_seq_length, is_read=False),
-        _feature("masked_lm_positions", max_predictions),
-        _feature("masked_lm_ids", max_predictions),
-        _feature("masked_lm_weights", max_predictions, dtype="float32"),
-        # TF1: the field is named after BERT's task; it is 1 if the segments
-        # are swapped (or, for next-sentence data, unrelated).
-        _feature("sentence_order_labels", 1, "next_sentence_labels"),
+        Feature("input_ids", max_seq_length),
+        Feature("input_mask", max_seq_length),
+        Feature("segment_ids", max_seq_length),
+        Feature("token_boundary", max_seq_length, is_read=False),
+        Feature("masked_lm_positions", max_predictions),
+        Feature("masked_lm_ids", max_predictions),
+        Feature("masked_lm_weights", max_predictions, dtype="float32"),
+        Feature("sentence_order_labels", 1),
     )
 
 
@@ -102,8 +90,8 @@ def dynamic_pretraining_features() -> tuple[Feature, ...]:
     B comes from another document (next-sentence data).
     """
     return (
-        _feature("pair_ids", None),
-        _feature("token_boundary", None),
-        _feature("segment_a_length", 1),
-        _feature("pair_label", 1),
+        Feature("pair_ids", None),
+        Feature("token_boundary", None),
+        Feature("segment_a_length", 1),
+        Feature("pair_label", 1),
     )

@@ -1,7 +1,6 @@
 """Builds the shards with an Apache Beam pipeline, on one machine or on many.
 
 Data flow: files -> their contents -> shards to build -> shards.
-No TensorFlow; Apache Beam is imported when a build starts.
 
 A shard is one element of the pipeline, which one worker reads the text of,
 builds and writes. So no record is ever sent between machines, a worker has one
@@ -29,7 +28,6 @@ from albert_tf.data.corpus import FileContents, FileRequest
 from albert_tf.data.pretraining_config import PretrainingDataConfig
 from albert_tf.data.shard_building import BuildResult
 from albert_tf.data.shards import Shard
-from albert_tf.text.tokenizer import Tokenizer
 
 _BAD_LINES = "bad_lines"
 # How Beam quotes the error of a worker, and what it adds.
@@ -74,10 +72,20 @@ def _run_pipeline(
 
     This process must have no other use.
     """
-    _silence()
+    # Beam's warnings, and the tracebacks of errors that are raised, are hidden.
+    logging.getLogger("apache_beam").setLevel(logging.CRITICAL)
+    logging.getLogger().addFilter(lambda record: record.name != "root")
+    threading.excepthook = lambda _: None
     import apache_beam as beam
+    from apache_beam.options import pipeline_options
+    from apache_beam.runners.portability import fn_api_runner
 
-    options, runner = _options_and_runner(config.beam_options or "")
+    arguments = shlex.split(config.beam_options or "")
+    options = pipeline_options.PipelineOptions(arguments)
+    named = options.view_as(pipeline_options.StandardOptions).runner
+    # Beam's own DirectRunner may fetch another runner from the network.
+    is_here = named in (None, "DirectRunner")
+    runner = fn_api_runner.FnApiRunner() if is_here else None
     pipeline = beam.Pipeline(runner=runner, options=options)
     contents = (
         pipeline
@@ -92,14 +100,8 @@ def _run_pipeline(
         | "Spread" >> beam.Reshuffle()
         | "Build" >> beam.Map(build_shard, config)
     )
-    return _committed(finish(pipeline), _BAD_LINES)
-
-
-def _silence() -> None:
-    """Hides Beam's warnings, and the tracebacks of errors that are raised."""
-    logging.getLogger("apache_beam").setLevel(logging.CRITICAL)
-    logging.getLogger().addFilter(lambda record: record.name != "root")
-    threading.excepthook = lambda _: None
+    counters = finish(pipeline).metrics().query()["counters"]
+    return sum(c.result for c in counters if c.key.metric.name == _BAD_LINES)
 
 
 def _survey(
@@ -129,11 +131,7 @@ def _plan(
 
 
 def build_shard(task: ShardTask, config: PretrainingDataConfig) -> None:
-    """Builds a shard: one element of the pipeline.
-
-    A finished one is kept: engines repeat elements whose worker was lost, and
-    others of its bundle.
-    """
+    """Builds a shard: one element of the pipeline."""
     shard = task.shard
     tokenizer = _load_tokenizer(config)
     if tokenizer.fingerprint != shard.tokenizer_hash:
@@ -141,6 +139,7 @@ def build_shard(task: ShardTask, config: PretrainingDataConfig) -> None:
             "The vocabulary is not the same on all machines: "
             f"{config.spm_model_file or config.vocab_file!r}."
         )
+    # Engines repeat elements whose worker was lost, and others of its bundle.
     if shard_building.finished(shard):
         return
     blocks = corpus.read_requested(task.requests, config)
@@ -151,10 +150,10 @@ def build_shard(task: ShardTask, config: PretrainingDataConfig) -> None:
     shard_building.write(shard, (of_block[shard.part[0]] for of_block in parts))
 
 
-@functools.lru_cache(maxsize=1)
-def _load_tokenizer(config: PretrainingDataConfig) -> Tokenizer:
-    """Loads the vocabulary, once in a process."""
-    return config.load_tokenizer()
+# Once in a process.
+_load_tokenizer = functools.lru_cache(maxsize=1)(
+    PretrainingDataConfig.load_tokenizer
+)
 
 
 def _read_shard(path: str) -> Shard:
@@ -168,37 +167,12 @@ def _read_shard(path: str) -> Shard:
     return shard
 
 
-def _options_and_runner(beam_options: str) -> tuple[Any, Any]:
-    """Returns the options of the pipeline, and the runner of this machine.
-
-    The runner is None if the options name another.
-    """
-    from apache_beam.options import pipeline_options
-    from apache_beam.runners.portability import fn_api_runner
-
-    options = pipeline_options.PipelineOptions(shlex.split(beam_options))
-    runner = options.view_as(pipeline_options.StandardOptions).runner
-    # Beam's own DirectRunner may fetch another runner from the network.
-    is_here = runner in (None, "DirectRunner")
-    return options, fn_api_runner.FnApiRunner() if is_here else None
-
-
 def finish(pipeline: Any) -> Any:
-    """Runs a pipeline to its end; returns its result."""
+    """Runs a pipeline to its end; raises the error of a worker."""
     try:
         result = pipeline.run()
         result.wait_until_finish()
     except Exception as error:
-        raise ValueError(_cause(error)) from error
+        quoted = _QUOTED_ERROR.findall(str(error)) or [str(error)]
+        raise ValueError(_ADDITION.sub("", quoted[-1])) from error
     return result
-
-
-def _cause(error: Exception) -> str:
-    """Returns the message of a worker's error, which Beam quotes."""
-    quoted = _QUOTED_ERROR.findall(str(error)) or [str(error)]
-    return _ADDITION.sub("", quoted[-1])
-
-
-def _committed(result: Any, name: str) -> int:
-    counters = result.metrics().query()["counters"]
-    return sum(c.result for c in counters if c.key.metric.name == name)

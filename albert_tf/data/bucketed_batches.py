@@ -48,15 +48,11 @@ _POOL_STREAM = 1
 
 @dataclasses.dataclass(frozen=True)
 class RecordColumns:
-    """Fine-tuning records in columns.
-
-    `lengths`, int32 `[N]`, has the length s of each record; `values`, for the
-    name of each spec, the values of all records, flat.
-    """
+    """Fine-tuning records in columns."""
 
     specs: tuple[ArraySpec, ...]
-    lengths: np.ndarray
-    values: Mapping[str, np.ndarray]
+    lengths: np.ndarray  # int32 [N], the length s of each record
+    values: Mapping[str, np.ndarray]  # by the name of each spec, flat
 
     @property
     def num_records(self) -> int:
@@ -68,9 +64,8 @@ class RecordColumns:
     ) -> dict[str, np.ndarray]:
         """Returns the records with these B numbers as a batch.
 
-        Returns:
-            For each spec an array `[B, *shape]` or `[B, *shape, S]` of the
-            spec's type. S is `length`; no record in the batch is longer.
+        For each spec it has an array `[B, *shape]` or `[B, *shape, S]` of the
+        spec's type. S is `length`; no record in the batch is longer.
         """
         return {
             spec.name: self._pad(spec, indices, length) for spec in self.specs
@@ -148,12 +143,10 @@ def collect(
 def _smallest(values: np.ndarray) -> np.ndarray:
     """Returns the values in the smallest type that holds them exactly."""
     for dtype in _SMALL_TYPES:
-        if values.min(initial=0) >= 0 and (
-            values.max(initial=0) <= np.iinfo(dtype).max
-        ):
+        with np.errstate(invalid="ignore"):
             small = values.astype(dtype)
-            if np.array_equal(small, values):
-                return small
+        if np.array_equal(small, values):
+            return small
     return values
 
 
@@ -180,10 +173,9 @@ class Padding:
     """The lengths that batches are padded to: multiples of `bucket_width`.
 
     Without one, the multiples grow with the length, from 1 to 8, so that no
-    batch is more than a sixteenth longer than needed. Pass one of
-    `max_seq_length` or more where shapes must not change, as on a TPU; and
-    `is_compiled` where every shape is compiled, to have as many rows in all
-    batches of a length.
+    batch is more than a sixteenth longer than needed. With `max_seq_length`,
+    shapes do not change, as TPUs need it. With `is_compiled`, as where every
+    shape is compiled, all batches of a length have as many rows.
     """
 
     max_seq_length: int
@@ -207,19 +199,12 @@ class Padding:
         width = self.bucket_width or 1
         return self.max_seq_length if width >= self.max_seq_length else None
 
-    @property
-    def rows_vary(self) -> bool:
-        """Whether batches of a length may have different numbers of rows."""
-        return not self.is_compiled and self.static_length is None
-
 
 class BucketedOrder:
     """Decides which records a training step takes, from seed and step alone.
 
-    Args:
-        lengths: Lengths of the records, `[N]`.
-        batch_size: B, examples of a step over all replicas.
-        seed: Seed of the order.
+    `lengths` are those of the records, `[N]`; `batch_size` is B, the examples
+    of a step over all replicas.
     """
 
     def __init__(
@@ -275,12 +260,9 @@ def plan_evaluation(
 ) -> EvaluationPlan:
     """Divides records into batches of similar lengths, the longest first.
 
-    Args:
-        lengths: Lengths of the records, `[N]`.
-        batch_size: Rows of a batch of the largest length; shorter batches have
-            more rows, with the same budget for rows times length.
-        padding: How batches are padded.
-        num_replicas: The rows of every batch are a multiple of it.
+    `lengths` are those of the records, `[N]`; `batch_size` is for batches of
+    the largest length: shorter batches have more rows, with the same budget for
+    rows times length. All rows are multiples of `num_replicas`.
     """
     example_order.check_batch_size(batch_size, num_replicas)
     budget = batch_size * padding.max_seq_length
@@ -291,7 +273,8 @@ def plan_evaluation(
     while start < len(order):
         length = padded[start]
         num_rows = budget // length // num_replicas * num_replicas
-        if padding.rows_vary:
+        if not padding.is_compiled and padding.static_length is None:
+            # Batches of a length may have different numbers of rows.
             least = num_rows // _LEAST_PART
             wanted = min(max(num_left[length], least), len(order) - start)
             num_rows = min(num_rows, -(-wanted // num_replicas) * num_replicas)
@@ -314,13 +297,10 @@ def training_dataset(
 ) -> tf.data.Dataset:
     """Returns the endless training batches from a step on.
 
-    Steps are padded on all replicas alike.
-
-    Returns:
-        A dataset of batches for one replica each: replica 0, 1, ... of
-        `start_step`, then those of the next step. A batch is a dict of the
-        records' arrays, `[b, *shape]` or `[b, *shape, S]`, and
-        `example_weights` float32 `[b]`, all 1.
+    Its batches are for one replica each: replica 0, 1, ... of `start_step`,
+    then those of the next step, padded alike on all replicas. A batch is a dict
+    of the records' arrays, `[b, *shape]` or `[b, *shape, S]`, and
+    `example_weights` float32 `[b]`, all 1.
     """
     num_rows = shard.num_rows(order.batch_size)
 
@@ -347,19 +327,12 @@ def evaluation_dataset(
 ) -> tf.data.Dataset:
     """Returns the batches of a plan, in its order.
 
+    They are as those of `training_dataset`, but `example_weights` is 0 for a
+    row that fills the batch up, which repeats its first record. The `plan` was
+    made with the same `padding`.
+
     The caller keeps `columns` and `plan` until all batches are read. The
     dataset does not: TensorFlow keeps its functions until the program ends.
-
-    Args:
-        columns: The records.
-        plan: The result of `plan_evaluation` with the same `padding`.
-        shard: Which part of each batch this pipeline delivers.
-        padding: How batches are padded.
-
-    Returns:
-        A dataset of batches for one replica each, as `training_dataset`
-        delivers them; `example_weights` is 0 for a row that fills the batch
-        up, which repeats the first record of the batch.
     """
     weak_columns: RecordColumns = weakref.proxy(columns)
     weak_plan: EvaluationPlan = weakref.proxy(plan)

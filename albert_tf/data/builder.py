@@ -1,10 +1,8 @@
-"""Builds pretraining record files from text files.
+"""Builds pretraining record files from text files; without TensorFlow.
 
 Data flow: text files -> blocks -> [worker processes: records] -> shards.
 A shard, one output file, appears whole, with its sidecar, or not at all, and a
 finished shard is not built again.
-
-No TensorFlow.
 """
 
 import dataclasses
@@ -64,9 +62,16 @@ def build(config: PretrainingDataConfig) -> "BuildReport":
     shards = [*result.finished, *result.built]
     counts = _add_counts(shards)
     if not counts.records and config.shards is None:
-        for shard in result.built:
-            shard_building.remove(shard)
-        raise ValueError(_no_record(config, counts))
+        for path in (shard.path for shard in result.built):
+            for suffix in ("", ".index", ".json"):
+                files.remove(path + suffix)
+        divide = "" if config.keep_more_text else "pass `keep_more_text`, "
+        raise ValueError(
+            f"No record can be made from {counts.documents} documents with "
+            f"{counts.sentences} sentences: a pair needs two sentences of one "
+            "document. Put one sentence a line and a blank line between "
+            f"documents only, {divide}or use pair_objective='none'."
+        )
     report = BuildReport(
         config=config,
         counts=counts,
@@ -91,13 +96,7 @@ def build(config: PretrainingDataConfig) -> "BuildReport":
 def run_here(
     config: PretrainingDataConfig, inputs: list[str], paths: list[str]
 ) -> BuildResult:
-    """Builds the shards with processes of this machine.
-
-    Args:
-        config: The settings.
-        inputs: The files of the corpus.
-        paths: The record files of all shards.
-    """
+    """Builds the shards at `paths` with processes of this machine."""
     # 1. A first reading of the corpus, which divides it into blocks.
     tokenizer = config.load_tokenizer()
     contents = corpus.survey(
@@ -154,7 +153,6 @@ class BlockReader:
         """Yields the records of a shard; shards must come in order."""
         for block in range(*shard.blocks):
             if block != self._newest:
-                self._parts = []  # Two blocks need twice the memory.
                 self._parts, self._newest = next(self._results), block
                 self._progress.update(self._block_sizes[block])
             yield self._parts[shard.part[0]]
@@ -169,9 +167,7 @@ class BuildReport:
     """What a build did in these seconds; `str` gives a summary to print.
 
     `counts` is of all shards, `built` of those that this run built;
-    `kept_files` are those that were already finished. `num_bad_lines` is the
-    number of lines that were skipped; `duplicates` are the documents that were
-    left out.
+    `kept_files` are those that were already finished.
     """
 
     config: PretrainingDataConfig
@@ -186,12 +182,13 @@ class BuildReport:
         counts, config = self.counts, self.config
         is_dynamic = config.masking == "dynamic"
         copies = config.dupe_factor
-        label_1 = f"{_share(counts.label_1_records, counts.records):.1%}"
+        num_records = max(1, counts.records)
+        label_1 = f"{counts.label_1_records / num_records:.1%}"
         if config.pair_objective == "none":
             label_1 = "no pairs"
         elif is_dynamic and config.pair_objective == "sop":
             label_1 = "half, drawn when read"
-        mean_length = _share(counts.record_tokens, counts.records)
+        mean_length = counts.record_tokens / num_records
         values = {
             "documents": f"{counts.documents:,}",
             "sentences": f"{counts.sentences:,}",
@@ -229,37 +226,23 @@ class BuildReport:
     @property
     def unknown_share(self) -> float:
         """Share of the text's tokens that are unknown."""
-        return _share(self.counts.unknown_tokens, self.counts.tokens)
+        return self.counts.unknown_tokens / max(1, self.counts.tokens)
 
     @property
     def lone_share(self) -> float:
         """Share of the text's tokens that are in a block of one document."""
-        return _share(self.counts.lone_tokens, self.counts.tokens)
+        return self.counts.lone_tokens / max(1, self.counts.tokens)
 
     @property
     def left_out_share(self) -> float:
         """Share of the text, of all copies, that is in no record."""
         num_read = self.counts.tokens * self.config.dupe_factor
-        return _share(self.counts.tokens_left_out, num_read)
+        return self.counts.tokens_left_out / max(1, num_read)
 
     @property
     def masked_share(self) -> float:
         """Share of the tokens in static records that are to be predicted."""
-        return _share(self.counts.masked_tokens, self.counts.record_tokens)
-
-
-def _share(part: int, whole: int) -> float:
-    return part / max(1, whole)
-
-
-def _no_record(config: PretrainingDataConfig, counts: BuildCounts) -> str:
-    divide = "" if config.keep_more_text else "pass `keep_more_text`, "
-    return (
-        f"No record can be made from {counts.documents} documents with "
-        f"{counts.sentences} sentences: a pair needs two sentences of one "
-        "document. Put one sentence a line and a blank line between documents "
-        f"only, {divide}or use pair_objective='none'."
-    )
+        return self.counts.masked_tokens / max(1, self.counts.record_tokens)
 
 
 def _warn(report: BuildReport) -> None:

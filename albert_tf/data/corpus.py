@@ -15,8 +15,8 @@ import dataclasses
 import functools
 import hashlib
 import itertools
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 
@@ -25,6 +25,8 @@ from albert_tf.data import deduplication, ordered_workers
 from albert_tf.data.deduplication import Hashing, Measures
 from albert_tf.data.shards import Duplicates
 from albert_tf.text.documents import CorpusSettings, Document, Documents
+
+_Item = TypeVar("_Item")
 
 # A block is what one worker builds records from at a time: large enough that
 # its documents are a fair sample (random next sentences, shuffling), small
@@ -40,11 +42,8 @@ _FILE_END = b"\2"
 class Block:
     """Consecutive documents of a file, at least one.
 
-    Args:
-        number: Blocks are numbered in the order of their file, from 0.
-        documents: The documents.
-        copy: Number of equal blocks that come before it in the corpus.
-        num_parts: Files that the records of the block are dealt to.
+    Blocks are numbered in the order of their file, from 0. `copy` equal blocks
+    come before it in the corpus; its records are dealt to `num_parts` files.
     """
 
     number: int
@@ -85,71 +84,56 @@ class FileContents:
     measures: Measures | None = None
 
 
-class Selection(NamedTuple):
-    """Which documents of a file to leave out.
-
-    Args:
-        is_left_out: bool [N], for each document.
-        block_digests: Digest of each block of all documents of the file.
-    """
-
-    is_left_out: np.ndarray
-    block_digests: Sequence[bytes]
-
-
 class BlockRequest(NamedTuple):
-    """A block to read, and fields of the `Block` that it becomes.
-
-    `digest` is that of the block in the survey; None if a `Selection` has it.
-    """
+    """A block to read, and fields of the `Block` that it becomes."""
 
     number: int
-    digest: bytes | None
     copy: int
     num_parts: int
 
 
 class FileRequest(NamedTuple):
-    """A file to read blocks from, in order; all documents if no selection."""
+    """A file to read blocks from, in order.
+
+    `block_digests` are those of all its documents; `is_left_out`, bool [N],
+    tells which of them do not stay, None if all do.
+    """
 
     path: str
     blocks: Sequence[BlockRequest]
-    selection: Selection | None
+    block_digests: Sequence[bytes]
+    is_left_out: np.ndarray | None
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class CorpusContents:
     """What a first reading of the corpus shows.
 
-    Here, blocks are numbered over all files, in their order.
-
-    Args:
-        paths: The files.
-        first_blocks: Number of the first block of each file; then the number
-            of blocks.
-        block_sizes: Size of each block, at least one.
-        block_digests: Digest of each block; None if there are selections.
-        sha256: Hexadecimal digest of all documents, and of which stay.
-        num_bad_lines: Lines that were skipped.
-        selections: For each file, if duplicates were looked for.
-        duplicates: What is left out, if duplicates were looked for.
+    Here, blocks are numbered over all files, in their order. `first_blocks` has
+    the number of the first block of each file, then the number of blocks;
+    `block_sizes` has the size of each block, at least one. `block_digests` and
+    `is_left_out`, bool [N], are those of `FileRequest`, for each file. `sha256`
+    is of all documents, and of which stay.
     """
 
     paths: Sequence[str]
     first_blocks: Sequence[int]
     block_sizes: Sequence[int]
-    block_digests: Sequence[bytes] | None
+    block_digests: Sequence[Sequence[bytes]]
     sha256: str
     num_bad_lines: int
-    selections: Sequence[Selection] | None = None
+    is_left_out: Sequence[np.ndarray] | None = None
     duplicates: Duplicates | None = None
 
     @functools.cached_property
     def _copies(self) -> Mapping[int, int]:
         """`Block.copy` of the blocks that have an equal one before them."""
+        copies: dict[int, int] = {}
+        if self.is_left_out is not None:
+            return copies
         seen: collections.Counter[bytes] = collections.Counter()
-        copies = {}
-        for block, digest in enumerate(self.block_digests or ()):
+        digests = itertools.chain.from_iterable(self.block_digests)
+        for block, digest in enumerate(digests):
             if seen[digest]:
                 copies[block] = seen[digest]
             seen[digest] += 1
@@ -169,19 +153,19 @@ class CorpusContents:
         return [
             FileRequest(
                 self.paths[file],
-                [self._request(b, file, num_parts[b]) for b in blocks],
-                self.selections[file] if self.selections else None,
+                [
+                    BlockRequest(
+                        block - self.first_blocks[file],
+                        self._copies.get(block, 0),
+                        num_parts[block],
+                    )
+                    for block in blocks
+                ],
+                self.block_digests[file],
+                self.is_left_out[file] if self.is_left_out else None,
             )
             for file, blocks in by_file
         ]
-
-    def _request(self, block: int, file: int, num_parts: int) -> BlockRequest:
-        return BlockRequest(
-            number=block - self.first_blocks[file],
-            digest=self.block_digests[block] if self.block_digests else None,
-            copy=self._copies.get(block, 0),
-            num_parts=num_parts,
-        )
 
 
 def read_blocks(documents: Iterable[Document]) -> Iterator[Block]:
@@ -191,73 +175,55 @@ def read_blocks(documents: Iterable[Document]) -> Iterator[Block]:
     there is another document to draw a random next sentence from, or with the
     file.
     """
-    number, size = 0, 0
-    in_block: list[Document] = []
-    for document in documents:
-        in_block.append(document)
-        size += document.size
-        if _is_full(size, len(in_block)):
-            yield Block(number=number, documents=in_block)
-            number, size, in_block = number + 1, 0, []
-    if in_block:
+    groups = _divide(documents, lambda document: document.size)
+    for number, in_block in enumerate(groups):
         yield Block(number=number, documents=in_block)
 
 
-def _is_full(size: int, num_documents: int) -> bool:
-    return size >= BLOCK_CHARACTERS and num_documents > 1
-
-
-def _block_sizes(document_sizes: Iterable[int]) -> list[int]:
-    """Returns the sizes of the blocks that `read_blocks` makes of documents."""
-    sizes, size, num_documents = [], 0, 0
-    for document_size in document_sizes:
-        size += document_size
-        num_documents += 1
-        if _is_full(size, num_documents):
-            sizes.append(size)
-            size, num_documents = 0, 0
-    return sizes + [size] * (num_documents > 0)
+def _divide(
+    items: Iterable[_Item], size_of: Callable[[_Item], int]
+) -> Iterator[list[_Item]]:
+    """Yields the items of each block."""
+    size = 0
+    in_block: list[_Item] = []
+    for item in items:
+        in_block.append(item)
+        size += size_of(item)
+        if size >= BLOCK_CHARACTERS and len(in_block) > 1:
+            yield in_block
+            size, in_block = 0, []
+    if in_block:
+        yield in_block
 
 
 def read_requested(
     requests: Iterable[FileRequest], settings: CorpusSettings
 ) -> Iterator[Block]:
     """Yields the blocks of `CorpusContents.requests`, in that order."""
-    for path, block_requests, selection in requests:
-        documents: Iterable[Document] = Documents(settings, [path])
-        if selection is not None:
-            documents = _selected(path, documents, selection)
-        blocks = read_blocks(documents)
-        for request in block_requests:
-            block = next(
-                (b for b in blocks if b.number == request.number), None
+    for request in requests:
+        blocks = _read_again(request, settings)
+        if request.is_left_out is not None:
+            documents = (d for block in blocks for d in block.documents)
+            stays = itertools.compress(documents, ~request.is_left_out)
+            blocks = read_blocks(stays)
+        for number, copy, num_parts in request.blocks:
+            block = next(b for b in blocks if b.number == number)
+            yield dataclasses.replace(block, copy=copy, num_parts=num_parts)
+
+
+def _read_again(
+    request: FileRequest, settings: CorpusSettings
+) -> Iterator[Block]:
+    """Yields the blocks of all documents of a file, which must be the same."""
+    blocks = read_blocks(Documents(settings, [request.path]))
+    for block, digest in itertools.zip_longest(blocks, request.block_digests):
+        if block is None or block.digest != digest:
+            raise ValueError(
+                f"The corpus was changed while it was read: {request.path!r}. "
+                "Run the command again when it is complete; finished files "
+                "must then be removed."
             )
-            if block is None or request.digest not in (None, block.digest):
-                raise _changed(path)
-            yield dataclasses.replace(
-                block, copy=request.copy, num_parts=request.num_parts
-            )
-
-
-def _selected(
-    path: str, documents: Iterable[Document], selection: Selection
-) -> Iterator[Document]:
-    """Yields the documents of a file that are not left out."""
-    first = 0
-    for block in read_blocks(documents):
-        if block.digest not in selection.block_digests[block.number :][:1]:
-            raise _changed(path)
-        for index, document in enumerate(block.documents, start=first):
-            if not selection.is_left_out[index]:
-                yield document
-        first += len(block.documents)
-
-
-def _changed(path: str) -> ValueError:
-    return ValueError(
-        f"The corpus was changed while it was read: {path!r}. Run the command "
-        "again when it is complete; finished files must then be removed."
-    )
+        yield block
 
 
 def survey(
@@ -286,19 +252,20 @@ def survey_file(
     """Reads a file of the corpus once; for arguments, see `survey`."""
     sizes, digests = [], []
     documents = Documents(settings, [path])
-    measures = Measures(hashing) if hashing else None
+    measured = [hashing.measure([])] if hashing else []
     for block in read_blocks(documents):
         sizes.append(block.size)
         digests.append(block.digest)
-        if measures is not None:
-            for document in block.documents:
-                measures.add(document)
+        if hashing:
+            measured.append(hashing.measure(block.documents))
     return FileContents(
         path=path,
         block_sizes=sizes,
         block_digests=digests,
         num_bad_lines=documents.num_bad_lines,
-        measures=measures,
+        measures=Measures(*map(np.concatenate, zip(*measured, strict=True)))
+        if hashing
+        else None,
     )
 
 
@@ -326,48 +293,31 @@ def join(
             "documents."
         )
     sizes = [file.block_sizes for file in contents]
-    selections, duplicates = _select(contents)
-    if selections is not None:
+    is_left_out, duplicates = None, None
+    if measured := [file.measures for file in contents if file.measures]:
+        is_left_out = deduplication.find_duplicates(
+            [measures.hashes for measures in measured]
+        )
+        by_file = [*zip(measured, is_left_out, strict=True)]
         sizes = [
-            _block_sizes(file.measures.sizes[~selection.is_left_out].tolist())
-            for file, selection in zip(contents, selections, strict=True)
-            if file.measures is not None
+            [*map(sum, _divide(m.sizes[~out].tolist(), int))]
+            for m, out in by_file
         ]
+        duplicates = Duplicates(
+            documents=sum(int(out.sum()) for out in is_left_out),
+            characters=sum(int(m.characters[out].sum()) for m, out in by_file),
+        )
     # The borders of files are borders of what stays, so they count here.
     left_out = _FILE_END.join(
-        s.is_left_out.tobytes() for s in selections or () if len(s.is_left_out)
+        out.tobytes() for out in is_left_out or () if len(out)
     )
     return CorpusContents(
         paths=paths,
         first_blocks=[0, *itertools.accumulate(map(len, sizes))],
         block_sizes=[size for of_file in sizes for size in of_file],
-        block_digests=digests if selections is None else None,
+        block_digests=[file.block_digests for file in contents],
         sha256=hashlib.sha256(b"".join(digests) + left_out).hexdigest(),
         num_bad_lines=num_bad_lines,
-        selections=selections,
+        is_left_out=is_left_out,
         duplicates=duplicates,
     )
-
-
-def _select(
-    contents: Sequence[FileContents],
-) -> tuple[list[Selection] | None, Duplicates | None]:
-    """Returns what to leave out of each file, if its documents are measured."""
-    measured = [file.measures for file in contents if file.measures is not None]
-    if len(measured) < len(contents):
-        return None, None
-    is_left_out = deduplication.find_duplicates(
-        [measures.hashes for measures in measured]
-    )
-    ends = np.cumsum([len(measures) for measures in measured])
-    parts = np.split(is_left_out, ends[:-1])
-    characters = np.concatenate([measures.characters for measures in measured])
-    duplicates = Duplicates(
-        documents=int(is_left_out.sum()),
-        characters=int(characters[is_left_out].sum()),
-    )
-    selections = [
-        Selection(part, file.block_digests)
-        for part, file in zip(parts, contents, strict=True)
-    ]
-    return selections, duplicates

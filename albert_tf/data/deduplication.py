@@ -1,7 +1,6 @@
 """Finds documents that are in the corpus several times, or nearly so.
 
-Data flow: documents -> hashes of each -> [all of the corpus] -> which to leave
-out.
+Data flow: documents -> hashes of each -> which to leave out.
 NumPy; datasketch is imported when near-duplicates are looked for.
 
 A document is left out if it has a hash in common with one that comes before it
@@ -20,13 +19,12 @@ Source: Broder 1997, "On the resemblance and containment of documents";
 Leskovec, Rajaraman and Ullman, "Mining of Massive Datasets", section 3.4.
 """
 
-import array
 import functools
 import hashlib
 import itertools
 import re
-from collections.abc import Iterator, Sequence
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -47,6 +45,18 @@ _BATCH_SHINGLES = 4096
 # A character of Chinese, Japanese or Korean text counts as a word.
 _CJK = "".join(f"{chr(a)}-{chr(b - 1)}" for a, b in documents.CJK_RANGES)
 _WORD = re.compile(rf"(?=\w)[{_CJK}]|[^\W{_CJK}]+")
+
+
+class Measures(NamedTuple):
+    """What has to be known of the N documents of a file, in their order.
+
+    `sizes` and `characters` are uint32 [N]; `hashes` is uint64 [N, number of
+    hashes].
+    """
+
+    sizes: np.ndarray
+    characters: np.ndarray
+    hashes: np.ndarray
 
 
 class Hashing:
@@ -73,61 +83,30 @@ class Hashing:
         bands = signature.astype("<u4").reshape(num_bands, num_rows)
         return [_hash(band.tobytes()) for band in bands]
 
-
-class Measures:
-    """What has to be known of the documents of a file, in their order."""
-
-    def __init__(self, hashing: Hashing) -> None:
-        self._hashing = hashing
-        self._sizes = array.array("I")
-        self._characters = array.array("I")
-        self._hashes = array.array("Q")
-
-    def __len__(self) -> int:
-        return len(self._sizes)
-
-    def add(self, document: Document) -> None:
-        """Measures the next document."""
-        self._sizes.append(document.size)
-        self._characters.append(len(document.text))
-        self._hashes.extend(self._hashing.hashes(document))
-
-    @property
-    def sizes(self) -> np.ndarray:
-        """Size of each document, uint32 [N]."""
-        return np.array(self._sizes, np.uint32)
-
-    @property
-    def characters(self) -> np.ndarray:
-        """Characters of each, uint32 [N]."""
-        return np.array(self._characters, np.uint32)
-
-    @property
-    def hashes(self) -> np.ndarray:
-        """Hashes of each, uint64 [N, number of hashes]."""
-        hashes = np.array(self._hashes, np.uint64)
-        return hashes.reshape(-1, self._hashing.num_hashes)
+    def measure(self, documents: Sequence[Document]) -> Measures:
+        """Returns the measures of documents."""
+        hashes = [self.hashes(document) for document in documents]
+        return Measures(
+            np.array([document.size for document in documents], np.uint32),
+            np.array([len(document.text) for document in documents], np.uint32),
+            np.array(hashes, np.uint64).reshape(-1, self.num_hashes),
+        )
 
 
-def find_duplicates(hashes: Sequence[np.ndarray]) -> np.ndarray:
+def find_duplicates(hashes: Sequence[np.ndarray]) -> list[np.ndarray]:
     """Returns which documents have a hash in common with an earlier one.
 
-    A hash is compared with those of its column only.
-
-    Args:
-        hashes: Of the documents of some files, in order: uint64 [N, number of
-            hashes], each with its own N.
-
-    Returns:
-        bool [sum of all N].
+    A hash is compared with those of its column only. `hashes` are those of
+    `Measures` for each file, in order; so is what is returned, bool [N].
     """
-    is_duplicate = np.zeros(sum(map(len, hashes)), bool)
+    ends = np.cumsum([len(of_file) for of_file in hashes])
+    is_duplicate = np.zeros(ends[-1], bool)
     for index in range(hashes[0].shape[1]):
         column = np.concatenate([of_file[:, index] for of_file in hashes])
         order = np.argsort(column, kind="stable")
         column = column[order]
         is_duplicate[order[1:][column[1:] == column[:-1]]] = True
-    return is_duplicate
+    return np.split(is_duplicate, ends[:-1])
 
 
 def _hash(data: bytes) -> int:
@@ -160,7 +139,7 @@ def _signature(words: list[str]) -> np.ndarray:
         " ".join(words[first : first + _SHINGLE_WORDS]).encode()
         for first in range(num_shingles)
     )
-    for batch in _batches(shingles):
+    while batch := list(itertools.islice(shingles, _BATCH_SHINGLES)):
         signature.update_batch(batch)
     return np.asarray(signature.hashvalues)
 
@@ -171,8 +150,3 @@ def _permutations() -> Any:
 
     empty = MinHash(num_perm=_NUM_PERMUTATIONS, seed=1, scheme="affine32")
     return empty.permutations
-
-
-def _batches(items: Iterator[bytes]) -> Iterator[list[bytes]]:
-    while batch := list(itertools.islice(items, _BATCH_SHINGLES)):
-        yield batch

@@ -2,12 +2,9 @@
 
 Data flow: parsed records -> [this file] -> batch of `input_pipeline.py`.
 `tf.data`. Letters: b rows, S tokens.
-
-Tokens are laid out in rows here, and masked by `graph_masking.py`.
 """
 
 from collections.abc import Mapping
-from typing import NamedTuple
 
 import tensorflow as tf
 
@@ -17,27 +14,6 @@ from albert_tf.data.shards import Shard
 DynamicRecords = Mapping[str, tf.Tensor | tf.RaggedTensor]
 
 _SWAP_PROBABILITY = 0.5
-
-
-class _Segments(NamedTuple):
-    """Where the segments of each row come from; int32 `[b]` each.
-
-    `first_from` and `second_from` are positions in the pair; the sizes count
-    tokens. `second_size` is 0 in a row without a second segment.
-    """
-
-    first_from: tf.Tensor
-    first_size: tf.Tensor
-    second_from: tf.Tensor
-    second_size: tf.Tensor
-
-    @property
-    def separators(self) -> tf.Tensor:
-        """Int32 `[b, 2]`: where each segment ends; the last `[SEP]` twice."""
-        first = self.first_size + 1
-        has_second = self.second_size > 0
-        last = first + tf.where(has_second, self.second_size + 1, 0)
-        return tf.stack([first, last], axis=1)
 
 
 def draw(
@@ -50,80 +26,70 @@ def draw(
 ) -> dict[str, tf.Tensor]:
     """Draws segment order and masks for a batch of unmasked pairs.
 
-    Args:
-        records: The fields of `features.dynamic_pretraining_features`:
-            `pair_ids` and `token_boundary` int64 ragged `[b, (n)]`,
-            `segment_a_length` and `pair_label` int64 `[b, 1]`.
-        epochs: int64 `[b]`, how often each example was seen before.
-        indices: int64 `[b]`, which example each row is.
-        seed: Seed of the run.
-        shard: Describes the records.
-
-    Returns:
-        A batch as that of `training_dataset`. Padding and unused slots are 0,
-        positions ascend.
+    `records` has the fields of `features.dynamic_pretraining_features`:
+    `pair_ids` and `token_boundary` int64 ragged `[b, (n)]`, `segment_a_length`
+    and `pair_label` int64 `[b, 1]`. For `epochs`, `indices` and `seed`, see
+    `graph_masking.example_keys`. Returns a batch as that of `training_dataset`:
+    padding and unused slots are 0, positions ascend.
     """
     keys = graph_masking.example_keys(seed, epochs, indices)
     labels = tf.cast(tf.squeeze(records["pair_label"], 1), tf.int32)
-    swapped = _draw_swaps(labels, keys, shard.settings.pair_objective)
-    segments = _order_segments(records, swapped)
-    input_ids, is_start = _lay_out(records, segments, shard)
+    swapped = tf.zeros_like(labels, tf.bool)
+    if shard.settings.pair_objective == "sop":
+        draws = graph_masking.draw(keys, graph_masking.SWAP_STREAM, 0)
+        # Segments of two documents have no order; their label 1 stays.
+        swapped = (labels == 0) & (draws < _SWAP_PROBABILITY)
+    size_a = tf.cast(tf.squeeze(records["segment_a_length"], 1), tf.int32)
+    size_b = tf.cast(records["pair_ids"].row_lengths(), tf.int32) - size_a
+    first = 1 + tf.where(swapped, size_b, size_a)
+    second_size = tf.where(swapped, size_a, size_b)
+    last = first + tf.where(second_size > 0, second_size + 1, 0)
+    separators = tf.stack([first, last], axis=1)
+    # Where the segments are in the pair.
+    starts = tf.stack(
+        [tf.where(swapped, size_a, 0), tf.where(swapped, 0, size_a)], axis=1
+    )
+    input_ids, is_start = _lay_out(records, starts, separators, shard)
     position = tf.range(shard.settings.max_seq_length)[None]
-    first, last = tf.split(segments.separators, 2, axis=1)
-    is_real = position <= last
+    is_real = position <= last[:, None]
     return {
         "input_mask": tf.cast(is_real, tf.int32),
-        "segment_ids": tf.cast(is_real & (position > first), tf.int32),
+        "segment_ids": tf.cast(is_real & (position > first[:, None]), tf.int32),
         "sentence_order_labels": labels + tf.cast(swapped, tf.int32),
         **graph_masking.mask_rows(
             input_ids,
             is_start=is_start,
-            separators=segments.separators,
+            separators=separators,
             keys=keys,
             shard=shard,
         ),
     }
 
 
-def _draw_swaps(
-    labels: tf.Tensor, keys: tf.Tensor, pair_objective: str | None
-) -> tf.Tensor:
-    """Returns bool `[b]`: whether the second segment comes first."""
-    if pair_objective != "sop":
-        return tf.zeros_like(labels, tf.bool)
-    draws = graph_masking.draw(keys, graph_masking.SWAP_STREAM, 0)
-    # Segments of two documents have no order; such a pair keeps its label 1.
-    return (labels == 0) & (draws < _SWAP_PROBABILITY)
-
-
-def _order_segments(records: DynamicRecords, swapped: tf.Tensor) -> _Segments:
-    size_a = tf.cast(tf.squeeze(records["segment_a_length"], 1), tf.int32)
-    size_b = tf.cast(records["pair_ids"].row_lengths(), tf.int32) - size_a
-    return _Segments(
-        first_from=tf.where(swapped, size_a, 0),
-        first_size=tf.where(swapped, size_b, size_a),
-        second_from=tf.where(swapped, 0, size_a),
-        second_size=tf.where(swapped, size_a, size_b),
-    )
-
-
 def _lay_out(
-    records: DynamicRecords, segments: _Segments, shard: Shard
+    records: DynamicRecords,
+    starts: tf.Tensor,
+    separators: tf.Tensor,
+    shard: Shard,
 ) -> tuple[tf.Tensor, tf.Tensor]:
     """Writes `[CLS] first [SEP] second [SEP]`, or `[CLS] first [SEP]`.
+
+    `starts` and `separators`, int32 `[b, 2]`, are where the segments begin in
+    the pair, and end in the row.
 
     Returns:
         `(input_ids, is_start)`: int32 `[b, S]`; and bool `[b, S]`, True where
         a word or a special token starts.
     """
     position = tf.range(shard.settings.max_seq_length)[None]
-    separator, last = tf.split(segments.separators, 2, axis=1)
+    first_from, second_from = tf.split(starts, 2, axis=1)
+    separator, last = tf.split(separators, 2, axis=1)
     is_first = (position > 0) & (position < separator)
     is_maskable = is_first | (position > separator) & (position < last)
     source = tf.where(
         is_first,
-        segments.first_from[:, None] + position - 1,
-        segments.second_from[:, None] + position - separator - 1,
+        first_from + position - 1,
+        second_from + position - separator - 1,
     )
     row_starts = records["pair_ids"].row_starts()[:, None]
     source = tf.where(is_maskable, tf.cast(source, tf.int64) + row_starts, 0)

@@ -34,28 +34,23 @@ _MAX_VARINT_BYTES = 10
 
 
 class Ragged(NamedTuple):
-    """Rows of different lengths: row `i` is `values[starts[i]:starts[i + 1]]`.
+    """Rows of different lengths.
 
-    `values` has one dimension; `starts` is int64 `[rows + 1]`.
+    Row `i` is `values[starts[i]:starts[i + 1]]`.
     """
 
-    values: np.ndarray
-    starts: np.ndarray
+    values: np.ndarray  # one dimension
+    starts: np.ndarray  # int64 [rows + 1]
 
 
 def encode_examples(
     features: Sequence[record_features.Feature],
     columns: Mapping[str, np.ndarray | Ragged],
 ) -> list[bytes]:
-    """Serializes a batch of records.
+    """Serializes N records, with their fields under their record names.
 
-    Args:
-        features: The fields of a record.
-        columns: For the name of each feature an array `[N, length]`, or
-            `Ragged` rows.
-
-    Returns:
-        N serialized `tf.train.Example`, fields under their record names.
+    `columns` has, for the name of each feature, an array `[N, length]` or
+    `Ragged` rows.
     """
     fields = [
         _encode_column(feature, _to_ragged(columns[feature.name]))
@@ -71,9 +66,8 @@ def encode_examples(
 def decode_example(data: bytes) -> dict[str, np.ndarray]:
     """Parses one serialized `tf.train.Example`.
 
-    Returns:
-        Int64 or float32 arrays, one-dimensional, by record name. A field that
-        holds text is empty.
+    Returns int64 or float32 arrays, one-dimensional, by record name. A field
+    that holds text is empty.
     """
     columns = {}
     try:

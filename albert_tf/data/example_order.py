@@ -49,8 +49,7 @@ _CHANGED_FILE = re.compile(
 class InputShard:
     """One of the input pipelines that share every global batch.
 
-    It delivers a batch for each of its replicas in turn: those of step 0, then
-    those of step 1, and so on.
+    It delivers a batch for each of its replicas in turn, step by step.
     """
 
     num_input_shards: int = 1
@@ -141,16 +140,18 @@ def deliver(
 ) -> tf.data.Dataset:
     """Returns what `read` makes of each delivery of a shard, in order.
 
-    `read` takes the number of a delivery and returns the arrays of `specs`,
-    their types and shapes. Delivered are the steps from `start_step` to before
-    `end_step`.
+    `read` takes the number of a delivery and returns the arrays of `specs`.
+    Delivered are the steps from `start_step` to before `end_step`.
     """
     gate = _gate()
 
     def read_values(delivery: np.ndarray) -> list[np.ndarray]:
-        with _counted():
+        _READING.add(threading.get_ident())
+        try:
             values = read(int(delivery))
             return [values[name] for name in specs]
+        finally:
+            _READING.discard(threading.get_ident())
 
     def in_graph(delivery: tf.Tensor) -> dict[str, tf.Tensor]:
         # `tf.debugging.Assert` has a conditional, which takes longer than this.
@@ -174,16 +175,6 @@ def deliver(
     return deliveries.map(
         in_graph, num_parallel_calls=_PARALLEL_READS, deterministic=True
     )
-
-
-@contextlib.contextmanager
-def _counted() -> Iterator[None]:
-    """Keeps the thread in `_READING` while it reads."""
-    _READING.add(threading.get_ident())
-    try:
-        yield
-    finally:
-        _READING.discard(threading.get_ident())
 
 
 @functools.cache
@@ -214,8 +205,7 @@ def _stop_reading(gate: tf.queue.FIFOQueue) -> None:
 def failed_reads_raised() -> Iterator[None]:
     """Raises a ValueError of one line instead of TensorFlow's error.
 
-    Use it around what takes batches of `deliver`, for the error that `read` has
-    raised; or of `graph_reading.py`, for a record file that was changed.
+    Use it around what takes batches of `deliver` or `graph_reading.py`.
     """
     try:
         yield

@@ -20,7 +20,6 @@ pseudorandom number generators"; `absorb(key, c)` is output c of their
 SplitMix64 started at `key`.
 """
 
-import dataclasses
 import functools
 from typing import NamedTuple
 
@@ -41,42 +40,17 @@ _SHIFTS = (30, 27, 31)
 
 _DOUBLE_BITS = 53
 
-_LAST = tf.int64.max  # Comes after every priority.
-
 
 class WordsOfRows(NamedTuple):
-    """WordsOfRows and special tokens of each row; W is the most that a row has.
+    """Words and special tokens of each row; W is the most that a row has.
 
-    `start` `[b, W]` is the position of the first token; `num_left` `[b, W]`
-    counts the words from here (included) to the end of the segment, 0 for a
-    special token; `of_token` `[b, S]` is the word of each position.
+    `start` is the position of the first token; `num_left` counts the words from
+    here (included) to the end of the segment, and is 0 for a special token.
     """
 
-    start: tf.Tensor
-    num_left: tf.Tensor
-    of_token: tf.Tensor
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class ProposedSpans:
-    """Proposed spans: each word proposes itself and some words after it.
-
-    Args:
-        start: int32 `[b, W]`, position of the first token of each word. The
-            word after the last word of a span must be listed too.
-        num_words: int32 `[b, W]`, words of the span; 0 proposes nothing.
-        priority: int64 `[b, W]`, not negative; smaller comes first.
-        max_words: Largest value of `num_words`.
-    """
-
-    start: tf.Tensor
-    num_words: tf.Tensor
-    priority: tf.Tensor
-    max_words: int
-
-    def size(self, num_words: int) -> tf.Tensor:
-        """Returns int32 `[b, W]`: tokens of the first `num_words` words."""
-        return _later(self.start, num_words) - self.start
+    start: tf.Tensor  # [b, W]
+    num_left: tf.Tensor  # [b, W]
+    of_token: tf.Tensor  # [b, S], the word of each position
 
 
 def mask_rows(
@@ -89,15 +63,10 @@ def mask_rows(
 ) -> dict[str, tf.Tensor]:
     """Masks tokens of a batch of rows.
 
-    Args:
-        input_ids: int32 `[b, S]`.
-        is_start: bool `[b, S]`, True where a word or a special token starts.
-        separators: int32 `[b, 2]`, where the first `[SEP]` is and the last.
-        keys: uint64 `[b]`, see `example_keys`.
-        shard: Describes the records.
-
-    Returns:
-        `input_ids`, masked, and the three `masked_lm` entries of the batch.
+    `input_ids` is int32 `[b, S]`; `is_start`, bool `[b, S]`, is True where a
+    word or a special token starts; `separators`, int32 `[b, 2]`, is where the
+    first `[SEP]` is and the last; for `keys`, see `example_keys`. Returns
+    `input_ids`, masked, and the three `masked_lm` entries of the batch.
     """
     words = find_words(is_start, separators)
     budget = num_to_predict(separators[:, 1] + 1, shard.settings)
@@ -155,24 +124,18 @@ def choose_words(
 ) -> tf.Tensor:
     """Chooses words, in spans of random length and in random order.
 
-    `budget` is int32 `[b]`, the most tokens to choose; `keys` are those of
-    `example_keys`. Returns bool `[b, W]`, True for chosen words.
+    `keys` are those of `example_keys`; for the others, see `choose_spans`.
     """
     word = tf.range(tf.shape(words.start)[1])[None]
     lengths = draw_span_lengths(keys[:, None], word, settings)
     priority = absorb(absorb(keys[:, None], _PRIORITY), word)
+    # Without the lowest bit it fits into int64.
+    priority = tf.bitwise.right_shift(priority, tf.constant(1, tf.uint64))
     return choose_spans(
-        ProposedSpans(
-            start=words.start,
-            num_words=tf.minimum(lengths, words.num_left),
-            # Without the lowest bit it fits into int64.
-            priority=tf.cast(
-                tf.bitwise.right_shift(priority, tf.constant(1, tf.uint64)),
-                tf.int64,
-            ),
-            max_words=settings.ngram,
-        ),
-        budget,
+        words.start,
+        tf.minimum(lengths, words.num_left),
+        tf.cast(priority, tf.int64),
+        budget=budget,
     )
 
 
@@ -187,161 +150,59 @@ def draw_span_lengths(
     return lengths
 
 
-def choose_spans(spans: ProposedSpans, budget: tf.Tensor) -> tf.Tensor:
-    """Chooses spans greedily within a budget of tokens, int32 `[b]`.
+def choose_spans(
+    start: tf.Tensor,
+    num_words: tf.Tensor,
+    priority: tf.Tensor,
+    *,
+    budget: tf.Tensor,
+) -> tf.Tensor:
+    """Chooses spans greedily within a budget.
 
-    Returns bool `[b, W]`, True for chosen words.
-    """
-    accepted, turn = _cut_at_budget(spans, _first_independent(spans), budget)
-    chosen = _cover(spans, accepted)
-    left = budget - _sum_where(accepted, _span_sizes(spans))
-    return _fill_up(spans, chosen, left, turn)
-
-
-def _first_independent(spans: ProposedSpans) -> tf.Tensor:
-    """Returns bool `[b, W]`: the spans that the loop takes without a budget."""
-    waiting = spans.num_words > 0
-    _, accepted = tf.while_loop(
-        lambda waiting, accepted: tf.reduce_any(waiting),
-        functools.partial(_accept_round, spans),
-        (waiting, tf.zeros_like(waiting)),
-    )
-    return accepted
-
-
-def _accept_round(
-    spans: ProposedSpans, waiting: tf.Tensor, accepted: tf.Tensor
-) -> tuple[tf.Tensor, tf.Tensor]:
-    """Accepts spans that come before all they overlap, drops the overlapped."""
-    priority = tf.where(waiting, spans.priority, _LAST)
-    wins = waiting
-    for distance in range(1, spans.max_words):
-        reaches = spans.num_words > distance
-        rival_after = tf.where(reaches, _later(priority, distance), _LAST)
-        rival_before = _earlier(
-            tf.where(reaches, priority, _LAST), distance, _LAST
-        )
-        wins &= (priority <= rival_after) & (priority < rival_before)
-    return waiting & ~_touch(spans, _cover(spans, wins)), accepted | wins
-
-
-def _cut_at_budget(
-    spans: ProposedSpans, accepted: tf.Tensor, budget: tf.Tensor
-) -> tuple[tf.Tensor, tf.Tensor]:
-    """Finds the first span that exceeds the budget, accepted or not.
+    Args:
+        start: int32 `[b, W]`, position of the first token of each word. The
+            word after the last word of a span must be listed too.
+        num_words: int32 `[b, W]`: each word proposes itself and the
+            `num_words - 1` words after it; 0 proposes nothing.
+        priority: int64 `[b, W]`; smaller comes first.
+        budget: int32 `[b]`, most tokens to choose.
 
     Returns:
-        bool `[b, W]`, the accepted spans before it; and int64 `[b]`, its
-        priority.
+        bool `[b, W]`, True for chosen words.
     """
-    size = _span_sizes(spans)
-    order = tf.argsort(spans.priority, axis=1)
-    in_order = tf.gather(
-        tf.stack([size, tf.where(accepted, size, 0)], axis=2),
-        order,
-        batch_dims=1,
-    )
-    before = tf.cumsum(in_order[..., 1], axis=1, exclusive=True)
-    exceeds = before + in_order[..., 0] > budget[:, None]
-    priority = tf.gather(spans.priority, order, batch_dims=1)
-    turn = tf.reduce_min(tf.where(exceeds, priority, _LAST), axis=1)
-    return accepted & (spans.priority < turn[:, None]), turn
-
-
-def _fill_up(
-    spans: ProposedSpans, chosen: tf.Tensor, left: tf.Tensor, turn: tf.Tensor
-) -> tf.Tensor:
-    """Spends the rest of the budget on shortened spans, one a row and round.
-
-    `turn` is the priority of the next span to look at.
-    """
+    order = tf.argsort(priority, axis=1)
+    sizes = tf.gather(num_words, order, batch_dims=1)
+    starts = tf.gather(start, order, batch_dims=1)
+    turns = tf.transpose(tf.stack([order, sizes, starts]))  # [W, b, 3]
+    ends = tf.pad(start[:, 1:], [[0, 0], [0, 1]])
     return tf.while_loop(
-        lambda chosen, left, turn, goes_on: goes_on,
-        functools.partial(_take_next, spans),
-        (chosen, left, turn, tf.constant(True)),
-    )[0]
+        lambda turn, chosen, left: (
+            (turn < tf.shape(turns)[0]) & tf.reduce_any(left > 0)
+        ),
+        functools.partial(_take_turn, turns, ends),
+        (tf.constant(0), tf.zeros_like(order, tf.bool), budget),
+    )[1]
 
 
-def _take_next(
-    spans: ProposedSpans,
+def _take_turn(
+    turns: tf.Tensor,
+    ends: tf.Tensor,
+    turn: tf.Tensor,
     chosen: tf.Tensor,
     left: tf.Tensor,
-    turn: tf.Tensor,
-    goes_on: tf.Tensor,
-) -> tuple[tf.Tensor, ...]:
-    """Takes the next span that fits in each row; tells if any row had one."""
-    fitting = _longest_fit(spans, left)
-    possible = (
-        (fitting.num_words > 0)
-        & ~_touch(fitting, chosen)
-        & (spans.priority >= turn[:, None])
-    )
-    priority = tf.where(possible, spans.priority, _LAST)
-    first = tf.argmin(priority, axis=1, output_type=tf.int32)[:, None]
-    has_span = tf.reduce_any(possible, axis=1, keepdims=True)
-    end = first + tf.gather(fitting.num_words, first, batch_dims=1)
-    word = tf.range(tf.shape(chosen)[1])[None]
-    added = has_span & (word >= first) & (word < end)
-    return (
-        chosen | added,
-        left - _sum_where(added, spans.size(1)),
-        tf.reduce_min(priority, axis=1),
-        tf.reduce_any(has_span),
-    )
-
-
-def _longest_fit(spans: ProposedSpans, left: tf.Tensor) -> ProposedSpans:
-    """Shortens each span, by whole words, to at most `left` tokens."""
-    num_words = tf.zeros_like(spans.num_words)
-    for count in range(1, spans.max_words + 1):
-        fits = (spans.num_words >= count) & (spans.size(count) <= left[:, None])
-        num_words += tf.cast(fits, tf.int32)
-    return dataclasses.replace(spans, num_words=num_words)
-
-
-def _span_sizes(spans: ProposedSpans) -> tf.Tensor:
-    """Returns int32 `[b, W]`: the tokens of each span."""
-    last = tf.range(tf.shape(spans.start)[1])[None] + spans.num_words
-    return tf.gather(spans.start, last, batch_dims=1) - spans.start
-
-
-def _cover(spans: ProposedSpans, chosen: tf.Tensor) -> tf.Tensor:
-    """Returns bool `[b, W]`: the words of the chosen spans."""
-    covered = chosen
-    for distance in range(1, spans.max_words):
-        reaching = chosen & (spans.num_words > distance)
-        covered |= _earlier(reaching, distance, False)
-    return covered
-
-
-def _touch(spans: ProposedSpans, marked: tf.Tensor) -> tf.Tensor:
-    """Returns bool `[b, W]`: whether a span has a word in `marked`."""
-    touch = marked
-    for distance in range(1, spans.max_words):
-        touch |= (spans.num_words > distance) & _later(marked, distance)
-    return touch
-
-
-def _sum_where(condition: tf.Tensor, values: tf.Tensor) -> tf.Tensor:
-    return tf.reduce_sum(tf.where(condition, values, 0), axis=1)
-
-
-def _later(values: tf.Tensor, distance: int) -> tf.Tensor:
-    """Returns, for each word, the value `distance` words later, or 0."""
-    return tf.pad(values, [[0, 0], [0, distance]])[:, distance:]
-
-
-def _earlier(values: tf.Tensor, distance: int, fill: int | bool) -> tf.Tensor:
-    """Returns, for each word, the value `distance` words earlier, or `fill`."""
-    padded = tf.pad(values, [[0, 0], [distance, 0]], constant_values=fill)
-    return padded[:, : tf.shape(values)[1]]
+) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
+    """Chooses the next span of each row, shortened to what is left."""
+    word, size, start = tf.unstack(turns[turn][:, None], axis=2)  # [b, 1]
+    offset = tf.range(tf.shape(ends)[1]) - word
+    tokens = ends - start
+    fits = (offset >= 0) & (offset < size) & (tokens <= left[:, None])
+    added = fits & ~tf.reduce_any(chosen & fits, axis=1, keepdims=True)
+    left -= tf.reduce_max(tf.where(added, tokens, 0), axis=1)
+    return turn + 1, chosen | added, left
 
 
 def replace_tokens(
-    ids: tf.Tensor,
-    keys: tf.Tensor,
-    position: tf.Tensor,
-    shard: Shard,
+    ids: tf.Tensor, keys: tf.Tensor, position: tf.Tensor, shard: Shard
 ) -> tf.Tensor:
     """Returns int32 `[m]`: what replaces each masked token, 80/10/10.
 

@@ -56,14 +56,14 @@ class _Order:
     """The order in which a host reads the records of an epoch."""
 
     files: _Files
-    num_files: int
     shard: InputShard
     seed: int
 
     @property
     def num_lanes(self) -> int:
         num_hosts, index = self.shard.num_input_shards, self.shard.shard_index
-        return min(NUM_LANES, len(range(index, self.num_files, num_hosts)))
+        num_files = len(self.files.paths)
+        return min(NUM_LANES, len(range(index, num_files, num_hosts)))
 
     @property
     def lane_size(self) -> int:
@@ -77,8 +77,10 @@ class _Order:
 
     def lanes(self, epoch: tf.Tensor) -> list[tf.Tensor]:
         """Returns the numbers of the files of each lane, int64, in order."""
-        numbers = tf.range(self.num_files, dtype=tf.int64)
-        order = _shuffled(self.key(epoch, _FILE_STREAM), numbers)
+        key = self.key(epoch, _FILE_STREAM)
+        order = tf.cast(
+            _random_order(key, tf.range(len(self.files.paths))), tf.int64
+        )
         host = order[self.shard.shard_index :: self.shard.num_input_shards]
         return [host[lane :: self.num_lanes] for lane in range(self.num_lanes)]
 
@@ -96,18 +98,13 @@ def training_examples(
     seed: int,
     start_example: int = 0,
 ) -> tf.data.Dataset:
-    """Returns the endless examples of a host from a place on.
+    """Returns the endless examples of a host, the shard, from a place on.
 
-    Args:
-        source: The files of all hosts.
-        shard: The host. The order depends on the number of hosts.
-        batch_size: B, examples of a step over all replicas.
-        seed: Seed of the order.
-        start_example: Examples that all hosts together have read before.
-
-    Returns:
-        A dataset of dicts of `records` string, `epochs` and `indices` int64,
-        all `[b]`: the batches of the host's replicas in turn, step by step.
+    The order depends on the number of hosts. `start_example` is the number of
+    examples that all hosts together have read before; for other arguments, see
+    `input_pipeline.training_dataset`. The dataset has dicts of `records`
+    string, `epochs` and `indices` int64, all `[b]`: the batches of the host's
+    replicas in turn, step by step.
     """
     num_files, num_hosts = len(source.counts), shard.num_input_shards
     if num_files < num_hosts:
@@ -117,7 +114,7 @@ def training_examples(
             "records as more files."
         )
     with tf.init_scope():
-        order = _Order(_as_tensors(source), num_files, shard, seed)
+        order = _Order(_as_tensors(source), shard, seed)
         position = start_example // num_hosts
         first_epoch, first_pool, num_skipped = _find(order, position)
 
@@ -179,9 +176,7 @@ def _as_tensors(source: RecordSource) -> _Files:
 def _find(order: _Order, position: int) -> tuple[int, int, int]:
     """Finds a position in the stream of a host.
 
-    Returns:
-        The epoch, the number of its pool, and the number of records of that
-        pool that come before it.
+    Returns the epoch, its pool, and how many records of the pool come before.
     """
     epoch = 0
     while True:
@@ -201,11 +196,14 @@ def _read_epoch(
 ) -> tf.data.Dataset:
     """Returns the examples of an epoch from a pool on, one by one."""
     size = order.lane_size
+    # Lanes that have ended give batches without a record.
+    empty = tf.zeros([0], tf.string), tf.zeros([0], tf.int64)
+    nothing = tf.data.Dataset.from_tensors(empty).repeat()
     lanes = tuple(
         _read_lane(order.files, lane, num_skipped=first_pool * size)
         .batch(size)
         .prefetch(1)
-        .concatenate(_nothing())
+        .concatenate(nothing)
         for lane in order.lanes(epoch)
     )
     num_pools = -(-tf.reduce_max(order.sizes(epoch)) // size)
@@ -214,7 +212,7 @@ def _read_epoch(
     def shuffle(*parts: tuple[tf.Tensor, tf.Tensor]) -> tf.data.Dataset:
         records = tf.concat([part[0] for part in parts], 0)
         numbers = tf.concat([part[1] for part in parts], 0)
-        order_of_pool = _shuffled(key, numbers, tf.range(tf.size(numbers)))
+        order_of_pool = _random_order(key, numbers)
         return tf.data.Dataset.from_tensor_slices(
             {
                 "records": tf.gather(records, order_of_pool),
@@ -250,21 +248,12 @@ def _read(files: _Files, file: tf.Tensor) -> tf.data.Dataset:
     return tf.data.Dataset.zip(records, numbers)
 
 
-def _nothing() -> tf.data.Dataset:
-    """Returns an endless dataset of batches without a record."""
-    empty = tf.zeros([0], tf.string), tf.zeros([0], tf.int64)
-    return tf.data.Dataset.from_tensors(empty).repeat()
-
-
-def _shuffled(
-    key: tf.Tensor, numbers: tf.Tensor, values: tf.Tensor | None = None
-) -> tf.Tensor:
-    """Returns values, or the numbers, in a random order of the numbers."""
+def _random_order(key: tf.Tensor, numbers: tf.Tensor) -> tf.Tensor:
+    """Returns int32 places of the numbers, in a random order of them."""
     bits = graph_masking.absorb(key, numbers)
     # Without the lowest bit they fit into int64.
     priorities = tf.bitwise.right_shift(bits, tf.constant(1, tf.uint64))
-    order = tf.argsort(tf.cast(priorities, tf.int64), stable=True)
-    return tf.gather(numbers if values is None else values, order)
+    return tf.argsort(tf.cast(priorities, tf.int64), stable=True)
 
 
 # AutoGraph finds nothing to convert, in seconds.

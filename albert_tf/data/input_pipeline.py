@@ -6,8 +6,6 @@ Data flow: record source -> [this file] -> batches for the training loop.
 The order is that of `example_order.py`, or, by operations of the graph alone,
 that of `graph_reading.py`. Nothing here has a state: a dataset that starts at
 an example delivers the batches of one that reached it.
-Static records are batches as they are; dynamic ones become batches in
-`dynamic_batches.py`.
 """
 
 from collections.abc import Callable, Sequence
@@ -60,8 +58,7 @@ def training_dataset(
         `masked_lm_positions`, `masked_lm_ids` int32 `[b, P]`,
         `masked_lm_weights` float32 `[b, P]`, and `sentence_order_labels`
         int32 `[b]`, where b is B divided by the number of replicas; with
-        `num_packed` also `packed_at` int32 `[b]`, where in the rows of its
-        part each sequence starts.
+        `num_packed` also `packed_at`, see `row_packing.packed_at`.
     """
 
     def to_batch(read: Batch) -> Batch:
@@ -80,13 +77,11 @@ def training_dataset(
             seed=seed,
             start_example=start_example,
         )
-        return _make_batches(examples, to_batch)
-    order = example_order.TrainingOrder(source.num_records, seed)
-
-    def from_start(positions: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        return order(positions + start_example)
-
-    examples = _examples(source, from_start, shard, global_batch_size)
+    else:
+        order = example_order.TrainingOrder(source.num_records, seed)
+        examples = _examples(
+            source, order, shard, global_batch_size, start_example
+        )
     return _make_batches(examples, to_batch)
 
 
@@ -103,14 +98,10 @@ def evaluation_dataset(
     Dynamic masks are always those of epoch 0 and seed 0, so that evaluations
     can be compared.
 
-    For arguments, see `training_dataset`. At most `max_steps` are delivered;
-    the batches are the same `by_files`.
-
-    Returns:
-        A dataset of batches for one replica each, as `training_dataset`
-        delivers them, with one more key: `example_weights` float32 `[b]`, 1
-        for an example and 0 for a row that fills up the last step. The
-        `masked_lm_weights` of such a row are 0, too.
+    For arguments and batches, see `training_dataset`. At most `max_steps` are
+    delivered; the batches are the same `by_files`. They have one more key,
+    `example_weights` float32 `[b]`, 1 for an example and 0 for a row that fills
+    up the last step. The `masked_lm_weights` of such a row are 0, too.
     """
     num_steps = -(-source.num_records // batch_size)
     if max_steps is not None:
@@ -143,12 +134,14 @@ def _examples(
     order: example_order.Order,
     shard: InputShard,
     batch_size: int,
+    start_example: int = 0,
     end_step: int | None = None,
 ) -> tf.data.Dataset:
     """Returns serialized examples, their epochs and numbers, all `[b]`."""
 
     def read(delivery: int) -> dict[str, np.ndarray]:
-        epochs, indices = order(shard.positions(delivery, batch_size))
+        positions = shard.positions(delivery, batch_size) + start_example
+        epochs, indices = order(positions)
         records = np.array(source.get(indices), object)
         return {"records": records, "epochs": epochs, "indices": indices}
 
@@ -188,7 +181,14 @@ def _to_batch(source: RecordSource, seed: int, read: Batch) -> Batch:
             shard=source.shard,
         )
     else:
-        batch = _to_static_batch(_parse(records, static_features))
+        batch = {
+            name: values
+            if values.dtype.is_floating
+            else tf.cast(values, tf.int32)
+            for name, values in _parse(records, static_features).items()
+        }
+        label = "sentence_order_labels"
+        batch[label] = tf.squeeze(batch[label], axis=1)
     rows = records.shape[0]
     return {
         feature.name: tf.ensure_shape(
@@ -204,29 +204,14 @@ def _to_batch(source: RecordSource, seed: int, read: Batch) -> Batch:
 
 def _parse(records: tf.Tensor, fields: Sequence[features.Feature]) -> Batch:
     """Parses serialized examples; fields of variable length become ragged."""
-    parsed = tf.io.parse_example(
-        records,
-        {
-            field.record_name: tf.io.RaggedFeature(
-                tf.as_dtype(field.dtype), row_splits_dtype=tf.int64
-            )
-            if field.length is None
-            else tf.io.FixedLenFeature([field.length], tf.as_dtype(field.dtype))
-            for field in fields
-            if field.is_read
-        },
-    )
-    return {
-        field.name: parsed[field.record_name]
-        for field in fields
-        if field.is_read
+    read = [field for field in fields if field.is_read]
+    kinds = {
+        field.record_name: tf.io.RaggedFeature(
+            field.dtype, row_splits_dtype=tf.int64
+        )
+        if field.length is None
+        else tf.io.FixedLenFeature([field.length], field.dtype)
+        for field in read
     }
-
-
-def _to_static_batch(parsed: Batch) -> Batch:
-    batch = {
-        name: tf.cast(values, tf.int32) if values.dtype.is_integer else values
-        for name, values in parsed.items()
-    }
-    labels = tf.squeeze(batch["sentence_order_labels"], axis=1)
-    return batch | {"sentence_order_labels": labels}
+    parsed = tf.io.parse_example(records, kinds)
+    return {field.name: parsed[field.record_name] for field in read}

@@ -11,10 +11,10 @@ No TensorFlow.
 import argparse
 import sys
 from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
 
 import numpy as np
 
-from albert_tf import features
 from albert_tf.data import example_codec, record_source
 from albert_tf.data.shards import Shard
 from albert_tf.text import base
@@ -30,17 +30,14 @@ _UNCERTAIN_LABELS = ("in order", "swapped, or B comes from elsewhere")
 _DYNAMIC_LABELS = ("B follows A", "B comes from elsewhere")
 
 
-class TokenText:
+class TokenText(NamedTuple):
     """Formats tokens for a reader; without a tokenizer, as their ids.
 
     `mask_id` is the id of `[MASK]`, None if it is not known.
     """
 
-    def __init__(
-        self, tokenizer: Tokenizer | None, mask_id: int | None
-    ) -> None:
-        self._tokenizer = tokenizer
-        self._mask_id = mask_id
+    tokenizer: Tokenizer | None
+    mask_id: int | None
 
     def token(self, token_id: int) -> str:
         """Returns a token, with a space in front where a word starts."""
@@ -50,19 +47,19 @@ class TokenText:
     def target(self, shown_id: int, original_id: int) -> str:
         """Returns a token to predict, with the token that replaces it."""
         space, original = self._name(original_id)
-        if shown_id == self._mask_id:
+        if shown_id == self.mask_id:
             return f"{space}[MASK:{original}]"
         if shown_id == original_id:
             return f"{space}{{{original}}}"
         return f"{space}{{{self._name(shown_id)[1]}->{original}}}"
 
     def _name(self, token_id: int) -> tuple[str, str]:
-        if self._tokenizer is None:
+        if self.tokenizer is None:
             return " ", str(token_id)
-        token = self._tokenizer.id_to_token(token_id)
+        token = self.tokenizer.id_to_token(token_id)
         if token in base.SENTENCEPIECE_NAMES:
             return " ", token
-        if isinstance(self._tokenizer, WordPieceTokenizer):
+        if isinstance(self.tokenizer, WordPieceTokenizer):
             rest = token.removeprefix("##")
             return (" " if rest == token else ""), rest
         rest = token.removeprefix("\u2581")
@@ -72,46 +69,35 @@ class TokenText:
 def render_record(data: bytes, shard: Shard, text: TokenText) -> str:
     """Returns a serialized example as lines of text."""
     values = example_codec.decode_example(data)
-    settings = shard.settings
-    if settings.masking == "dynamic":
+    if shard.settings.masking == "dynamic":
         return _render_dynamic(values, text)
-    fields = {
-        feature.name: values[feature.record_name]
-        for feature in features.static_pretraining_features(
-            max_seq_length=settings.max_seq_length,
-            max_predictions=settings.num_prediction_slots,
-        )
-        if feature.is_read
-    }
-    return _render_static(fields, settings.pair_objective, text)
+    return _render_static(values, shard.settings.pair_objective, text)
 
 
 def _render_static(
-    fields: Mapping[str, np.ndarray], objective: str | None, text: TokenText
+    values: Mapping[str, np.ndarray], objective: str | None, text: TokenText
 ) -> str:
-    length = int(fields["input_mask"].sum())
-    used = fields["masked_lm_weights"] > 0
-    tokens = [text.token(i) for i in fields["input_ids"][:length].tolist()]
+    length = int(values["input_mask"].sum())
+    ids = values["input_ids"].tolist()
+    tokens = [text.token(token_id) for token_id in ids[:length]]
+    used = values["masked_lm_weights"] > 0
     for position, original in zip(
-        fields["masked_lm_positions"][used].tolist(),
-        fields["masked_lm_ids"][used].tolist(),
+        values["masked_lm_positions"][used].tolist(),
+        values["masked_lm_ids"][used].tolist(),
         strict=True,
     ):
-        shown = int(fields["input_ids"][position])
-        tokens[position] = text.target(shown, original)
-    label = int(fields["sentence_order_labels"][0])
+        tokens[position] = text.target(ids[position], original)
+    label = int(values["next_sentence_labels"][0])
     names = _LABELS.get(objective or "", _UNCERTAIN_LABELS)
-    size_a = int((fields["segment_ids"][:length] == 0).sum())
     return _render(
-        f"{length} tokens of {len(fields['input_ids'])}, {used.sum()} to "
-        f"predict, label {label}: {names[label]}",
+        f"{length} tokens of {len(ids)}, {used.sum()} to predict, "
+        f"label {label}: {names[label]}",
         tokens,
-        size_a,
+        size_a=int((values["segment_ids"][:length] == 0).sum()),
     )
 
 
 def _render_dynamic(values: Mapping[str, np.ndarray], text: TokenText) -> str:
-    # The record names of dynamic fields are their names.
     tokens = [text.token(token_id) for token_id in values["pair_ids"].tolist()]
     size_a = int(values["segment_a_length"][0])
     label = int(values["pair_label"][0])
@@ -149,10 +135,7 @@ def _parse_arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
 def _find_tokenizer(
     arguments: argparse.Namespace, source: record_source.RecordSource
 ) -> Tokenizer | None:
-    """Loads the vocabulary that is named, or else that of the build.
-
-    Returns None if it cannot be loaded, or is not that of the build.
-    """
+    """Loads the vocabulary that is named, or else that of the build, if any."""
     shard = source.shard
     is_named = bool(arguments.spm_model_file or arguments.vocab_file)
     paths = vars(arguments) if is_named else shard.origin

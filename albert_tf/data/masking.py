@@ -15,24 +15,14 @@ distribution. The steps:
    after it, n drawn from p(n) proportional to 1/n, cut at the end of its
    segment.
 3. `choose_spans` takes spans in a random order until the budget,
-   `num_to_predict`, is spent. Its rule is a loop: shorten a span that exceeds
-   the rest of the budget, word by word, until it fits; skip it if it never
-   fits, or if one of its words is already taken. The result of that loop is
-   found for all rows at once:
-
-   a. Without a budget, the loop finds the lexicographically first independent
-      set of intervals. Parallel rounds find it too: accept each span that
-      comes before all spans it overlaps, drop the spans that overlap an
-      accepted one, and repeat until none is left.
-   b. The budget cuts that order at the first span that does not fit.
-   c. The rest of the budget, a few tokens, is spent one span after another.
+   `num_to_predict`, is spent: a span that exceeds the rest of the budget is
+   shortened, word by word, until it fits; it is skipped if it never fits, or if
+   one of its words is already taken.
 4. `replace_tokens` replaces each chosen token by `[MASK]` (80%), itself (10%)
    or a random token (10%).
 
 Source: Lan et al. 2020, section 3.1 and equation 1 (n-gram lengths);
-google-research/albert, `create_pretraining_data.create_masked_lm_predictions`;
-Blelloch, Fineman and Shun 2012, "Greedy sequential maximal independent set and
-matching are parallel on average".
+google-research/albert, `create_pretraining_data.create_masked_lm_predictions`.
 """
 
 import dataclasses
@@ -48,20 +38,17 @@ KEEP_PROBABILITY = 0.1
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Words:
-    """The words of a batch of rows.
+    """The words of a batch of rows, int64.
 
-    Args:
-        of_token: Int64 `[B, S]`, the word that a token belongs to; W for a
-            token that is never masked.
-        bounds: Int64 `[B, W + 1]`, tokens in the words before word w, so that
-            words v to w - 1 have `bounds[:, w] - bounds[:, v]` tokens.
-        num_left: Int64 `[B, W]`, words from w (included) to the end of its
-            segment; 0 where the row has no word w.
+    `of_token` is the word that a token belongs to, W for one that is never
+    masked. Words v to w - 1 have `bounds[:, w] - bounds[:, v]` tokens.
+    `num_left` counts the words from w (included) to the end of its segment; it
+    is 0 where the row has no word w.
     """
 
-    of_token: np.ndarray
-    bounds: np.ndarray
-    num_left: np.ndarray
+    of_token: np.ndarray  # [B, S]
+    bounds: np.ndarray  # [B, W + 1]
+    num_left: np.ndarray  # [B, W]
 
 
 def mask_rows(
@@ -81,9 +68,8 @@ def mask_rows(
         input_ids: Int32 `[B, S]`.
         lengths: Int `[B]`, tokens of each row, `[CLS]` and `[SEP]` included.
         is_maskable: Bool `[B, S]`, False for `[CLS]`, `[SEP]` and padding.
-        is_word_start: Bool `[B, S]`, where a token begins a word; all True to
-            mask single tokens. The first token of a segment always begins
-            one.
+        is_word_start: Bool `[B, S]`, where a token begins a word, as the first
+            one of a segment always does; all True to mask single tokens.
         config: How many tokens, and in what spans.
         tokenizer: Provides the mask token and the replacement tokens.
 
@@ -129,34 +115,21 @@ def find_words(is_maskable: np.ndarray, is_word_start: np.ndarray) -> Words:
     begins_word = is_maskable & (is_word_start | begins_segment)
     word = np.cumsum(begins_word, axis=1) - 1
     num_words = int(word.max(initial=-1)) + 1
-    of_token = np.where(is_maskable, word, num_words)
-    rows = np.arange(len(of_token))[:, None]
-    sizes = np.bincount(
-        (of_token + rows * (num_words + 1)).ravel(),
-        minlength=len(of_token) * (num_words + 1),
-    ).reshape(-1, num_words + 1)[:, :num_words]
-    bounds = np.zeros_like(sizes, shape=(len(sizes), num_words + 1))
-    np.cumsum(sizes, axis=1, out=bounds[:, 1:])
+    places = np.nonzero(begins_word)
+    in_rows = places[0], word[places]
+    tokens = np.cumsum(is_maskable, axis=1)
+    bounds = np.repeat(tokens[:, -1:], num_words + 1, axis=1)
+    bounds[in_rows] = tokens[places] - 1
+    # Words and segments are numbered over all rows here.
+    segment = np.cumsum(begins_segment).reshape(word.shape)[places] - 1
+    segment_ends = np.cumsum(np.bincount(segment))
+    num_left = np.zeros((len(word), num_words), np.int64)
+    num_left[in_rows] = segment_ends[segment] - np.arange(len(segment))
     return Words(
-        of_token=of_token,
+        of_token=np.where(is_maskable, word, num_words),
         bounds=bounds,
-        num_left=_words_left(of_token, begins_segment, num_words),
+        num_left=num_left,
     )
-
-
-def _words_left(
-    of_token: np.ndarray, begins_segment: np.ndarray, num_words: int
-) -> np.ndarray:
-    count = np.where(of_token < num_words, of_token + 1, 0).max(axis=1)
-    # The borders of segments: where one begins, or the row ends.
-    borders = np.full((len(of_token), num_words + 1), num_words)
-    rows, columns = np.nonzero(begins_segment)
-    first_words = of_token[rows, columns]
-    borders[rows, first_words] = first_words
-    borders[np.arange(len(borders)), count] = count
-    next_border = np.minimum.accumulate(borders[:, :0:-1], axis=1)[:, ::-1]
-    word = np.arange(num_words)
-    return np.where(word < count[:, None], next_border - word, 0)
 
 
 def words_to_tokens(words: Words, marked: np.ndarray) -> np.ndarray:
@@ -183,11 +156,7 @@ def choose_words(
 ) -> np.ndarray:
     """Chooses words, in spans of random length and in random order.
 
-    `budget` and `taken` are those of `choose_spans`.
-
-    Returns:
-        Bool `[B, W]`, True for chosen words. Together they have at most
-        `budget` tokens, and fewer only if no other span fits.
+    `budget`, `taken` and what is returned are those of `choose_spans`.
     """
     shape = words.num_left.shape
     lengths = np.minimum(draw_span_lengths(rng, shape, config), words.num_left)
@@ -198,9 +167,7 @@ def choose_words(
 
 
 def draw_span_lengths(
-    rng: np.random.Generator,
-    shape: tuple[int, ...],
-    config: RecordSettings,
+    rng: np.random.Generator, shape: tuple[int, ...], config: RecordSettings
 ) -> np.ndarray:
     """Draws span lengths in words, 1 to `config.ngram`; int64."""
     uniform = rng.random(shape, np.float32)
@@ -245,137 +212,29 @@ def choose_spans(
         taken: Bool `[B, W]`, words that must not be chosen; None for none.
 
     Returns:
-        Bool `[B, W]`, True for chosen words.
+        Bool `[B, W]`, True for chosen words. Together they have at most
+        `budget` tokens, and fewer only if no other span fits.
     """
-    taken = np.zeros(spans.shape, bool) if taken is None else taken
-    rank = np.empty_like(order)
-    np.put_along_axis(rank, order, np.arange(order.shape[1])[None], axis=1)
-    accepted = _first_independent(spans, rank, taken)
-    first_misfit, left = _cut_at_budget(spans, order, bounds, accepted, budget)
-    accepted &= rank < first_misfit[:, None]
-    chosen = _cover(np.where(accepted, spans, 0))
-    _fill_up(chosen, taken, spans, rank, bounds, first_misfit, left)
-    return chosen
-
-
-def _first_independent(
-    spans: np.ndarray, rank: np.ndarray, taken: np.ndarray
-) -> np.ndarray:
-    """Returns bool `[B, W]`: the spans that the loop takes without a budget."""
-    accepted = np.zeros(spans.shape, bool)
-    waiting = (spans > 0) & ~_touch(spans, taken)
-    while waiting.any():
-        wins = waiting & ~_is_preceded(spans, rank, waiting)
-        accepted |= wins
-        covered = _cover(np.where(wins, spans, 0))
-        waiting &= ~_touch(spans, covered)
-    return accepted
-
-
-def _is_preceded(
-    spans: np.ndarray, rank: np.ndarray, waiting: np.ndarray
-) -> np.ndarray:
-    """Returns bool `[B, W]`: spans that overlap a waiting one of lower rank."""
-    rank = np.where(waiting, rank, rank.shape[1])
-    preceded = np.zeros(spans.shape, bool)
-    for distance in range(1, spans.max(initial=0)):
-        overlap = spans[:, :-distance] > distance
-        left, right = rank[:, :-distance], rank[:, distance:]
-        preceded[:, :-distance] |= overlap & (right < left)
-        preceded[:, distance:] |= overlap & (left < right)
-    return preceded
-
-
-def _touch(spans: np.ndarray, marked: np.ndarray) -> np.ndarray:
-    """Returns bool `[B, W]`: whether a span has a word in `marked`."""
-    touches = marked & (spans > 0)
-    for distance in range(1, spans.max(initial=0)):
-        reaches = spans[:, :-distance] > distance
-        touches[:, :-distance] |= reaches & marked[:, distance:]
-    return touches
-
-
-def _cover(spans: np.ndarray) -> np.ndarray:
-    """Returns bool `[B, W]`: the words of the spans."""
-    covered = spans > 0
-    for distance in range(1, spans.max(initial=0)):
-        covered[:, distance:] |= spans[:, :-distance] > distance
-    return covered
-
-
-def _span_sizes(bounds: np.ndarray, spans: np.ndarray) -> np.ndarray:
-    """Returns int `[B, W]`: the tokens of each span."""
-    ends = np.arange(spans.shape[1]) + spans
-    after: np.ndarray = np.take_along_axis(bounds, ends, axis=1)
-    return np.asarray(after - bounds[:, :-1])
-
-
-def _cut_at_budget(
-    spans: np.ndarray,
-    order: np.ndarray,
-    bounds: np.ndarray,
-    accepted: np.ndarray,
-    budget: np.ndarray,
-) -> tuple[np.ndarray, np.ndarray]:
-    """Finds the first span that exceeds the budget.
-
-    A span that was not accepted, because it overlaps, counts too: shortened to
-    the rest of the budget, it may no longer overlap. Returns int `[B]`, its
-    rank, or W if every span fits; and int `[B]`, what is left at its turn.
-    """
-    num_words = spans.shape[1]
-    tokens = _span_sizes(bounds, spans)
-    used = np.zeros((len(spans), num_words + 1), np.int64)
-    in_order = np.take_along_axis(tokens * accepted, order, axis=1)
-    np.cumsum(in_order, axis=1, out=used[:, 1:])
-    left = budget[:, None] - used
-    misfit = np.ones((len(spans), num_words + 1), bool)
-    misfit[:, :-1] = np.take_along_axis(tokens, order, axis=1) > left[:, :-1]
-    first_misfit = misfit.argmax(axis=1)
-    return first_misfit, left[np.arange(len(left)), first_misfit]
-
-
-def _fill_up(
-    chosen: np.ndarray,
-    taken: np.ndarray,
-    spans: np.ndarray,
-    rank: np.ndarray,
-    bounds: np.ndarray,
-    from_rank: np.ndarray,
-    left: np.ndarray,
-) -> None:
-    """Spends the rest of the budget on shortened spans, in place.
-
-    Each turn finds, in every row at once, the next span by rank of which some
-    words fit and none is taken.
-    """
-    rows = np.nonzero(left > 0)[0]
-    from_rank, left = from_rank[rows], left[rows]
-    while len(rows):
-        fitting = _longest_fit(bounds[rows], spans[rows], left)
-        free = ~_touch(fitting, chosen[rows] | taken[rows])
-        may_follow = (fitting > 0) & free & (rank[rows] >= from_rank[:, None])
-        rank_or_none = np.where(may_follow, rank[rows], rank.shape[1])
-        word = rank_or_none.argmin(axis=1)
-        only_it = np.arange(rank.shape[1]) == word[:, None]
-        added = np.where(may_follow & only_it, fitting, 0)
-        chosen[rows] |= _cover(added)
-        left = left - _span_sizes(bounds[rows], added).sum(axis=1)
-        from_rank = rank_or_none.min(axis=1) + 1
-        go_on = (added.any(axis=1)) & (left > 0)
-        rows, from_rank, left = rows[go_on], from_rank[go_on], left[go_on]
-
-
-def _longest_fit(
-    bounds: np.ndarray, spans: np.ndarray, left: np.ndarray
-) -> np.ndarray:
-    """Returns int `[B, W]`: the words of each span that fit in `left`."""
-    fitting = np.zeros_like(spans)
-    for length in range(1, spans.max(initial=0) + 1):
-        shortened = np.minimum(spans, length)
-        fits = _span_sizes(bounds, shortened) <= left[:, None]
-        fitting += (spans >= length) & fits
-    return fitting
+    num_words, longest = spans.shape[1], spans.max(initial=0)
+    padding = ((0, 0), (0, longest))  # So that no span leaves the row.
+    before = np.zeros_like(spans, bool) if taken is None else taken
+    before = np.pad(before, padding)
+    after = before.copy()
+    ends = np.pad(bounds[:, 1:], padding, mode="edge")
+    offsets = np.arange(longest)
+    left = budget.copy()
+    for turn in order.T:
+        rows = np.nonzero(left > 0)[0]
+        if not len(rows):
+            break
+        word, in_rows = turn[rows, None], rows[:, None]
+        words = in_rows, word + offsets
+        sizes = ends[words] - bounds[in_rows, word]
+        fits = (offsets < spans[in_rows, word]) & (sizes <= left[in_rows])
+        fits &= ~np.any(after[words] & fits, axis=1, keepdims=True)
+        after[words] |= fits
+        left[rows] -= np.max(sizes * fits, axis=1, initial=0)
+    return np.asarray((after & ~before)[:, :num_words])
 
 
 def replacement_ids(vocab_size: int, forbidden_ids: np.ndarray) -> np.ndarray:

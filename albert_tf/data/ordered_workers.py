@@ -41,16 +41,21 @@ def map_in_order(
 
     The processes end when the `with` block ends, even in the middle of an
     item, and also if this process is killed. Function, items and results can
-    be pickled; items are read as results are taken.
-
-    By default, one worker is this process itself.
+    be pickled. By default, one worker is this process itself.
     """
     if num_workers == 1 if in_this_process is None else in_this_process:
         yield map(function, items)
         return
     with contextlib.ExitStack() as stack:
-        with _without_interrupts():
+        # Ctrl-C reaches every process of the terminal, but only the parent
+        # decides what to do. If the tracker of resources started with the first
+        # worker, it would unblock Ctrl-C.
+        resource_tracker.ensure_running()
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
+        try:
             workers = [_start(function, stack) for _ in range(num_workers)]
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
         pipes: queue.SimpleQueue[connection.Connection] = queue.SimpleQueue()
         for _, pipe in workers:
             pipes.put(pipe)
@@ -61,22 +66,6 @@ def map_in_order(
             stack.callback(worker.kill)
         stack.callback(threads.shutdown, wait=False, cancel_futures=True)
         yield _results(threads, pipes, iter(items), num_workers)
-
-
-@contextlib.contextmanager
-def _without_interrupts() -> Iterator[None]:
-    """Blocks Ctrl-C in processes that are started in the `with` block.
-
-    Ctrl-C reaches every process of the terminal, but only the parent decides
-    what to do. In the parent it takes effect after the block.
-    """
-    # If the tracker started with the first worker, it would unblock Ctrl-C.
-    resource_tracker.ensure_running()
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
-    try:
-        yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def _start(
@@ -138,16 +127,12 @@ def _work(function: Callable[[Any], Any], pipe: connection.Connection) -> None:
     # in the middle of an item.
     threading.Thread(target=_read, args=(pipe, items), daemon=True).start()
     while True:
-        pipe.send(_outcome(function, items.get()))
-
-
-def _outcome(
-    function: Callable[[Any], Any], item: Any
-) -> tuple[Any, Exception | None]:
-    try:
-        return function(item), None
-    except Exception as error:  # The parent raises it again.
-        return None, error
+        item = items.get()
+        try:
+            outcome: tuple[Any, Exception | None] = function(item), None
+        except Exception as error:  # The parent raises it again.
+            outcome = None, error
+        pipe.send(outcome)
 
 
 def _read(pipe: connection.Connection, items: "queue.SimpleQueue[Any]") -> None:

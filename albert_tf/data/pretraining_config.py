@@ -24,6 +24,8 @@ _RUNNERS = ("local", "beam")
 # Neither who builds nor where files are has an effect on the records, which
 # depend on the content of the vocabulary and of the corpus.
 _FIELDS_OF_ORIGIN = ("input_file", "text_field", "spm_model_file", "vocab_file")
+# Longer lists of files are cut off in a sidecar.
+_MAX_CHARACTERS = 1000
 _FIELDS_OF_THE_BUILDER = (
     *("num_workers", "runner", "beam_options", "shards"),
     *("max_bad_lines", "output_file"),
@@ -35,9 +37,8 @@ _FIELDS_OF_THE_BUILDER = (
 class PretrainingDataConfig(RecordSettings, Vocabulary, CorpusSettings):
     """How to build pretraining records from text.
 
-    The help of each field is its description. The defaults are those of the
-    original. `dupe_factor`, `pair_objective` and `keep_more_text` are never
-    None once the config exists: their defaults are filled in.
+    The defaults are those of the original. `dupe_factor`, `pair_objective` and
+    `keep_more_text` are never None once the config exists.
     """
 
     output_file: str | None = setting(
@@ -193,4 +194,11 @@ class PretrainingDataConfig(RecordSettings, Vocabulary, CorpusSettings):
 
     def origin(self) -> dict[str, str | None]:
         """Returns where the text and the vocabulary are, by name."""
-        return {name: getattr(self, name) for name in _FIELDS_OF_ORIGIN}
+        origin = {}
+        for name in _FIELDS_OF_ORIGIN:
+            value = getattr(self, name)
+            if value and len(value) > _MAX_CHARACTERS:
+                cut = value[:_MAX_CHARACTERS]
+                value = f"{cut}... ({len(value):,} characters)"
+            origin[name] = value
+        return origin

@@ -8,7 +8,6 @@ Source: google-research/albert,
 `create_pretraining_data.create_training_instances`.
 """
 
-import dataclasses
 import itertools
 from typing import NamedTuple
 
@@ -36,8 +35,7 @@ _FINAL_TOKENS = [
 ]
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class Rows:
+class Rows(NamedTuple):
     """A batch of pairs laid out as `[CLS] A [SEP] B [SEP]` and padding.
 
     `lengths` counts special tokens; `is_maskable` is True for the tokens of A
@@ -57,12 +55,8 @@ class BlockPart(NamedTuple):
     counts: BuildCounts
 
 
-class _EncodedRecords(NamedTuple):
-    """A batch of records, and for each its tokens and its masked tokens."""
-
-    records: list[bytes]
-    lengths: np.ndarray  # int64 [B], with special tokens
-    num_masked: np.ndarray  # float [B]
+# Serialized records, and for each its tokens and its masked tokens.
+_Encoded = tuple[list[bytes], np.ndarray, np.ndarray]
 
 
 def build_block(
@@ -98,16 +92,15 @@ def build_block(
             encoded = _static_records(batch, tokens.ids, rng, tokenizer, config)
         else:
             encoded = _dynamic_records(batch, tokens.ids, tokenizer)
+        records, lengths, num_masked = encoded
         for part in range(num_parts):
             rows = slice((part - first) % num_parts, None, num_parts)
-            framed[part].append(
-                record_files.frame_records(encoded.records[rows])
-            )
+            framed[part].append(record_files.frame_records(records[rows]))
             counts[part] += BuildCounts(
-                records=len(encoded.records[rows]),
+                records=len(records[rows]),
                 label_1_records=int(batch.label[rows].sum()),
-                record_tokens=int(encoded.lengths[rows].sum()),
-                masked_tokens=int(encoded.num_masked[rows].sum()),
+                record_tokens=int(lengths[rows].sum()),
+                masked_tokens=int(num_masked[rows].sum()),
             )
     return list(map(BlockPart, map(b"".join, framed), counts))
 
@@ -137,13 +130,8 @@ def divide_sentences(
 ) -> segment_pairs.TokenBlock:
     """Divides sentences that are too long, or alone in their document.
 
-    They are divided after tokens that end a sentence, and where this is not
-    enough, into equal parts.
-
-    Args:
-        block: The tokens.
-        final_ids: Ids of the tokens that end a sentence.
-        max_length: Tokens that a sentence may have.
+    They are divided after `final_ids`, the tokens that end a sentence, and
+    where this is not enough, into equal parts of at most `max_length` tokens.
     """
     lengths = np.diff(block.sentence_starts)
     num_sentences = np.diff(block.document_starts)
@@ -177,9 +165,7 @@ def draw_pairs(
 ) -> tuple[segment_pairs.Pairs, BuildCounts]:
     """Draws the pairs of all copies of a block, truncated and shuffled.
 
-    Returns:
-        The pairs, and the counts of chunks without a pair, and of tokens that
-        are left out and repeated.
+    Returns them with the counts of what was left out and repeated.
     """
     if config.keep_more_text and config.pair_objective != "none":
         final_ids = {tokenizer.token_to_id(token) for token in _FINAL_TOKENS}
@@ -189,9 +175,15 @@ def draw_pairs(
             # So that two always fit.
             max_length=config.token_budget // 2,
         )
+    chunker = segment_pairs.Chunker(
+        tokens,
+        rng,
+        budget=config.token_budget,
+        short_prob=config.short_seq_prob,
+    )
     copies, counts = [], BuildCounts()
     for _ in range(config.dupe_factor):
-        pairs, without_pair = _draw_copy(tokens, rng, config)
+        pairs, without_pair = _draw_copy(chunker, config)
         copies.append(pairs)
         num_distinct = pairs.num_distinct_tokens()
         counts += BuildCounts(
@@ -204,44 +196,30 @@ def draw_pairs(
 
 
 def _draw_copy(
-    tokens: segment_pairs.TokenBlock,
-    rng: np.random.Generator,
-    config: PretrainingDataConfig,
+    chunker: segment_pairs.Chunker, config: PretrainingDataConfig
 ) -> tuple[segment_pairs.Pairs, int]:
     """Draws the pairs of a copy; returns them, and chunks without a pair."""
-    budget, short_prob = config.token_budget, config.short_seq_prob
-    without_pair = 0
-    is_swapped_when_read = False
-    if config.pair_objective == "none":
-        pairs = segment_pairs.single_segments(
-            tokens, rng, budget=budget, short_prob=short_prob
-        )
-    elif config.pair_objective == "nsp":
+    objective, without_pair = config.pair_objective, 0
+    if objective == "none":
+        pairs = segment_pairs.single_segments(chunker)
+    elif objective == "nsp":
         pairs = segment_pairs.next_sentence_pairs(
-            tokens,
-            rng,
-            budget=budget,
-            short_prob=short_prob,
-            is_fitted=bool(config.keep_more_text),
+            chunker, is_fitted=bool(config.keep_more_text)
         )
+    elif config.keep_more_text:
+        pairs, without_pair = segment_pairs.fitted_order_pairs(chunker)
     else:
-        if config.keep_more_text:
-            pairs, without_pair = segment_pairs.fitted_order_pairs(
-                tokens, rng, budget=budget, short_prob=short_prob
-            )
-        else:
-            pairs, without_pair = segment_pairs.sentence_order_pairs(
-                tokens,
-                rng,
-                budget=budget,
-                short_prob=short_prob,
-                reference_pairs=config.reference_pairs,
-            )
-        is_swapped_when_read = config.masking == "dynamic"
-        if not is_swapped_when_read:
-            pairs = segment_pairs.swap_half(pairs, rng)
+        pairs, without_pair = segment_pairs.sentence_order_pairs(
+            chunker, reference_pairs=config.reference_pairs
+        )
+    is_swapped_when_read = objective == "sop" and config.masking == "dynamic"
+    if objective == "sop" and not is_swapped_when_read:
+        pairs = segment_pairs.swap_half(pairs, chunker.rng)
     truncated = segment_pairs.truncate(
-        pairs, rng, budget=budget, random_ties=is_swapped_when_read
+        pairs,
+        chunker.rng,
+        budget=chunker.budget,
+        random_ties=is_swapped_when_read,
     )
     return truncated, without_pair
 
@@ -291,7 +269,7 @@ def _static_records(
     rng: np.random.Generator,
     tokenizer: Tokenizer,
     config: PretrainingDataConfig,
-) -> _EncodedRecords:
+) -> _Encoded:
     size = config.max_seq_length
     rows = lay_out(pairs, token_ids, tokenizer.special_ids, max_seq_length=size)
     is_real = np.arange(size) < rows.lengths[:, None]
@@ -320,14 +298,12 @@ def _static_records(
         },
     )
     num_masked = masked["masked_lm_weights"].sum(axis=1)
-    return _EncodedRecords(records, rows.lengths, num_masked)
+    return records, rows.lengths, num_masked
 
 
 def _dynamic_records(
-    pairs: segment_pairs.Pairs,
-    token_ids: np.ndarray,
-    tokenizer: Tokenizer,
-) -> _EncodedRecords:
+    pairs: segment_pairs.Pairs, token_ids: np.ndarray, tokenizer: Tokenizer
+) -> _Encoded:
     """Encodes a batch of pairs without masks, A then B."""
     starts = np.stack([pairs.a_start, pairs.b_start], axis=1).ravel()
     lengths = np.stack([pairs.a_length, pairs.b_length], axis=1).ravel()
@@ -347,7 +323,7 @@ def _dynamic_records(
         },
     )
     num_tokens = pairs.a_length + pairs.b_length + 2 + (pairs.b_length > 0)
-    return _EncodedRecords(records, num_tokens, np.zeros(len(pairs)))
+    return records, num_tokens, np.zeros(len(pairs))
 
 
 def _starts(lengths: np.ndarray) -> np.ndarray:

@@ -10,9 +10,6 @@ its checksum (uint32); an entry for the end of the record file; and a footer: a
 mark of 8 bytes, the number of records, the size of the record file (uint64
 each), and its SHA-256. All are little-endian.
 
-With an index, a record file is opened without reading it, and a record that is
-not the one that was written is noticed when it is read.
-
 Remote files are not mapped into memory: each look at one is a request. So only
 a few of their records are read here, and all others by `graph_reading.py`.
 
@@ -54,10 +51,7 @@ _MARK = b"TFRINDX1"
 
 
 class Footer(NamedTuple):
-    """What ends an index: of which content it is the index.
-
-    `num_bytes` and `sha256` are those of the record file.
-    """
+    """What ends an index; size and digest are those of the record file."""
 
     mark: bytes
     num_records: int
@@ -82,12 +76,8 @@ def frame_records(records: Iterable[bytes]) -> bytes:
     parts: list[bytes] = []
     for record in records:
         length = _LENGTH.pack(len(record))
-        parts += (
-            length,
-            _CHECKSUM.pack(masked_checksum(length)),
-            record,
-            _CHECKSUM.pack(masked_checksum(record)),
-        )
+        for data in (length, record):
+            parts += data, _CHECKSUM.pack(masked_checksum(data))
     return b"".join(parts)
 
 
@@ -138,10 +128,8 @@ class RecordFile:
         status = os.stat(self.path)
         self.num_bytes = status.st_size
         footer = _read_footer(index_path(self.path)) if sha256 else None
-        if footer and (footer.num_bytes, footer.sha256.hex()) != (
-            self.num_bytes,
-            sha256,
-        ):
+        expected = self.num_bytes, sha256
+        if footer and (footer.num_bytes, footer.sha256.hex()) != expected:
             footer = None
         # A file that replaces this one under its name has another key.
         self._key = (self.path, status.st_ino, status.st_mtime_ns, footer)
@@ -162,17 +150,17 @@ class RecordFile:
 
     def get(self, number: int) -> bytes:
         """Returns a record, numbered from 0; refuses one that was changed."""
-        opened = _open(*self._key)
+        data, entries = _open(*self._key)
         # The system ends a process that reads what is no longer there.
-        if opened.data.size() < self.num_bytes:
+        if data.size() < self.num_bytes:
             raise ValueError(
                 f"{self.path!r} was cut short after it was opened. Build or "
                 "copy the file again."
             )
         start, checksum, end = _ENTRY_AND_NEXT.unpack_from(
-            self._entries or opened.entries, number * ENTRY.size
+            self._entries or entries, number * ENTRY.size
         )
-        record = opened.data[start + _HEADER_SIZE : end - _CHECKSUM.size]
+        record = data[start + _HEADER_SIZE : end - _CHECKSUM.size]
         _check_record(self.path, number, record, (start, checksum, end))
         return record
 
@@ -184,10 +172,7 @@ class RecordFile:
 
 
 class RemoteRecordFile:
-    """The records of a remote TFRecord file that has a sidecar and an index.
-
-    For members, see `RecordFile`; the number of records is the sidecar's.
-    """
+    """The records of a remote file with an index; see `RecordFile`."""
 
     def __init__(self, path: str, num_records: int) -> None:
         self.path = path
@@ -246,17 +231,11 @@ def _check_sha256(path: str, expected: str | None) -> None:
         )
 
 
-class _OpenFile(NamedTuple):
-    """A record file and its index, mapped into memory until the last use."""
-
-    data: mmap.mmap
-    entries: mmap.mmap | bytes
-
-
 @functools.lru_cache(maxsize=MAX_OPEN_FILES)
 def _open(
     path: str, _inode: int, _modified: int, footer: Footer | None
-) -> _OpenFile:
+) -> tuple[mmap.mmap, mmap.mmap | bytes]:
+    """Returns a record file and its index, in memory until the last use."""
     entries: mmap.mmap | bytes = b""
     if footer:
         if _read_footer(index_path(path)) != footer:
@@ -265,7 +244,7 @@ def _open(
                 "the command again."
             )
         entries = _map_file(index_path(path))
-    return _OpenFile(_map_file(path), entries)
+    return _map_file(path), entries
 
 
 def _map_file(path: str) -> mmap.mmap:
@@ -309,10 +288,9 @@ def _scan(path: str) -> bytes:
 
 
 def _entries(framed: mmap.mmap | bytes, first: int = 0) -> tuple[bytes, int]:
-    """Returns the entries of framed records, and where the last one ends.
+    """Returns the entries of framed records, and where the last whole one ends.
 
-    The first one begins at byte `first` of the file. Records are counted as
-    long as their lengths lead to a whole one.
+    The first one begins at byte `first` of the file.
     """
     entries, position, size = bytearray(), 0, len(framed)
     while position + _FRAME_SIZE <= size:

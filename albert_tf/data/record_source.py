@@ -1,10 +1,8 @@
 """Opens record files for random access, and checks them first.
 
 Data flow: record files -> [this file] -> bytes of records by number.
-
-Files are compared with their sidecars before the first batch, so that a wrong
-file stops a run at its start. Files without a sidecar are taken for files of
-the original: static masks, with the sizes of their first record.
+Files without a sidecar are taken for files of the original: static masks, with
+the sizes of their first record.
 """
 
 import bisect
@@ -48,15 +46,13 @@ class RecordSource:
     Created by `open_records`.
 
     Attributes:
-        shard: Describes the records of all files: the first one that has a
-            sidecar, or else the first one; with the mask settings that
+        shard: Describes the records of all files, with the mask settings that
             `open_records` was given.
         shards: All files.
         counts: The number of records of each file, at least one.
         first_numbers: The number of the first record of each file.
         num_records: N; records are numbered from 0 to N - 1.
-        fingerprint: Hexadecimal digest of the content of all files in their
-            order, so that a run can detect that its data changed.
+        fingerprint: Hexadecimal digest of the content of all files in order.
     """
 
     def __init__(self, opened: list[_OpenShard]) -> None:
@@ -68,10 +64,8 @@ class RecordSource:
         *self.first_numbers, self.num_records = itertools.accumulate(
             self.counts, initial=0
         )
-        digests = [shard.sha256 for shard in self.shards]
-        self.fingerprint = hashlib.sha256(
-            "\n".join(digests).encode()
-        ).hexdigest()
+        digests = "\n".join(shard.sha256 for shard in self.shards)
+        self.fingerprint = hashlib.sha256(digests.encode()).hexdigest()
         paths: dict[str, str] = {}
         for shard in self.shards:
             first = paths.setdefault(shard.sha256, shard.path)
@@ -129,18 +123,16 @@ def open_records(
     """Opens record files of one length and checks them.
 
     Args:
-        patterns: Paths or globs, in a list or separated by commas. Sidecars,
-            indexes and unfinished files that a glob matches are skipped.
+        patterns: Paths or globs, in a list or separated by commas.
         vocab_size: The V of the model that reads the records, if any; it is
             compared with the ids of some of them.
         mask_settings: Values for some of `MASK_SETTINGS`, by name; None is the
             records' own value. Masks of dynamic records are drawn with them;
-            static records must have been built with them. For records with
-            permutation, `max_predictions_per_seq` may also be P.
+            static records must have been built with them.
         verify: Whether to read all files and compare their checksums.
     """
-    opened = _open_files(patterns, mask_settings or {}, verify=verify)
-    return _make_source(opened, vocab_size, mask_settings)
+    masks = _given(mask_settings)
+    return _make_source(_open_files(patterns, masks, verify), vocab_size, masks)
 
 
 def open_by_length(
@@ -153,12 +145,12 @@ def open_by_length(
 ) -> dict[int, RecordSource]:
     """Opens record files, divided by their sequence length.
 
-    `lengths` are the S of the records that the caller reads, each once. There
-    must be records of each of them, and of no other. For other arguments, see
-    `open_records`.
+    There must be records of each of the `lengths`, S, and of no other. For
+    other arguments, see `open_records`.
     """
+    masks = _given(mask_settings)
     by_length = collections.defaultdict(list)
-    for file in _open_files(patterns, mask_settings or {}, verify=verify):
+    for file in _open_files(patterns, masks, verify):
         by_length[file.shard.settings.max_seq_length].append(file)
     if by_length.keys() != {*lengths}:
         examples = [f"{n} ({by_length[n][0].shard.path})" for n in by_length]
@@ -169,29 +161,31 @@ def open_by_length(
             "--max_seq_length or --length_schedule."
         )
     return {
-        length: _make_source(by_length[length], vocab_size, mask_settings)
+        length: _make_source(by_length[length], vocab_size, masks)
         for length in lengths
     }
+
+
+def _given(mask_settings: Mapping[str, object] | None) -> dict[str, object]:
+    settings = mask_settings or {}
+    return {n: value for n, value in settings.items() if value is not None}
 
 
 def _make_source(
     opened: list[_OpenShard],
     vocab_size: int | None,
-    mask_settings: Mapping[str, object] | None,
+    masks: Mapping[str, object],
 ) -> RecordSource:
     source = RecordSource(opened)
     for shard in source.shards:
         _check_agreement(source.shard, shard)
-        _check_masks(shard, mask_settings or {})
+        _check_masks(shard, masks)
     _check_sample(source, vocab_size)
     return source
 
 
 def _open_files(
-    patterns: str | list[str],
-    mask_settings: Mapping[str, object],
-    *,
-    verify: bool,
+    patterns: str | list[str], masks: Mapping[str, object], verify: bool
 ) -> list[_OpenShard]:
     """Opens and checks files one by one; returns those with a record."""
     paths = [
@@ -199,10 +193,7 @@ def _open_files(
         for path in files.expand_globs(patterns)
         if not path.endswith(record_files.OTHER_SUFFIXES)
     ]
-    masks = {
-        n: value for n, value in mask_settings.items() if value is not None
-    }
-    open_file = functools.partial(_open_file, mask_settings=masks)
+    open_file = functools.partial(_open_file, masks=masks)
     opened = files.for_all(open_file, paths)
     shards.check_sets([file.shard for file in opened])
     with_records = [file for file in opened if len(file.records)]
@@ -217,7 +208,7 @@ def _open_files(
     return with_records
 
 
-def _open_file(path: str, mask_settings: Mapping[str, object]) -> _OpenShard:
+def _open_file(path: str, masks: Mapping[str, object]) -> _OpenShard:
     records: AnyRecordFile
     if files.is_remote(path):
         shard = shards.read_sidecar(path)
@@ -236,7 +227,7 @@ def _open_file(path: str, mask_settings: Mapping[str, object]) -> _OpenShard:
             "file again."
         )
     if shard.settings.masking == "dynamic":
-        shard = shard.with_masks(mask_settings)
+        shard = shard.with_masks(masks)
     return _OpenShard(shard, records)
 
 
@@ -307,7 +298,7 @@ def _check_agreement(first: Shard, second: Shard) -> None:
 def _check_masks(shard: Shard, mask_settings: Mapping[str, object]) -> None:
     """Refuses other masks than those with which static records were built."""
     for name, value in mask_settings.items():
-        possible = {None, shard.config.get(name)}
+        possible = {shard.config.get(name)}
         if name == "max_predictions_per_seq":
             # TF1: with permutation, the original's reader expects P in this
             # flag, which is twice the flag of its builder.
@@ -347,11 +338,8 @@ def _check_sample(source: RecordSource, vocab_size: int | None) -> None:
             "records and a config of the same vocabulary."
         )
     share = num_masked / num_tokens
-    _LOGGER.info(
-        "%d records, %.1f%% of the tokens masked.",
-        source.num_records,
-        100 * share,
-    )
+    found = "%d records, %.1f%% of the tokens masked."
+    _LOGGER.info(found, source.num_records, 100 * share)
     is_small = share < _LARGE_PART * settings.masked_lm_prob
     if source.shard.has_sidecar and is_small:
         _LOGGER.warning(

@@ -23,13 +23,9 @@ def packed_at(input_mask: tf.Tensor, num_parts: int) -> tf.Tensor:
 def first_fit_decreasing(lengths: tf.Tensor, row_length: int) -> tf.Tensor:
     """Places sequences in rows: the longest first, each in the first with room.
 
-    Args:
-        lengths: Int32 `[n, m]`, tokens of each sequence, 1 to `row_length`.
-        row_length: S, tokens that a row has room for.
-
-    Returns:
-        Int32 `[n, m]`, the position of each sequence's first token among those
-        of the rows of its batch, which are numbered row by row.
+    `lengths`, int32 `[n, m]`, has the tokens of each sequence, 1 to
+    `row_length`. Returns int32 `[n, m]`, the position of each sequence's first
+    token among those of the rows of its batch, which are numbered row by row.
     """
     num_batches, num_sequences = lengths.shape
     order = tf.argsort(lengths, axis=1, direction="DESCENDING", stable=True)

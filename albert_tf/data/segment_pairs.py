@@ -8,16 +8,15 @@ tokens are copied here.
 
 The original fills a record with sentences until it is full, and cuts off the
 excess: 10% to 15% of the text at 128 tokens. A *fitted* pair ends with the
-sentence whose end is nearest to the end of the record, and the excess, 3% of
-the text, is cut off in the same way; padding is 4%. Sentences that are too long
-are divided beforehand. The first record of a document is shortened by a random
-number of tokens, at most as many as its last record has room for. So every copy
-of the corpus is cut in other places, and the number of records hardly grows.
+sentence whose end is nearest to the end of the record: 3% is cut off, and 4% is
+padding. Sentences that are too long are divided beforehand. The first record of
+a document is shortened by a random number of tokens, at most as many as its
+last record has room for, so that every copy of the corpus is cut in other
+places, in hardly more records.
 
 Pairs are not simply cut after so many tokens, which would leave out nothing:
 the first segment would then often end in mid-sentence if the two are swapped,
-and never if they are not. Single segments have no label to give away, so they
-are.
+and never if they are not. Single segments, which have no label, are cut so.
 
 Source: Lan et al. 2020, section 3.1; google-research/albert,
 `create_pretraining_data.create_instances_from_document`.
@@ -43,37 +42,25 @@ _NO_LIMIT = sys.maxsize
 class TokenBlock:
     """The tokens of a block of documents.
 
-    Args:
-        ids: Int32 `[tokens]`.
-        sentence_starts: Int64 `[sentences + 1]`: sentence `i` is
-            `ids[sentence_starts[i]:sentence_starts[i + 1]]`, never empty.
-        document_starts: Int64 `[documents + 1]`: document `d` has the
-            sentences from `document_starts[d]` to `document_starts[d + 1]`,
-            at least one.
+    Sentence `i` is `ids[sentence_starts[i]:sentence_starts[i + 1]]`; document
+    `d` has the sentences from `document_starts[d]` to before
+    `document_starts[d + 1]`. None is empty.
     """
 
-    ids: np.ndarray
-    sentence_starts: np.ndarray
-    document_starts: np.ndarray
+    ids: np.ndarray  # int32 [tokens]
+    sentence_starts: np.ndarray  # int64 [sentences + 1]
+    document_starts: np.ndarray  # int64 [documents + 1]
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Pairs:
-    """Segment pairs as spans of a token array; all int64 `[N]`.
-
-    Args:
-        a_start: Where segment A begins.
-        a_length: Tokens of A, at least one.
-        b_start: Where segment B begins.
-        b_length: Tokens of B; 0 if there is no second segment.
-        label: 0 if B follows A, 1 if they are swapped or unrelated.
-    """
+    """Segment pairs as spans of a token array; all int64 `[N]`."""
 
     a_start: np.ndarray
-    a_length: np.ndarray
+    a_length: np.ndarray  # At least 1.
     b_start: np.ndarray
-    b_length: np.ndarray
-    label: np.ndarray
+    b_length: np.ndarray  # 0 if there is no second segment.
+    label: np.ndarray  # 0 if B follows A, 1 if they are swapped or unrelated.
 
     def __len__(self) -> int:
         return len(self.label)
@@ -120,29 +107,41 @@ class Pair(NamedTuple):
     label: int
 
 
-class _Chunker:
-    """A block as Python lists, which are faster to iterate over than arrays.
+class Chunker:
+    """A block whose sentences are put together to chunks, by random draws.
 
-    Sentences are given by index; `end` and `last` are one past the last one.
+    It has Python lists, which are faster to iterate over than arrays. Sentences
+    are given by index; `end` and `last` are one past the last one. A pair may
+    have `budget` tokens, without special tokens; the chunks of a document are
+    shorter with the probability `short_prob`.
     """
 
-    def __init__(self, block: TokenBlock, rng: np.random.Generator) -> None:
+    def __init__(
+        self,
+        block: TokenBlock,
+        rng: np.random.Generator,
+        *,
+        budget: int,
+        short_prob: float,
+    ) -> None:
         self.sentence_starts: list[int] = block.sentence_starts.tolist()
         self._document_starts: list[int] = block.document_starts.tolist()
-        self._rng = rng
+        self.rng = rng
+        self.budget = budget
+        self._short_prob = short_prob
 
-    def documents(
-        self, budget: int, short_prob: float
-    ) -> Iterator[tuple[int, int, int, int]]:
+    def documents(self) -> Iterator[tuple[int, int, int, int]]:
         """Yields (document, first sentence, end sentence, target).
 
         The target is how many tokens the pairs of the document should have.
         """
         # TF1: drawn once for each document and pass, not for each chunk.
         num_documents = len(self._document_starts) - 1
-        short = self._rng.random(num_documents) < short_prob
-        drawn = self._rng.integers(_SHORTEST_TARGET, budget + 1, num_documents)
-        targets = np.where(short, drawn, budget).tolist()
+        short = self.rng.random(num_documents) < self._short_prob
+        drawn = self.rng.integers(
+            _SHORTEST_TARGET, self.budget + 1, num_documents
+        )
+        targets = np.where(short, drawn, self.budget).tolist()
         for document, target in enumerate(targets):
             first, last = self._document_starts[document : document + 2]
             yield document, first, last, target
@@ -168,17 +167,14 @@ class _Chunker:
             nearest += self.num_tokens(nearest, nearest + 1) <= 2 * room
         return min(max(nearest, first + 1), end)
 
-    def first_limit(
-        self, first: int, last: int, budget: int, target: int
-    ) -> int:
-        """Draws how many tokens the first record of a document may have.
-
-        See the top of this file.
-        """
-        if target < budget:
-            return budget  # The target, which is random, moves all borders.
-        unused = -self.num_tokens(first, last) % budget
-        return budget - self.below(unused + 1)
+    def first_limit(self, first: int, last: int, target: int) -> int:
+        """Draws how many tokens the first record of a document may have."""
+        if target < self.budget:
+            return (
+                self.budget
+            )  # The target, which is random, moves all borders.
+        unused = -self.num_tokens(first, last) % self.budget
+        return self.budget - self.below(unused + 1)
 
     def num_tokens(self, first: int, end: int) -> int:
         """Returns the tokens of the sentences from `first` to `end - 1`."""
@@ -215,10 +211,7 @@ class _Chunker:
         return Pair(starts[first], starts[a_end], starts[begin], starts[end], 1)
 
     def _elsewhere(self, document: int) -> tuple[int, int]:
-        """Draws a sentence of another document, if there is another.
-
-        Returns the sentence, and where its document ends.
-        """
+        """Draws a sentence of another document; returns its end, too."""
         other = document
         if len(self._document_starts) > 2:
             other = self.below(len(self._document_starts) - 2)
@@ -228,29 +221,18 @@ class _Chunker:
 
     def below(self, end: int) -> int:
         """Draws a whole number from 0 to `end - 1`."""
-        return int(self._rng.random() * end)
+        return int(self.rng.random() * end)
 
 
 def sentence_order_pairs(
-    block: TokenBlock,
-    rng: np.random.Generator,
-    *,
-    budget: int,
-    short_prob: float,
-    reference_pairs: bool = False,
+    chunker: Chunker, *, reference_pairs: bool = False
 ) -> tuple[Pairs, int]:
     """Draws sentence-order pairs in one pass over a block, in text order.
 
     A is the first sentences of a chunk, B the rest; `swap_half` exchanges
-    them. A chunk of one sentence has no order, so it gives no pair.
-
-    Args:
-        block: The tokens.
-        rng: Source of all draws.
-        budget: Tokens that a pair may have, without special tokens.
-        short_prob: Probability that the chunks of a document are shorter.
-        reference_pairs: Whether a chunk of one sentence is instead paired
-            with sentences of another document, with label 1.
+    them. A chunk of one sentence has no order, so it gives no pair; or, with
+    `reference_pairs`, it is paired with sentences of another document, with
+    label 1.
 
     Returns:
         `(pairs, number of chunks without a pair)`; the pairs are not
@@ -258,9 +240,8 @@ def sentence_order_pairs(
     """
     # Differs: the reference always does what `reference_pairs` does, so that
     # the topic gives away a third of the labels (issue 234 there).
-    chunker = _Chunker(block, rng)
     pairs, without_pair = [], 0
-    for document, first, last, target in chunker.documents(budget, short_prob):
+    for document, first, last, target in chunker.documents():
         while first < last:
             end = chunker.chunk_end(first, last, target)
             if end - first > 1:
@@ -274,27 +255,20 @@ def sentence_order_pairs(
     return _to_arrays(pairs), without_pair
 
 
-def fitted_order_pairs(
-    block: TokenBlock,
-    rng: np.random.Generator,
-    *,
-    budget: int,
-    short_prob: float,
-) -> tuple[Pairs, int]:
+def fitted_order_pairs(chunker: Chunker) -> tuple[Pairs, int]:
     """Draws sentence-order pairs with fitted ends.
 
     A last sentence that is left alone is paired with the one before it, which
-    is then in two pairs. Arguments and results are those of
-    `sentence_order_pairs`; no sentence has more than half of `budget`, and only
-    documents of one sentence give no pair.
+    is then in two pairs. Results are those of `sentence_order_pairs`; no
+    sentence has more than half of the budget, and only documents of one
+    sentence give no pair.
     """
-    chunker = _Chunker(block, rng)
     pairs, without_pair = [], 0
-    for _, first, last, target in chunker.documents(budget, short_prob):
+    for _, first, last, target in chunker.documents():
         if last - first == 1:
             without_pair += 1
             continue
-        limit = chunker.first_limit(first, last, budget, target)
+        limit = chunker.first_limit(first, last, target)
         while first < last:
             end = chunker.chunk_end(first, last, target, limit)
             # Two sentences always fit.
@@ -302,38 +276,28 @@ def fitted_order_pairs(
             start = min(first, end - 2)
             middle = chunker.draw_middle(start, end)
             pairs.append(chunker.adjacent(start, middle, end))
-            first, limit = end, budget
+            first, limit = end, chunker.budget
     return _to_arrays(pairs), without_pair
 
 
-def next_sentence_pairs(
-    block: TokenBlock,
-    rng: np.random.Generator,
-    *,
-    budget: int,
-    short_prob: float,
-    is_fitted: bool,
-) -> Pairs:
+def next_sentence_pairs(chunker: Chunker, *, is_fitted: bool) -> Pairs:
     """Draws next-sentence pairs in one pass: half of the Bs are unrelated.
 
     An unrelated B comes from a random place of another document of the block
     (of the same document if there is no other); the sentences that it replaces
-    begin the next chunk. A chunk of one sentence always gets such a B.
-
-    Arguments are those of `sentence_order_pairs`, and whether ends are fitted;
-    pairs are not truncated.
+    begin the next chunk. A chunk of one sentence always gets such a B. Pairs
+    are not truncated.
     """
-    chunker = _Chunker(block, rng)
-    limit = budget if is_fitted else _NO_LIMIT
+    limit = chunker.budget if is_fitted else _NO_LIMIT
     pairs = []
-    for document, first, last, target in chunker.documents(budget, short_prob):
+    for document, first, last, target in chunker.documents():
         while first < last:
             end = chunker.chunk_end(first, last, target, limit)
             is_alone, a_end = end - first == 1, first + 1
             # A fitted chunk draws, even if there is only one place.
             if is_fitted or not is_alone:
                 a_end = chunker.draw_middle(first, end)
-            if is_alone or rng.random() < _RANDOM_NEXT_PROBABILITY:
+            if is_alone or chunker.rng.random() < _RANDOM_NEXT_PROBABILITY:
                 pairs.append(
                     chunker.unrelated(document, first, a_end, target, limit)
                 )
@@ -344,32 +308,24 @@ def next_sentence_pairs(
     return _to_arrays(pairs)
 
 
-def single_segments(
-    block: TokenBlock,
-    rng: np.random.Generator,
-    *,
-    budget: int,
-    short_prob: float,
-) -> Pairs:
+def single_segments(chunker: Chunker) -> Pairs:
     """Cuts single segments in one pass, for masked-LM training alone.
 
-    They are cut after `budget` tokens, wherever that is. Arguments are those
-    of `sentence_order_pairs`, but sentences may be of any length; the pairs
-    have no B and label 0.
+    They are cut after as many tokens as fit, wherever that is, and sentences
+    may be of any length. The pairs have no B and label 0.
     """
-    chunker = _Chunker(block, rng)
     starts = chunker.sentence_starts
     pairs = []
-    for _, sentence, last, target in chunker.documents(budget, short_prob):
+    for _, sentence, last, target in chunker.documents():
         start = starts[sentence]
-        limit = chunker.first_limit(sentence, last, budget, target)
+        limit = chunker.first_limit(sentence, last, target)
         while start < starts[last]:
             sentence = bisect.bisect_left(
                 starts, start + target, sentence, last
             )
             end = min(start + limit, starts[sentence])
             pairs.append(Pair(start, end, end, end, 0))
-            start, limit = end, budget
+            start, limit = end, chunker.budget
     return _to_arrays(pairs)
 
 
@@ -397,14 +353,9 @@ def truncate(
     The reference removes one token at a time from the longer segment, at its
     front or its back with equal probability; this is the same in closed form.
 
-    Args:
-        pairs: As the functions above return them.
-        rng: Source of all draws.
-        budget: Tokens that A and B may have together.
-        random_ties: Whether either of two equally long segments may lose the
-            odd token; if not, B loses it, as in the reference. Pairs that are
-            swapped after truncation need random ties, because their lengths
-            would otherwise give their order away.
+    Of two equally long segments, B loses the odd token, as in the reference;
+    with `random_ties`, either does. Pairs that are swapped after truncation
+    need them, because their lengths would otherwise give their order away.
     """
     longer = pairs.a_length - pairs.b_length
     excess = np.maximum(pairs.a_length + pairs.b_length - budget, 0)
@@ -412,9 +363,8 @@ def truncate(
     from_a = np.clip(longer, 0, excess)
     from_b = np.clip(-longer, 0, excess)
     shared = excess - from_a - from_b
-    first_turn = (
-        rng.integers(0, 2, len(pairs)) if random_ties else np.int64(0)
-    )  # 0: B loses the odd token.
+    # 0: B loses the odd token.
+    first_turn = rng.integers(0, 2, len(pairs)) if random_ties else np.int64(0)
     from_a = from_a + (shared + first_turn) // 2
     from_b = excess - from_a
     return Pairs(

@@ -1,7 +1,6 @@
 """Plans the shards of a build, tells which are finished, and writes the others.
 
-Data flow: settings, contents of the corpus -> planned shards; records of blocks
--> record file, index and sidecar.
+Data flow: contents of the corpus -> planned shards, records -> files.
 
 A shard holds the records of a range of the corpus' blocks; or, if there are
 more shards than blocks, every n-th record of a block. The blocks are in the
@@ -32,8 +31,6 @@ from albert_tf.text.tokenizer import Tokenizer
 _LOGGER = logging.getLogger(__name__)
 
 _SHARD_RANGE = re.compile(r"\s*(\d+)\s*(?:-\s*(\d+)\s*)?")
-# Longer lists of files are cut off in a sidecar.
-_MAX_CHARACTERS = 1000
 
 
 class BuildResult(NamedTuple):
@@ -91,9 +88,7 @@ def plan(
     common = Shard(
         path="",
         config=config.record_settings(),
-        origin={
-            name: _shortened(value) for name, value in config.origin().items()
-        },
+        origin=config.origin(),
         corpus_sha256=contents.sha256,
         duplicates=contents.duplicates,
         tokenizer_hash=tokenizer.fingerprint,
@@ -102,18 +97,12 @@ def plan(
         forbidden_ids=tokenizer.forbidden_ids.tolist(),
     )
     shares = _shares(len(contents.block_sizes), len(paths))
-    by_path = dict(zip(paths, shares, strict=True))
+    here = {*chosen(config, paths)}
     return [
         dataclasses.replace(common, path=path, blocks=blocks, part=part)
-        for path in chosen(config, paths)
-        for blocks, part in [by_path[path]]
+        for path, (blocks, part) in zip(paths, shares, strict=True)
+        if path in here
     ]
-
-
-def _shortened(text: str | None) -> str | None:
-    if text is None or len(text) <= _MAX_CHARACTERS:
-        return text
-    return f"{text[:_MAX_CHARACTERS]}... ({len(text):,} characters)"
 
 
 def _shares(
@@ -143,10 +132,7 @@ def split(planned: Sequence[Shard]) -> tuple[list[Shard], list[Shard]]:
 
 
 def finished(planned: Shard) -> Shard | None:
-    """Returns a shard as it was written; None if it has to be built.
-
-    A file that this build did not make is refused, as it would be destroyed.
-    """
+    """Returns a shard as it was written; None if it has to be built."""
     path = planned.path
     shard = shards.read(path)
     if shard is None:
@@ -160,8 +146,11 @@ def finished(planned: Shard) -> Shard | None:
     status = files.status(path)
     if status is None:
         return None
-    differences = checks.differences(_identity(shard), _identity(planned))
-    if differences:
+    theirs, ours = (
+        {**one.build, "blocks": one.blocks, "part": one.part}
+        for one in (shard, planned)
+    )
+    if differences := checks.differences(theirs, ours):
         raise ValueError(
             f"{path!r} was made by another build: "
             f"{checks.listed(differences)}. Remove it, or choose another "
@@ -174,10 +163,6 @@ def finished(planned: Shard) -> Shard | None:
         "%s was cut short, or has lost its index; building it again.", path
     )
     return None
-
-
-def _identity(shard: Shard) -> dict[str, object]:
-    return {**shard.build, "blocks": shard.blocks, "part": shard.part}
 
 
 def requests(
@@ -196,7 +181,13 @@ def write(planned: Shard, parts: Iterable[BlockPart]) -> Shard:
     """
     path = planned.path
     index_path = record_files.index_path(path)
-    with _locked(path):
+    with contextlib.ExitStack() as stack:
+        if not files.is_remote(path):
+            message = (
+                f"Another process is building {path!r}. Wait until it ends, or "
+                "choose another output file."
+            )
+            stack.enter_context(files.locked(files.lock_path(path), message))
         _check_unfinished(planned)
         # The record file takes its name last: then it is finished.
         with (
@@ -234,27 +225,9 @@ def write_sidecar(shard: Shard) -> None:
     )
 
 
-def remove(shard: Shard) -> None:
-    """Removes a shard with its index and sidecar."""
-    files.remove(shard.path)
-    files.remove(record_files.index_path(shard.path))
-    files.remove(shards.sidecar_path(shard.path))
-
-
 def _check_unfinished(planned: Shard) -> None:
     if finished(planned):
         raise ValueError(
             f"Another process has built {planned.path!r} in the meantime. Run "
             "the command again when it has ended."
         )
-
-
-def _locked(path: str) -> contextlib.AbstractContextManager[None]:
-    """Locks a shard for this process, unless it is remote."""
-    if files.is_remote(path):
-        return contextlib.nullcontext()
-    return files.locked(
-        files.lock_path(path),
-        f"Another process is building {path!r}. Wait until it ends, or choose "
-        "another output file.",
-    )

@@ -1,10 +1,7 @@
 """What a shard is: a record file, what made it, and what is in it.
 
 Data flow: plan of a build -> [this file] -> record file and sidecar -> [this
-file] -> source of records.
-
-A shard is described by its sidecar, the JSON file `<record file>.json`. Here is
-what both sides need, those who build records and those who read them.
+file] -> source of records. The sidecar is the JSON file `<record file>.json`.
 """
 
 import collections
@@ -122,35 +119,21 @@ class BuildCounts:
     `tokens_left_out`, plus `tokens_repeated`, is `record_tokens` less the
     special tokens. If the records of a block are dealt to several shards, the
     first of them has the counts of the block's text.
-
-    Args:
-        documents: Documents with at least one token.
-        sentences: Sentences with at least one token.
-        tokens: Tokens of the text, counted once, without the copies.
-        unknown_tokens: How many of them are the unknown token.
-        lone_tokens: How many of them are in a block of a single document,
-            from which its unrelated segments come, too.
-        chunks_without_pair: Chunks of one sentence, which are skipped, of all
-            copies.
-        tokens_left_out: Tokens of the text that are in no record of a copy,
-            of all copies.
-        tokens_repeated: Tokens of the text that are in records of the same
-            copy again, of all copies.
-        records: Records, of all copies.
-        label_1_records: Records whose label is 1.
-        record_tokens: Tokens in records, special tokens included, without
-            padding.
-        masked_tokens: Prediction slots in use.
     """
 
+    # Of the text, without the copies. Lone tokens are in a block of a single
+    # document, from which its unrelated segments come, too.
     documents: int = 0
     sentences: int = 0
     tokens: int = 0
     unknown_tokens: int = 0
     lone_tokens: int = 0
+    # Of all copies: chunks of one sentence, which are skipped; tokens that are
+    # in no record of a copy, or in several.
     chunks_without_pair: int = 0
     tokens_left_out: int = 0
     tokens_repeated: int = 0
+    # Of all copies; special tokens are counted, padding is not.
     records: int = 0
     label_1_records: int = 0
     record_tokens: int = 0
@@ -173,8 +156,8 @@ class Duplicates:
 class Shard:
     """One record file: what made it, and what is in it.
 
-    All but the path is in the sidecar. The last three fields are known when
-    the shard is written. Records of the original have no sidecar: then
+    All but the path is in the sidecar. The last three fields describe the file
+    once it is written. Records of the original have no sidecar: then
     `config` has only what the first record shows, `sha256` is a digest of the
     records, and all else is missing.
 
@@ -183,20 +166,14 @@ class Shard:
         config: The settings that the records depend on, by name.
         origin: Where the text and the vocabulary were; the records do not
             depend on it.
-        tokenizer_hash: See `Tokenizer`, as the next three.
+        tokenizer_hash: See `Tokenizer`, as the next two.
         vocab_size: V.
         special_ids: Ids of the special tokens.
         forbidden_ids: Sorted ids that a random replacement must not be.
         corpus_sha256: Digest of the documents of the corpus.
-        duplicates: Documents that were left out of the whole corpus, because
-            it has them several times; None if none were looked for.
-        blocks: First block in this file, and one past the last, counted over
-            the corpus.
-        part: `[k, n]`: the file has every n-th record of its blocks, from
-            record k on.
-        counts: What the file holds.
-        num_bytes: Size of the file.
-        sha256: Checksum of the file, hexadecimal.
+        duplicates: What was left out of the whole corpus, if looked for.
+        blocks: First block of the corpus in this file, and one past the last.
+        part: `[k, n]`: it has every n-th record of its blocks, from k on.
     """
 
     path: str
@@ -254,7 +231,7 @@ def sidecar_path(record_path: files.Path) -> str:
 
 
 def read(record_path: files.Path) -> Shard | None:
-    """Reads the sidecar of a record file; None if it has none."""
+    """Reads the sidecar of a record file, if it has one."""
     try:
         return read_sidecar(record_path)
     except FileNotFoundError:
@@ -277,13 +254,7 @@ def read_sidecar(record_path: files.Path) -> Shard:
         # What is of another type fails here, not where it is used.
         _ = shard.settings, shard.extent, hash((*shard.build.values(),))
         return shard
-    except (
-        AttributeError,
-        ArithmeticError,
-        LookupError,
-        TypeError,
-        ValueError,
-    ) as error:
+    except Exception as error:  # The file may hold anything.
         raise ValueError(
             f"{path!r} is in the place of a sidecar, and not one that this "
             f"version can read ({error}). Build the records again, or choose "
@@ -294,8 +265,7 @@ def read_sidecar(record_path: files.Path) -> Shard:
 def check_sets(shards: Iterable[Shard]) -> None:
     """Checks that shards of one name, `train-00000-of-00008`, are of one build.
 
-    Otherwise text would be in two of them, or in none. Warns of missing shards,
-    and of records that are in two files.
+    Warns of missing shards, and of records that are in two files.
     """
     sets: dict[tuple[str, int], list[Shard]] = {}
     for shard in shards:
@@ -312,24 +282,18 @@ def check_sets(shards: Iterable[Shard]) -> None:
             )
         described = [shard for shard in members if shard.has_sidecar]
         for shard in described[1:]:
-            _check_same_build(described[0], shard)
+            first = described[0]
+            if differences := checks.differences(first.build, shard.build):
+                raise ValueError(
+                    f"{first.path!r} and {shard.path!r} are shards of "
+                    f"different builds: {checks.listed(differences)}. Build "
+                    "all shards from the same text, with the same settings."
+                )
     _warn_of_overlaps(shards)
 
 
-def _check_same_build(first: Shard, second: Shard) -> None:
-    if differences := checks.differences(first.build, second.build):
-        raise ValueError(
-            f"{first.path!r} and {second.path!r} are shards of different "
-            f"builds: {checks.listed(differences)}. Build all shards from the "
-            "same text, with the same settings."
-        )
-
-
 def _warn_of_overlaps(shards: Iterable[Shard]) -> None:
-    """Warns of files that hold records of the same text, by the same build.
-
-    So do the shards of two builds that differ in the number of shards.
-    """
+    """Warns of shards of builds that differ in the number of shards alone."""
     builds = collections.defaultdict(list)
     for shard in shards:
         if shard.corpus_sha256 and shard.counts.records:

@@ -5,12 +5,8 @@ import tensorflow as tf
 from albert_tf import features
 from albert_tf.data import example_codec
 
-
-def int_feature(name, length):
-    return features.Feature(name=name, record_name=f"r_{name}", length=length)
-
-
-IDS = int_feature("ids", None)
+IDS = features.Feature("ids", None)
+WEIGHTS = features.Feature("weights", 2, dtype="float32")
 
 
 def test_tensorflow_parses_integers_of_every_size():
@@ -20,9 +16,9 @@ def test_tensorflow_parses_integers_of_every_size():
 
         encoded = example_codec.encode_examples([IDS], {"ids": ids})
 
-        layout = {"r_ids": tf.io.FixedLenFeature([3], tf.int64)}
+        layout = {"ids": tf.io.FixedLenFeature([3], tf.int64)}
         parsed = tf.io.parse_example(encoded, layout)
-        np.testing.assert_array_equal(parsed["r_ids"], ids)
+        np.testing.assert_array_equal(parsed["ids"], ids)
 
 
 def test_rows_of_different_lengths_come_back():
@@ -34,7 +30,7 @@ def test_rows_of_different_lengths_come_back():
     encoded = example_codec.encode_examples([IDS], {"ids": ragged})
 
     decoded = [example_codec.decode_example(data) for data in encoded]
-    assert [fields["r_ids"].tolist() for fields in decoded] == rows
+    assert [fields["ids"].tolist() for fields in decoded] == rows
 
 
 def _field(number, wire_type, value):

@@ -168,13 +168,10 @@ def test_both_halves_choose_the_same_spans(max_words):
     padding = [[0, 0], [0, 1]]  # A word that ends the row.
     rank = np.pad(np.argsort(order, axis=1), padding, constant_values=40)
     chosen = graph_masking.choose_spans(
-        graph_masking.ProposedSpans(
-            start=tf.constant(bounds, tf.int32),
-            num_words=tf.constant(np.pad(num_words, padding), tf.int32),
-            priority=tf.constant(rank, tf.int64),
-            max_words=max_words,
-        ),
-        tf.constant(budget, tf.int32),
+        tf.constant(bounds, tf.int32),
+        tf.constant(np.pad(num_words, padding), tf.int32),
+        tf.constant(rank, tf.int64),
+        budget=tf.constant(budget, tf.int32),
     )
 
     expected = masking.choose_spans(num_words, order, bounds, budget=budget)

@@ -18,6 +18,12 @@ def rng(seed=0):
     return np.random.default_rng(seed)
 
 
+def chunker(text, *, seed=0, budget, short_prob=0.0):
+    return segment_pairs.Chunker(
+        text, rng(seed), budget=budget, short_prob=short_prob
+    )
+
+
 def pairs_of(*rows):
     columns = np.array(rows).T
     return segment_pairs.Pairs(
@@ -42,7 +48,7 @@ def test_sentence_order_pairs_split_chunks_of_neighbouring_sentences():
     text = block([4, 3, 5, 2, 6, 4])
 
     pairs, without = segment_pairs.sentence_order_pairs(
-        text, rng(), budget=10, short_prob=0.0
+        chunker(text, budget=10)
     )
 
     # A chunk is closed by the sentence with which it has 10 tokens.
@@ -56,7 +62,7 @@ def test_sentence_order_pairs_split_chunks_of_neighbouring_sentences():
 
 def test_a_chunk_of_one_sentence_gives_no_pair_and_is_counted():
     pairs, without = segment_pairs.sentence_order_pairs(
-        block([50, 3, 3], [4]), rng(), budget=20, short_prob=0.0
+        chunker(block([50, 3, 3], [4]), budget=20)
     )
 
     assert pairs.a_start.tolist() == [50]
@@ -65,11 +71,7 @@ def test_a_chunk_of_one_sentence_gives_no_pair_and_is_counted():
 
 def test_reference_pairs_give_a_lone_sentence_another_document():
     pairs, without = segment_pairs.sentence_order_pairs(
-        block([50], [4, 4]),
-        rng(),
-        budget=20,
-        short_prob=0.0,
-        reference_pairs=True,
+        chunker(block([50], [4, 4]), budget=20), reference_pairs=True
     )
 
     assert without == 0
@@ -84,7 +86,7 @@ def test_short_sequences_have_targets_from_2_to_the_budget():
     text = block(*[[1] * 12] * 4000)
 
     pairs, _ = segment_pairs.sentence_order_pairs(
-        text, rng(), budget=12, short_prob=1.0
+        chunker(text, budget=12, short_prob=1.0)
     )
 
     # Sentences of one token make the first chunk as long as its target.
@@ -98,7 +100,7 @@ def test_half_of_the_next_sentence_pairs_are_unrelated():
     text = block(*[[3] * 20] * 300)
 
     pairs = segment_pairs.next_sentence_pairs(
-        text, rng(), budget=12, short_prob=0.0, is_fitted=False
+        chunker(text, budget=12), is_fitted=False
     )
 
     is_next = pairs.b_start == pairs.a_start + pairs.a_length
@@ -111,7 +113,7 @@ def test_half_of_the_next_sentence_pairs_are_unrelated():
 
 def test_a_lone_document_is_its_own_random_document():
     pairs = segment_pairs.next_sentence_pairs(
-        block([5, 5]), rng(), budget=4, short_prob=0.0, is_fitted=False
+        chunker(block([5, 5]), budget=4), is_fitted=False
     )
 
     assert pairs.label.tolist() == [1, 1]
@@ -177,10 +179,7 @@ def test_with_random_ties_lengths_do_not_tell_the_segments_apart(budget):
 def test_a_pair_ends_with_the_sentence_that_is_nearest_to_the_budget():
     pairs, without_pair = segment_pairs.fitted_order_pairs(
         # After 9 and 12 tokens; after 7 and 11; the rest.
-        block([3, 3, 3, 3, 4, 3, 4, 2, 3]),
-        rng(),
-        budget=10,
-        short_prob=0.0,
+        chunker(block([3, 3, 3, 3, 4, 3, 4, 2, 3]), budget=10)
     )
 
     # The first of several records may be shortened.
@@ -193,7 +192,7 @@ def test_a_pair_ends_with_the_sentence_that_is_nearest_to_the_budget():
 
 def test_a_last_sentence_is_paired_with_the_one_before_it():
     pairs, without_pair = segment_pairs.fitted_order_pairs(
-        block([5, 5, 3], [4]), rng(), budget=13, short_prob=1.0
+        chunker(block([5, 5, 3], [4]), budget=13, short_prob=1.0)
     )
 
     assert pairs.a_length.tolist() == [5, 5]
@@ -206,7 +205,7 @@ def test_edges_of_segments_do_not_tell_which_one_comes_first():
     draws = np.random.default_rng(0)
     text = block(*(draws.integers(5, 41, 60).tolist() for _ in range(200)))
     pairs, _ = segment_pairs.fitted_order_pairs(
-        text, rng(), budget=125, short_prob=0.1
+        chunker(text, budget=125, short_prob=0.1)
     )
 
     cut = segment_pairs.truncate(pairs, rng(), budget=125, random_ties=True)
@@ -229,7 +228,7 @@ def test_edges_of_segments_do_not_tell_which_one_comes_first():
 
 def test_single_segments_are_cut_after_as_many_tokens_as_fit():
     segments = segment_pairs.single_segments(
-        block([4, 3, 7], [30, 6], [2]), rng(), budget=7, short_prob=0.0
+        chunker(block([4, 3, 7], [30, 6], [2]), budget=7)
     )
 
     lengths = segments.a_length.tolist()
