@@ -21,9 +21,10 @@ from albert_tf import files
 from albert_tf.checkpoints import checkpoint, discovery, metadata
 from albert_tf.checkpoints.checkpoint import Checkpoint
 from albert_tf.config import CONFIG_FILE
+from albert_tf.export.export_config import ExportConfig
 from albert_tf.serving import signature
 from albert_tf.serving.signature import Signature
-from albert_tf.tasks.spec import Exported
+from albert_tf.tasks.spec import Exported, TaskSpec
 
 
 def write(
@@ -31,9 +32,8 @@ def write(
     exported: Exported,
     signatures: Iterable[Signature],
     source: Checkpoint,
-    *,
-    head: str | None,
-    quantizes: bool,
+    spec: TaskSpec,
+    config: ExportConfig,
 ) -> None:
     """Writes the signature of ids as `model.tflite`, and what is beside it.
 
@@ -46,7 +46,7 @@ def write(
     converter = tf.lite.TFLiteConverter.from_concrete_functions(
         [by_ids.function], module
     )
-    if quantizes:
+    if config.quantize:
         converter.optimizations = [tf.lite.Optimize.DEFAULT]
     with without_progress_messages():
         content = converter.convert()
@@ -56,7 +56,7 @@ def write(
     source.known_config.to_json_file(os.path.join(folder, CONFIG_FILE))
     checkpoint.write_vocabulary(source, folder)
     known = exported.settings.applied_to(source.metadata)
-    metadata.write(folder, dataclasses.replace(known, head=head))
+    metadata.write(folder, dataclasses.replace(known, head=spec.litert_head))
     settings = {**source.settings, **exported.settings.answer_settings()}
     files.write_json(os.path.join(folder, discovery.LITERT_SETTINGS), settings)
 

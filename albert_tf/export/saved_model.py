@@ -87,7 +87,8 @@ def export(
     )
     spec = _find_spec(config, source)
     settings = _settings(config, spec, source.settings, source.known_config)
-    # 2. The model and copies of its weights; text to tokens.
+    # 2. Text to tokens; the model and copies of its weights.
+    tokenizer = graph_tokenizer.make(source.load_tokenizer())
     model, left_out = load.make_model(
         source,
         spec.head,
@@ -99,7 +100,7 @@ def export(
         metadata=source.metadata,
         model=model,
         weights=ExportedWeights(model.weights, precision=config.precision),
-        tokenizer=graph_tokenizer.make(source.load_tokenizer()),
+        tokenizer=tokenizer,
     )
     # 3. The graph.
     signatures = spec.make_signatures(exported)
@@ -107,14 +108,7 @@ def export(
     # 4. The files, which appear all at once.
     def write(folder: str) -> None:
         if config.format == LITERT:
-            litert.write(
-                folder,
-                exported,
-                signatures,
-                source,
-                head=spec.litert_head,
-                quantizes=bool(config.quantize),
-            )
+            litert.write(folder, exported, signatures, source, spec, config)
         else:
             _write(folder, exported, signatures, source, config.model_name)
 
