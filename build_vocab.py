@@ -1,7 +1,4 @@
-"""Trains a SentencePiece vocabulary on text.
-
-See albert_tf/cli/build_vocab.py.
-"""
+"""Trains a SentencePiece vocabulary on text."""
 
 from albert_tf.cli import build_vocab
 

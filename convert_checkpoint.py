@@ -1,7 +1,4 @@
-"""Converts checkpoints between the formats in use.
-
-See albert_tf/cli/convert_checkpoint.py.
-"""
+"""Converts checkpoints between the formats in use."""
 
 from albert_tf.cli import convert_checkpoint
 

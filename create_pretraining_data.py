@@ -1,7 +1,4 @@
-"""Builds pretraining records from text files.
-
-See albert_tf/cli/create_pretraining_data.py.
-"""
+"""Builds pretraining records from text files."""
 
 from albert_tf.cli import create_pretraining_data
 

@@ -1,7 +1,4 @@
-"""Exports a checkpoint as a SavedModel that takes raw text, for TF Serving.
-
-See albert_tf/cli/export_saved_model.py.
-"""
+"""Exports a checkpoint as a SavedModel that takes raw text, for TF Serving."""
 
 from albert_tf.cli import export_saved_model
 

@@ -1,7 +1,4 @@
-"""Fine-tunes ALBERT on a task of GLUE, or on a table of your own.
-
-See albert_tf/cli/run_classifier.py.
-"""
+"""Fine-tunes ALBERT on a task of GLUE, or on a table of your own."""
 
 from albert_tf.cli import run_classifier
 

@@ -1,7 +1,4 @@
-"""Repeats an experiment of the ALBERT paper.
-
-See experiments/program.py.
-"""
+"""Repeats an experiment of the ALBERT paper."""
 
 from experiments import program
 

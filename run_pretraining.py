@@ -1,7 +1,4 @@
-"""Pretrains ALBERT on the records of create_pretraining_data.py.
-
-See albert_tf/cli/run_pretraining.py.
-"""
+"""Pretrains ALBERT on the records of create_pretraining_data.py."""
 
 from albert_tf.cli import run_pretraining
 

@@ -1,7 +1,4 @@
-"""Fine-tunes ALBERT on RACE, or on other multiple-choice questions.
-
-See albert_tf/cli/run_race.py.
-"""
+"""Fine-tunes ALBERT on RACE, or on other multiple-choice questions."""
 
 from albert_tf.cli import run_race
 

@@ -1,7 +1,4 @@
-"""Fine-tunes ALBERT on SQuAD 1.1 or 2.0, and answers questions.
-
-See albert_tf/cli/run_squad.py.
-"""
+"""Fine-tunes ALBERT on SQuAD 1.1 or 2.0, and answers questions."""
 
 from albert_tf.cli import run_squad
 

@@ -36,8 +36,7 @@ INERT_KEYS: Mapping[str, Any] = {
 class AlbertConfig:
     """Describes the shape of an ALBERT, or of a BERT if nothing is shared.
 
-    The defaults are those of ALBERT-xxlarge, as in the original;
-    `vocab_size` has no default.
+    The defaults are those of ALBERT-xxlarge, as in the original.
 
     Args:
         vocab_size: Number of tokens, V.
@@ -102,35 +101,28 @@ class AlbertConfig:
         )
         if self.hidden_size % self.num_attention_heads:
             raise ValueError(
-                "`hidden_size` must be a multiple of `num_attention_heads`, "
-                "because each head takes an equal slice. Received: "
-                f"hidden_size={self.hidden_size}, "
+                "`hidden_size` must be a multiple of `num_attention_heads`. "
+                f"Received: hidden_size={self.hidden_size}, "
                 f"num_attention_heads={self.num_attention_heads}."
             )
-        num_blocks = self.num_hidden_layers * self.inner_group_num
-        if num_blocks > _MOST_BLOCKS:
-            raise ValueError(
-                f"`num_hidden_layers` times `inner_group_num` must not exceed "
-                f"{_MOST_BLOCKS}. Received: {num_blocks}."
-            )
-        if self.num_hidden_groups > self.num_hidden_layers:
-            raise ValueError(
-                "`num_hidden_groups` must not exceed `num_hidden_layers`, "
-                "because a group without a layer would never be used. "
-                f"Received: num_hidden_groups={self.num_hidden_groups}, "
-                f"num_hidden_layers={self.num_hidden_layers}."
-            )
-        is_any_shared = (
-            self.parameter_sharing != "none"
-            and self.num_hidden_groups < self.num_hidden_layers
+        layers, groups = self.num_hidden_layers, self.num_hidden_groups
+        num_blocks = layers * self.inner_group_num
+        checks.check_integer(
+            "num_hidden_layers * inner_group_num",
+            num_blocks,
+            at_most=_MOST_BLOCKS,
         )
+        # A group without a layer would never be used.
+        checks.check_integer(
+            "num_hidden_groups", groups, at_least=1, at_most=layers
+        )
+        is_any_shared = self.parameter_sharing != "none" and groups < layers
         if self.adapter_rank and not is_any_shared:
             raise ValueError(
                 "`adapter_rank` needs layers that share weights. Received: "
                 f"adapter_rank={self.adapter_rank}, "
                 f"parameter_sharing={self.parameter_sharing}, "
-                f"num_hidden_groups={self.num_hidden_groups}, "
-                f"num_hidden_layers={self.num_hidden_layers}."
+                f"num_hidden_groups={groups}, num_hidden_layers={layers}."
             )
 
     def group_of_layer(self, layer: int) -> int:
@@ -145,11 +137,7 @@ class AlbertConfig:
         return layer * self.num_hidden_groups // self.num_hidden_layers
 
     def is_shared(self, half: str) -> bool:
-        """Returns whether the layers of a group share one half of a layer.
-
-        Args:
-            half: `attention` or `ffn`.
-        """
+        """Returns whether a group shares a half: `attention` or `ffn`."""
         return self.parameter_sharing in ("all", half)
 
     def weight_set(self, half: str, layer: int) -> int:
@@ -167,10 +155,7 @@ class AlbertConfig:
         return self.num_hidden_layers
 
     def has_adapters(self, half: str, weight_set: int) -> bool:
-        """Returns whether the layers that use a set of weights may differ.
-
-        That is where there are adapters, and several such layers.
-        """
+        """Returns whether the layers that use a set of weights may differ."""
         layers = range(self.num_hidden_layers)
         sets = [self.weight_set(half, layer) for layer in layers]
         return bool(self.adapter_rank) and sets.count(weight_set) > 1
@@ -185,8 +170,25 @@ class AlbertConfig:
             values: Fields by name; inert keys may be among them.
             where: What messages begin with, such as the file of the values.
         """
+        known = {field.name for field in dataclasses.fields(cls)}
+        fields = {key: values[key] for key in values if key in known}
+        if fields.get("hidden_act", "gelu") in ("", None):
+            fields["hidden_act"] = "linear"
         try:
-            return cls(**_known_fields(values))
+            if unknown := sorted({*values} - known - {*INERT_KEYS}):
+                raise ValueError(
+                    f"Unknown config key {', '.join(map(repr, unknown))}. "
+                    f"Remove it. Known keys: {', '.join(sorted(known))}."
+                )
+            for key, neutral in INERT_KEYS.items():
+                if values.get(key, neutral) != neutral:
+                    raise ValueError(
+                        f"Config key {key!r} has no effect in ALBERT, so only "
+                        f"{neutral!r} is accepted. Received: {values[key]!r}."
+                    )
+            if "vocab_size" not in values:
+                raise ValueError("The config has no 'vocab_size'. Add it.")
+            return cls(**fields)
         except ValueError as error:
             if where is None:
                 raise
@@ -211,46 +213,7 @@ class AlbertConfig:
         files.write_json(path, self.to_dict())
 
 
-def _known_fields(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Checks the keys of an `albert_config.json`; returns our fields."""
-    known = {field.name for field in dataclasses.fields(AlbertConfig)}
-    unknown = sorted(set(values) - known - set(INERT_KEYS))
-    if unknown:
-        raise ValueError(
-            f"Unknown config key {', '.join(map(repr, unknown))}. Correct "
-            f"or remove it. Known keys: {', '.join(sorted(known))}."
-        )
-    for key, neutral in INERT_KEYS.items():
-        if key in values and values[key] != neutral:
-            raise ValueError(
-                f"Config key {key!r} has no effect in ALBERT, so only "
-                f"{neutral!r} is accepted. Received: {values[key]!r}."
-            )
-    if "vocab_size" not in values:
-        raise ValueError("The config has no 'vocab_size'. Add it.")
-    fields = {key: values[key] for key in values if key in known}
-    if fields.get("hidden_act", "gelu") in ("", None):
-        fields["hidden_act"] = "linear"
-    return fields
-
-
-def _english(version: int, **sizes: int) -> dict[str, Any]:
-    # The paper's v1 models up to xlarge were trained with dropout; v2 and both
-    # xxlarge models without (google-research/albert, release notes, issue 23).
-    dropout = 0.1 if version == 1 and sizes["hidden_size"] < 4096 else 0.0
-    return {
-        "vocab_size": 30000,
-        "hidden_dropout_prob": dropout,
-        "attention_probs_dropout_prob": dropout,
-        **sizes,
-    }
-
-
-def _chinese(**sizes: int) -> dict[str, Any]:
-    return {"vocab_size": 21128, "hidden_act": "relu", **sizes}
-
-
-def _size(hidden_size: int, num_layers: int, num_heads: int) -> dict[str, int]:
+def _size(hidden_size: int, num_layers: int, num_heads: int) -> dict[str, Any]:
     # Paper: section 3.1, F is 4 H.
     return {
         "hidden_size": hidden_size,
@@ -268,26 +231,21 @@ _SIZES = {
 }
 # TF1: the released xxlarge_zh has 16 heads (google-research/albert, issue 153).
 _CHINESE_SIZES = _SIZES | {"xxlarge": _size(4096, num_layers=12, num_heads=16)}
-
-
-def _bert(sizes: Mapping[str, int]) -> dict[str, Any]:
-    return {
-        "vocab_size": 30000,
-        "embedding_size": sizes["hidden_size"],
-        "parameter_sharing": "none",
-        "hidden_dropout_prob": 0.1,
-        "attention_probs_dropout_prob": 0.1,
-        **sizes,
-    }
-
-
+_ENGLISH = {"vocab_size": 30000}
+_CHINESE = {"vocab_size": 21128, "hidden_act": "relu"}
+_DROPOUT = {"hidden_dropout_prob": 0.1, "attention_probs_dropout_prob": 0.1}
+_V1 = _ENGLISH | _DROPOUT
+_BERT = _V1 | {"parameter_sharing": "none"}
 PUBLISHED_SIZES: Mapping[str, Mapping[str, Any]] = {
-    **{f"{name}_v1": _english(1, **sizes) for name, sizes in _SIZES.items()},
-    **{f"{name}_v2": _english(2, **sizes) for name, sizes in _SIZES.items()},
-    **{f"{name}_zh": _chinese(**s) for name, s in _CHINESE_SIZES.items()},
+    # The paper's v1 models up to xlarge were trained with dropout; v2 and both
+    # xxlarge models without (google-research/albert, release notes, issue 23).
+    **{f"{name}_v1": _V1 | sizes for name, sizes in _SIZES.items()},
+    "xxlarge_v1": _ENGLISH | _SIZES["xxlarge"],
+    **{f"{name}_v2": _ENGLISH | sizes for name, sizes in _SIZES.items()},
+    **{f"{name}_zh": _CHINESE | s for name, s in _CHINESE_SIZES.items()},
     # Paper: table 1, the baselines that ALBERT is compared with.
-    "bert_base": _bert(_SIZES["base"]),
-    "bert_large": _bert(_SIZES["large"]),
+    "bert_base": _BERT | _SIZES["base"] | {"embedding_size": 768},
+    "bert_large": _BERT | _SIZES["large"] | {"embedding_size": 1024},
 }
 
 
@@ -297,26 +255,20 @@ def published_config(name: str) -> AlbertConfig:
     >>> published_config("base_v2").hidden_size
     768
 
-    Args:
-        name: `base`, `large`, `xlarge` or `xxlarge`, followed by `_v1`, `_v2`
-            or `_zh`; or `bert_base`, `bert_large` (the paper's baselines).
+    The names are `base`, `large`, `xlarge` or `xxlarge`, followed by `_v1`,
+    `_v2` or `_zh`; or `bert_base`, `bert_large` (the paper's baselines).
     """
     checks.check_choice("name", name, tuple(PUBLISHED_SIZES))
     return AlbertConfig(**PUBLISHED_SIZES[name])
 
 
-def load_config(name: str, *, flag: str = "albert_config_file") -> AlbertConfig:
-    """Returns the config that a flag names.
-
-    Args:
-        name: Path of a JSON file, or the name of a published model.
-        flag: Name of the flag, for the message.
-    """
+def load_config(name: str) -> AlbertConfig:
+    """Returns the config of a JSON file, or of a published model by name."""
     if name in PUBLISHED_SIZES:
         return published_config(name)
     if not os.path.exists(name):
         raise FileNotFoundError(
-            f"--{flag}={name} is neither a file nor a published model. The "
-            f"published models are {', '.join(PUBLISHED_SIZES)}."
+            f"--albert_config_file={name} is neither a file nor a published "
+            f"model. The published models are {', '.join(PUBLISHED_SIZES)}."
         )
     return AlbertConfig.from_json_file(name)

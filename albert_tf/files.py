@@ -23,8 +23,7 @@ from albert_tf import storage
 Path = str | os.PathLike[str]
 T = TypeVar("T")
 
-# Bytes of a file's name in a temporary name made of it: with the rest, at most
-# 255, the limit of file systems.
+# Bytes of a name in a temporary name made of it: the limit of both is 255.
 _STEM_SIZE = 200
 _SHARDS = re.compile(r"(?P<stem>.*[^/])@(?P<count>\d+)", re.DOTALL)
 _MAX_SHARDS = 99_999
@@ -72,10 +71,9 @@ def expand_globs(patterns: str | list[str]) -> list[str]:
     """Returns the files that comma-separated glob patterns match.
 
     Files come pattern by pattern, sorted within each, none twice, not even
-    under another name (`a`, `./a`, a link to it): the first name stays. `**`
-    matches folders at every depth, or none. `name@N` stands for all its shards,
-    see `shard_names`; a remote one that is missing is an error when it is
-    opened. Every pattern must match.
+    under another name (`a`, `./a`, a link to it): the first name stays.
+    `name@N` stands for all its shards, see `shard_names`. Every pattern must
+    match.
     """
     if isinstance(patterns, str):
         patterns = patterns.split(",")
@@ -215,26 +213,18 @@ def read_json_lines(path: Path) -> list[Any]:
 def partial_name(path: Path) -> str:
     """Returns a new name beside `path` for what is not complete yet.
 
-    It is `<name>.<8 hexadecimal digits>.partial`, with a long name cut, so
-    that neither another writer of the path nor a file of the user is met.
+    It is `<name>.<8 hexadecimal digits>.partial`, with a long name cut.
     """
     folder, name = os.path.split(check_local(path))
-    return os.path.join(folder, f"{_stem(name)}.{_random_digits()}.partial")
+    return os.path.join(folder, f"{_stem(name)}.{uuid.uuid4().hex[:8]}.partial")
 
 
 def _stem(name: str) -> str:
     return os.fsencode(name)[:_STEM_SIZE].decode(errors="ignore")
 
 
-def _random_digits() -> str:
-    return uuid.uuid4().hex[:8]
-
-
 def find_partials(path: Path) -> list[str]:
-    """Returns what writers of a path are writing, or were when killed.
-
-    They are names by `partial_name`, without their folder.
-    """
+    """Returns the names of what writers of a path have not completed."""
     folder, name = os.path.split(os.path.abspath(check_local(path)))
     names = os.listdir(folder) if os.path.isdir(folder) else []
     matches = map(_PARTIAL.fullmatch, names)
@@ -288,12 +278,8 @@ def atomic_write(path: Path) -> Iterator[IO[bytes]]:
 
     Bytes go to a file named by `partial_name`, which is flushed to disk and
     renamed when the block ends, and removed when it fails. Missing folders are
-    made. What killed writers of the path have left is removed first. Of
-    processes that write the same file at the same time, the last one's bytes
-    stay.
-
-    A remote file is written to a local one without a name, so that nothing is
-    left of it by a kill, and sent when the block ends.
+    made. What killed writers of the path have left is removed first. A remote
+    file is written to a local one without a name, and sent when the block ends.
     """
     name = os.fspath(path)
     if is_remote(name):
@@ -340,9 +326,9 @@ def write_json(path: Path, values: Any, *, sort_keys: bool = False) -> None:
 def partial_folder(path: Path) -> Iterator[str]:
     """Gives an empty folder for what shall become the folder `path`.
 
-    It is named by `partial_name`, and removed when the block ends, unless the
-    block has renamed it. Missing parents are made. What killed writers of the
-    path have left is removed first.
+    It is removed when the block ends, unless the block has renamed it. Missing
+    parents are made. What killed writers of the path have left is removed
+    first.
     """
     name = os.path.normpath(check_local(path))
     _remove_partials(name)
@@ -368,7 +354,7 @@ def atomic_folder(path: Path, *, replace: bool = False) -> Iterator[str]:
         yield partial
         old = None
         if replace and os.path.exists(name):
-            old = f"{name}.{_random_digits()}.replaced"
+            old = f"{name}.{uuid.uuid4().hex[:8]}.replaced"
             os.replace(name, old)
         os.replace(partial, name)
         if old:
@@ -376,10 +362,7 @@ def atomic_folder(path: Path, *, replace: bool = False) -> Iterator[str]:
 
 
 def lock_path(path: Path) -> str:
-    """Returns the lock file of a file, a hidden one beside it.
-
-    The folder is created.
-    """
+    """Returns the lock file of a file, hidden in its folder, which is made."""
     folder, name = os.path.split(os.path.realpath(check_local(path)))
     os.makedirs(folder, exist_ok=True)
     return os.path.join(folder, f".{_stem(name)}.lock")
@@ -389,8 +372,7 @@ def lock_path(path: Path) -> str:
 def locked(path: Path, message: str) -> Iterator[None]:
     """Holds a lock file; a ValueError of `message` if another process does.
 
-    The file is created, and removed in the end. One that a killed process has
-    left locks nothing.
+    A file that a killed process has left locks nothing.
     """
     import filelock
 

@@ -1,7 +1,7 @@
 """Checkpoints by name: `hf://owner/name`, or `hf://owner/name@revision`.
 
-They are fetched by Hugging Face's own client, into its cache. Only what a
-checkpoint consists of is fetched, and nothing pickled.
+Hugging Face's own client fetches what a checkpoint consists of into its cache,
+and nothing pickled.
 """
 
 import functools
@@ -24,10 +24,7 @@ _PATTERNS = (
 
 
 def local_folder(path: files.Path) -> files.Path:
-    """Returns the folder of a checkpoint; one with a name is fetched first.
-
-    Other paths are returned as they are.
-    """
+    """Returns a path as it is, or the folder of a name, which is fetched."""
     if not os.fspath(path).startswith(PREFIX):
         return path
     return _fetch(os.fspath(path))
@@ -48,6 +45,6 @@ def _fetch(name: str) -> str:
         reason = str(error).strip().partition("\n")[0]
         raise ValueError(
             f"{name!r} cannot be fetched ({reason}). Check the name and the "
-            "network; or download config.json, model.safetensors and "
-            "spiece.model (or vocab.txt) by hand, and pass their folder."
+            "network; or fetch config.json, model.safetensors and spiece.model "
+            "(or vocab.txt) by hand, and pass their folder."
         ) from error

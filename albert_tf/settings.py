@@ -16,6 +16,8 @@ import typing
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TypeVar
 
+from albert_tf import checks
+
 Config = TypeVar("Config")
 
 
@@ -31,11 +33,11 @@ def setting(
     >>> @dataclasses.dataclass(frozen=True, kw_only=True)
     ... class Config:
     ...     ngram: int = setting(3, "Longest n-gram masked together.")
-    >>> help_of(dataclasses.fields(Config)[0])
+    >>> dataclasses.fields(Config)[0].metadata["help"]
     'Longest n-gram masked together.'
 
     Args:
-        default: Default of the field and of the flag; must be immutable.
+        default: Default of the field and of the flag.
         help: One or two sentences for `--help` and `docs/flags.md`.
         choices: Valid values of a text field; empty for any.
         affects_training: Whether the weights, or which of them are the best,
@@ -60,15 +62,13 @@ def affects_training(config: Any) -> dict[str, Any]:
     }
 
 
-def help_of(field: "dataclasses.Field[Any]") -> str | None:
-    """Returns the help of a field; None if it is not made by `setting`."""
-    return field.metadata.get("help")
-
-
-def choices_of(field: "dataclasses.Field[Any]") -> tuple[str, ...]:
-    """Returns the valid values of a field; empty for any."""
-    choices: tuple[str, ...] = field.metadata.get("choices", ())
-    return choices
+def check_choices(config: Any) -> None:
+    """Checks those settings of a config that are one of some words."""
+    for field in dataclasses.fields(config):
+        value = getattr(config, field.name)
+        choices = field.metadata.get("choices")
+        if choices and isinstance(value, str):
+            checks.check_choice(field.name, value, choices)
 
 
 def type_of(config_class: type, name: str) -> type:
@@ -89,7 +89,7 @@ def fields_of(*config_classes: type) -> "dict[str, dataclasses.Field[Any]]":
         field.name: field
         for config_class in config_classes
         for field in dataclasses.fields(config_class)
-        if help_of(field) is not None
+        if "help" in field.metadata
     }
 
 

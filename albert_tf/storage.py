@@ -1,9 +1,7 @@
 """Remote file systems (`gs://`, `s3://`, `hdfs://`), by fsspec.
 
-`files.py` calls this for every path with a scheme. fsspec, and the package of
-the file system, are imported when such a path is met. The records that a
-training reads, except for a few, are read by TensorFlow:
-`data/graph_reading.py`.
+`files.py` calls this for every path with a scheme. Most records of a training
+are read by TensorFlow: `data/graph_reading.py`.
 """
 
 import contextlib
@@ -13,8 +11,7 @@ import uuid
 from collections.abc import Iterator
 from typing import IO, Any
 
-# Where a file appears when all of it is there, as in a bucket. Elsewhere it
-# gets another name first.
+# Where a file appears when all of it is there, as in a bucket.
 _APPEAR_WHOLE = ("gs", "gcs", "s3", "s3a", "az", "abfs", "abfss", "memory")
 # The default of s3:// is 50 MiB, and two of them are in memory.
 _BLOCK_SIZE = 2**23
@@ -37,10 +34,7 @@ def glob(pattern: str) -> list[str]:
 
 
 def _hidden(name: str) -> int:
-    """Returns how many parts of a path begin with a point.
-
-    As in local folders, asterisks do not stand for such parts.
-    """
+    # As in local folders, asterisks do not stand for parts with a point first.
     return sum(part.startswith(".") for part in name.split("/"))
 
 
@@ -145,9 +139,6 @@ class _RemoteFile(io.RawIOBase):
 
     def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
         return int(self._file.seek(offset, whence))
-
-    def tell(self) -> int:
-        return self._file.tell()
 
     def close(self) -> None:
         self._file.close()

@@ -18,10 +18,10 @@ def test_a_setting_is_a_field_with_default_help_and_choices():
     ngram, masking, plain, _ = dataclasses.fields(Config)
 
     assert Config() == Config(ngram=3, masking="static", plain=1)
-    assert settings.help_of(ngram) == "Longest n-gram."
-    assert settings.choices_of(ngram) == ()
-    assert settings.choices_of(masking) == ("a", "b")
-    assert settings.help_of(plain) is None
+    assert ngram.metadata["help"] == "Longest n-gram."
+    assert ngram.metadata["choices"] == ()
+    assert masking.metadata["choices"] == ("a", "b")
+    assert not plain.metadata
 
 
 def test_the_settings_of_the_weights_are_named():

@@ -1,9 +1,7 @@
 """What a checkpoint is in any format: arrays, config, vocabulary, metadata.
 
 `discovery.open` makes one of a path. Each format has a module that reads it,
-and writes it where others read it.
-
-NumPy: no TensorFlow.
+and writes it where others read it. Without TensorFlow.
 """
 
 import contextlib
@@ -57,8 +55,7 @@ class Note(NamedTuple):
         return f"{self.kind:10}{self.text}"
 
 
-# What a format cannot store of a checkpoint written in it: names of arrays, and
-# what else its readers do not learn.
+# Arrays that a format cannot store, and what else its readers do not learn.
 WriteReport = tuple[list[str], list[Note]]
 
 
@@ -84,11 +81,9 @@ def stored_head(known: Metadata, left_out: Iterable[str]) -> Metadata:
 
 
 class LazyArrays(Mapping[str, np.ndarray]):
-    """Arrays that are read when they are first asked for.
+    """Arrays that are read when they are first asked for; errors name `path`.
 
-    Args:
-        path: The checkpoint, which errors name.
-        read: Returns the arrays, or functions that read each of them.
+    `read` returns the arrays, or functions that read each of them.
     """
 
     def __init__(
@@ -118,16 +113,17 @@ class LazyArrays(Mapping[str, np.ndarray]):
 
 
 @contextlib.contextmanager
-def naming(path: str) -> Iterator[None]:
+def naming(path: str, *damages: type[Exception]) -> Iterator[None]:
     """Names what another program wrote in errors that do not."""
     try:
         yield
-    except _DAMAGES as error:
-        if path in str(error):
+    except _DAMAGES + damages as error:
+        if isinstance(error, ValueError) and path in str(error):
             raise
         reason = " ".join(str(error).split())
         raise ValueError(
-            f"{path!r} is damaged or another model's ({reason})."
+            f"Checkpoint {path!r} is damaged or incomplete, or another model's "
+            f"({reason}). Copy its files again."
         ) from error
 
 
@@ -138,13 +134,10 @@ class Checkpoint:
     Args:
         path: Where it was opened, which errors name; "" if it is on no disk.
         format: As `discovery.recognise` calls it.
-        arrays: By TF1 name; all are float32 except the step counter. Optimizer
-            slots and heads may be among them. Those of an opened checkpoint
-            are read when they are first asked for.
+        arrays: By TF1 name, with slots and heads; float32 except the step.
         config: Shape of the model; None if the source does not contain it.
-        vocabulary: Path of a SentencePiece model (`.json` for a
-            `tokenizer.json`), or of a WordPiece vocabulary, which ends in
-            `.txt`; None if there is none.
+        vocabulary: Path of a SentencePiece model, of a `tokenizer.json`, or of
+            a WordPiece vocabulary, which ends in `.txt`; None for none.
         metadata: What else is known of the model.
         notes: What its files say that is not here.
         run: Fingerprint of the run that made it; empty if unknown.
@@ -167,8 +160,7 @@ class Checkpoint:
         """The config of a checkpoint that must have one."""
         if self.config is None:
             raise ValueError(
-                "The shape of the model is unknown, because there is no "
-                "albert_config.json beside the checkpoint. Pass "
+                "There is no albert_config.json beside the checkpoint. Pass "
                 "--albert_config_file."
             )
         return self.config
@@ -185,8 +177,10 @@ class Checkpoint:
 
     @property
     def _names(self) -> list[str]:
-        is_state = variable_names.is_training_state
-        return [name for name in self.arrays if not is_state(name)]
+        state = variable_names.SLOT_SUFFIXES
+        counter = variable_names.GLOBAL_STEP
+        names = (name for name in self.arrays if name != counter)
+        return [name for name in names if not name.endswith(state)]
 
     @property
     def step(self) -> int:
@@ -204,10 +198,25 @@ class Checkpoint:
         Its own is the one that its metadata name, or the only one of the
         `heads.candidates`.
         """
+        named = self.metadata.head
         if wanted is None:
-            return heads.find(self.heads, self.metadata, self.path)
+            names = heads.candidates(self.heads, self.metadata)
+            [name, *others] = [named] if named else names
+            if others:
+                raise ValueError(
+                    f"Checkpoint {self.path!r} has the heads of several tasks: "
+                    f"{', '.join(names)}. Name the one to use, such as "
+                    f"head={name!r}, or by --task."
+                )
+            if name not in heads.HEADS:
+                raise ValueError(
+                    f"Checkpoint {self.path!r} has the head {name}, which is "
+                    f"none of {', '.join(heads.HEADS)}. Pass its record in "
+                    "Python, as `head`; or head='encoder', for its encoder."
+                )
+            return heads.HEADS[name]
         head = heads.named(wanted)
-        is_known = head.name == self.metadata.head
+        is_known = head.name == named
         if head.groups and not is_known and not head.groups & self.heads:
             raise ValueError(
                 f"{self.path!r} has no {head.name} head. It has: "
@@ -218,10 +227,7 @@ class Checkpoint:
 
     @property
     def may_be_choices(self) -> bool:
-        """Whether its output may be a number or the score of a choice.
-
-        Regression and multiple choice have the same variables.
-        """
+        """Whether its output may be a number or the score of a choice."""
         known = self.metadata
         is_known = known.head or known.multi_label or heads.of_task(known.task)
         outputs = self.arrays.get(_OUTPUT_BIAS, ())
@@ -268,30 +274,21 @@ def write_vocabulary(
 ) -> None:
     """Writes the vocabulary of a checkpoint that has one into a folder.
 
-    Its name is that of the file that it is copied from if none is given, and
-    if `tf1` would find it.
+    Without `name`, its own is kept if `tf1` would find it.
     """
     from albert_tf.text import tokenizer_json
 
     path = str(source.vocabulary)
     file_name = os.path.basename(path)
     if path.endswith(".txt"):
-        # Where a checkpoint is read, a vocabulary is found by its name.
         name = name or (file_name if "vocab" in file_name else WORDPIECE_FILE)
     name = name or (file_name if path.endswith(".model") else SPM_FILE)
     with files.atomic_write(os.path.join(folder, name)) as file:
         file.write(tokenizer_json.read_model(path))
 
 
-# What other formats express otherwise.
-
-
 def as_groups(config: AlbertConfig, format_name: str) -> AlbertConfig:
-    """Returns an equivalent config in which groups share whole layers.
-
-    A format that has only groups cannot express that half a layer is shared,
-    nor what the paper does not have.
-    """
+    """Returns an equivalent config in which groups share whole layers."""
     inexpressible = sorted({*config.to_dict()} & {*EXTENSIONS})
     if config.parameter_sharing not in ("all", "none"):
         inexpressible.append(f"parameter_sharing={config.parameter_sharing!r}")
@@ -336,10 +333,7 @@ def in_units_of_labels(source: Checkpoint) -> Checkpoint:
 
 
 def with_projection(checkpoint: Checkpoint) -> dict[str, np.ndarray]:
-    """Returns the arrays, with an identity as the projection if E = H.
-
-    Some formats always have a projection of the embeddings.
-    """
+    """Returns the arrays, with an identity as the projection if E = H."""
     config = checkpoint.known_config
     arrays = dict(checkpoint.arrays)
     if config.embedding_size == config.hidden_size:
@@ -359,9 +353,39 @@ def without_projection(
     is_identity = np.array_equal(arrays[kernel], np.eye(config.hidden_size))
     if not is_identity or np.any(arrays[bias]):
         raise ValueError(
-            f"{where!r} has a trained projection of the embeddings although "
-            "embedding_size and hidden_size are both "
-            f"{config.hidden_size}. ALBERT has no projection then, so this "
+            f"{where!r} has a trained projection of the embeddings. With equal "
+            "embedding_size and hidden_size, ALBERT has no projection, so this "
             "model cannot be converted."
         )
     return {n: a for n, a in arrays.items() if n not in (kernel, bias)}
+
+
+def translated(
+    arrays: Mapping[str, np.ndarray], *, source: str, target: str
+) -> tuple[dict[str, np.ndarray], list[str]]:
+    """Returns arrays by another format's names, and the names it lacks."""
+    found, unknown = {}, []
+    for name, array in arrays.items():
+        match = variable_names.translate(name, source=source, target=target)
+        if match is None:
+            unknown.append(name)
+        else:
+            new_name, is_transposed = match
+            found[new_name] = array.T if is_transposed else array
+    return found, sorted(unknown)
+
+
+def to_tf1(
+    arrays: Mapping[str, np.ndarray],
+    source: str,
+    config: AlbertConfig,
+    where: str,
+) -> dict[str, np.ndarray]:
+    """Returns all arrays of another format by their TF1 names."""
+    found, unknown = translated(arrays, source=source, target="tf1")
+    if unknown:
+        raise ValueError(
+            f"{where!r} holds {len(unknown)} arrays that no ALBERT has: "
+            f"{checks.listed(unknown)}. Pass the folder of an ALBERT."
+        )
+    return without_projection(found, config, where)

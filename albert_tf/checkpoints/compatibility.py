@@ -2,9 +2,7 @@
 
 Activation and layers, labels, vocabulary and lower-casing do not show in the
 arrays. Whoever uses a checkpoint, of any format, asks here. A contradiction is
-an error.
-
-NumPy: no TensorFlow.
+an error. Without TensorFlow.
 """
 
 import dataclasses
@@ -18,7 +16,6 @@ from albert_tf.checkpoints import checkpoint, variable_names
 from albert_tf.checkpoints.checkpoint import Arrays, Checkpoint
 from albert_tf.checkpoints.metadata import Metadata
 from albert_tf.config import AlbertConfig
-from albert_tf.text.base import Tokenizer
 
 _LOGGER = logging.getLogger(__name__)
 _CONFIG_ADVICE = "Use the config that the checkpoint was made with."
@@ -29,28 +26,25 @@ _HEAD_ADVICE = (
 )
 
 
-# Whether arrays are those of a model.
-
-
-def check(source: Checkpoint) -> None:
-    """Checks that the weights match the config, and their values."""
-    check_shapes(source)
-    check_values(source.arrays, source.path)
-
-
 def check_shapes(source: Checkpoint) -> None:
-    """Checks that the weights match the config.
-
-    Whole heads may be absent, and so may the pooler, which some models in
-    other formats lack.
-    """
+    """Checks that the weights, if need be without heads, match the config."""
     config = source.known_config
-    names = _encoder_names(config, has_pooler=source.has_pooler)
-    names |= {
-        row.tf1
-        for row in variable_names.HEADS
-        if variable_names.head_of(row.tf1) in source.heads
-    }
+    rows = [*variable_names.EMBEDDINGS]
+    if source.has_pooler:
+        rows += variable_names.POOLER
+    if config.embedding_size != config.hidden_size:
+        rows += variable_names.PROJECTION
+    head_of = variable_names.head_of
+    rows += [r for r in variable_names.HEADS if head_of(r.tf1) in source.heads]
+    names = {row.tf1 for row in rows}
+    for half, (sublayer, adapters) in variable_names.SUBLAYERS.items():
+        for weight_set in range(config.num_weight_sets(half)):
+            has_adapters = config.has_adapters(half, weight_set)
+            names |= {
+                row.tf1.format(set=weight_set, inner=inner)
+                for row in sublayer + (adapters if has_adapters else ())
+                for inner in range(config.inner_group_num)
+            }
     shapes = {name: variable_names.shape_of(name, config) for name in names}
     check_fit(source.weights, shapes, source.path)
 
@@ -95,32 +89,11 @@ def check_values(arrays: Arrays, where: str) -> None:
         )
 
 
-def _encoder_names(config: AlbertConfig, *, has_pooler: bool) -> set[str]:
-    rows = [*variable_names.EMBEDDINGS]
-    if has_pooler:
-        rows += variable_names.POOLER
-    if config.embedding_size != config.hidden_size:
-        rows += variable_names.PROJECTION
-    names = {row.tf1 for row in rows}
-    for half, (sublayer, adapters) in variable_names.SUBLAYERS.items():
-        for weight_set in range(config.num_weight_sets(half)):
-            has_adapters = config.has_adapters(half, weight_set)
-            names |= {
-                row.tf1.format(set=weight_set, inner=inner)
-                for row in sublayer + (adapters if has_adapters else ())
-                for inner in range(config.inner_group_num)
-            }
-    return names
-
-
 def _fits(shape: tuple[int, ...], expected: tuple[int | None, ...]) -> bool:
     return len(shape) == len(expected) and all(
         length in (number, None)
         for number, length in zip(shape, expected, strict=True)
     )
-
-
-# What the arrays do not show.
 
 
 def with_config(
@@ -132,8 +105,7 @@ def with_config(
     """Returns a checkpoint with another config than the one beside it, if any.
 
     What configs say of the weights, and their shapes do not show, must be the
-    same. `wanted` is the config of the model that is to have the weights, and
-    that `may_change_layers`.
+    same, except for the layers if a model `may_change_layers`.
     """
     if wanted is None:
         return source
@@ -153,10 +125,8 @@ def with_config(
     if different := checks.differences(*compared):
         raise ValueError(
             f"Checkpoint {source.path!r} was made with "
-            f"{checks.listed(different)}. Use the config that the checkpoint "
-            "was made with, or correct the one beside it. "
-            "convert_checkpoint.py changes the layers and the window of a "
-            "checkpoint."
+            f"{checks.listed(different)}. {_CONFIG_ADVICE} Or change its "
+            "layers or its window by convert_checkpoint.py."
         )
     return dataclasses.replace(source, config=wanted)
 
@@ -226,16 +196,14 @@ def find_labels(
             f"{repr(where) if given is None else '--labels'} names "
             f"{len(labels)} labels ({checks.listed(labels)}), but the model "
             f"has {num_outputs} outputs, which means {num_labels} labels. Pass "
-            "--labels with one name for each output, in their order; none for "
-            "regression."
+            "--labels with a name for each, in their order."
         )
     pairs = zip(labels, known.labels or labels, strict=False)
     if any(name != own and name in (known.labels or ()) for name, own in pairs):
         raise ValueError(
             f"--labels={','.join(labels)} gives names of the model's labels to "
             f"other outputs: in its order they are "
-            f"{','.join(known.labels or ())}. Leave --labels out, or pass new "
-            "names."
+            f"{','.join(known.labels or ())}. Leave --labels out."
         )
     return labels
 
@@ -280,7 +248,16 @@ def with_vocabulary(
     num_tokens = result.load_tokenizer().vocab_size
     vocab_size = source.known_config.vocab_size
     if given and source.vocabulary not in (None, given):
-        _check_same_tokens(result.load_tokenizer(), source)
+        tokens, expected = (
+            [*map(one.id_to_token, range(one.vocab_size))]
+            for one in (result.load_tokenizer(), source.load_tokenizer())
+        )
+        if tokens != expected:
+            raise ValueError(
+                "The given vocabulary differs from the one beside the "
+                f"checkpoint, {source.vocabulary}. Leave out --spm_model_file "
+                "and --vocab_file."
+            )
     # A vocabulary beside its checkpoint may have fewer: the rest is padding.
     is_certain = source.vocabulary or source.metadata.tokenizer_hash
     if num_tokens > vocab_size or (num_tokens < vocab_size and not is_certain):
@@ -300,10 +277,7 @@ def _with(
 
 
 def as_trained(source: Checkpoint) -> Checkpoint:
-    """Returns a checkpoint with the lower-casing of its training.
-
-    Another vocabulary than that of the training, if it is known, is an error.
-    """
+    """Returns a checkpoint with the lower-casing of its training, if known."""
     trained_with = source.metadata.tokenizer_hash
     if trained_with is None:
         return source
@@ -317,15 +291,3 @@ def as_trained(source: Checkpoint) -> Checkpoint:
         f"{source.vocabulary!r} (do_lower_case={known}). Pass the vocabulary "
         "and --do_lower_case of its training."
     )
-
-
-def _check_same_tokens(tokenizer: Tokenizer, source: Checkpoint) -> None:
-    tokens, expected = (
-        [*map(one.id_to_token, range(one.vocab_size))]
-        for one in (tokenizer, source.load_tokenizer())
-    )
-    if tokens != expected:
-        raise ValueError(
-            "The given vocabulary differs from the one beside the checkpoint, "
-            f"{source.vocabulary}. Leave out --spm_model_file and --vocab_file."
-        )

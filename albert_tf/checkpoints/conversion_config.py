@@ -1,20 +1,17 @@
-"""Settings of a conversion: the flags of `convert_checkpoint.py`.
-
-Plain Python: checked before any slow import.
-"""
+"""Settings of a conversion, in plain Python."""
 
 import dataclasses
 
 from albert_tf import checks
 from albert_tf.config import SHARING_STRATEGIES
-from albert_tf.settings import setting
+from albert_tf.settings import check_choices, setting
 
 FORMATS = ("tf1", "keras", "huggingface", "keras_hub")
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class ConversionConfig:
-    """Settings of one conversion; the help of each field describes it."""
+    """Settings of one conversion; every field is a flag of the same name."""
 
     input_path: str = setting(
         None,
@@ -92,8 +89,6 @@ class ConversionConfig:
     )
 
     def __post_init__(self) -> None:
-        for name in ("input_path", "output_path", "output_format"):
-            if not getattr(self, name):
-                raise ValueError(f"`{name}` is missing. Pass --{name}.")
-        checks.check_choice("output_format", self.output_format, FORMATS)
+        checks.check_given(self, "input_path", "output_path", "output_format")
+        check_choices(self)
         checks.check_vocab_file(self.vocab_file)

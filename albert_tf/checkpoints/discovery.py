@@ -1,8 +1,7 @@
 """Opens a checkpoint of any format: what it is, and what lies beside it.
 
-The format is recognised by the files. No array is read, and neither TensorFlow
-nor KerasHub is imported, before the arrays are asked for, so that a command
-can ask before it does.
+No array is read, and neither TensorFlow nor KerasHub is imported, before the
+arrays are asked for.
 """
 
 import contextlib
@@ -91,9 +90,8 @@ def open(  # noqa: A001
     Args:
         path: A prefix, file or folder, `hf://owner/name`, or the folder of a
             run, which stands for its `run_checkpoints.trained_weights`.
-        albert_config: The config that the user has given, if any. It replaces
-            the one beside the checkpoint, which it must agree with, and
-            answers what is ambiguous in a Hugging Face folder.
+        albert_config: Replaces the config beside the checkpoint, which it must
+            agree with, and answers what is ambiguous in it.
         may_change_layers: Whether it may have other layers.
     """
     name = files.check_local(hub.local_folder(path))
@@ -119,8 +117,7 @@ def load_tokenizer(
     """Loads the tokenizer of a checkpoint, or of a vocabulary.
 
     Args:
-        path: A checkpoint of any format, or a run, with a vocabulary in its
-            folder; or else:
+        path: A checkpoint of any format, or a run; or else:
         spm_model_file: SentencePiece model, as in the English checkpoints.
         vocab_file: WordPiece vocabulary, as in the Chinese checkpoints.
         do_lower_case: None for what the checkpoint says, or else true: the

@@ -3,8 +3,7 @@
 One record for each head. What is done with a head is its `tasks.spec.TaskSpec`.
 A head that is not in the table is used by passing its record: the groups of its
 variables are then called as its layers are, see `variable_names.head_of`.
-
-Plain Python: a model is imported when it is made.
+A model is imported when it is made.
 """
 
 import dataclasses
@@ -31,54 +30,49 @@ class Head:
 
     Args:
         name: The word for it, in Python, of commands and in `metadata.json`.
-        make_model: Makes a model with the head, of a config, of the checkpoint
-            that it will have the weights of, whose sizes it takes, and of
-            keyword arguments of the model's class.
-        model_class: Name of the class of the models that it makes.
+        make_model: Makes a model of a config, of the checkpoint whose sizes it
+            takes, and of keyword arguments of the model's class.
+        model_class: Name of this class.
         groups: Groups of variables, of `variable_names.head_of`; a checkpoint
             with one of them may have this head. Empty for the bare encoder.
-        over_pooler: Those that were trained on the pooled output.
         transformers: The class of transformers that has exactly these groups;
             None if there is none.
         pipeline: What model hubs call its task; "" if it has learnt none.
         command: The command that trains it.
-        other_names: Names of tasks by which checkpoints that do not name
-            their head are known to have this one.
-        all_outputs: Arguments of a call of the model that gives the outputs of
-            all its variables.
+        other_names: Tasks of checkpoints that have it and do not name it.
     """
 
     name: str
     make_model: Callable[..., "keras.Model"]
     model_class: str = ""
     groups: frozenset[str] = frozenset()
-    over_pooler: frozenset[str] = frozenset()
     transformers: str | None = None
     pipeline: str = ""
     command: str = "run_pretraining.py"
     other_names: frozenset[str] = frozenset()
-    all_outputs: Mapping[str, bool] = dataclasses.field(default_factory=dict)
 
 
-def _maker(
-    module: str,
+def _head(
     name: str,
+    module: str,
+    model_class: str,
     sizes: Callable[["Checkpoint"], Mapping[str, Any]] = lambda stored: {},
-) -> Callable[..., "keras.Model"]:
-    """Returns what makes the models of a class of `albert_tf.modeling`.
-
-    `sizes` are the arguments that depend on the stored weights.
-    """
-
+    **fields: Any,
+) -> Head:
+    # `sizes` returns the arguments that depend on the stored weights.
     def make_model(
         config: AlbertConfig, stored: "Checkpoint", **arguments: Any
     ) -> "keras.Model":
         from_module = importlib.import_module(f"albert_tf.modeling.{module}")
         arguments = {**sizes(stored), **arguments}
-        model: keras.Model = getattr(from_module, name)(config, **arguments)
+        model: keras.Model = getattr(from_module, model_class)(
+            config, **arguments
+        )
         return model
 
-    return make_model
+    return Head(
+        name=name, make_model=make_model, model_class=model_class, **fields
+    )
 
 
 def _objectives(stored: "Checkpoint") -> dict[str, Any]:
@@ -90,58 +84,54 @@ def _num_labels(stored: "Checkpoint") -> dict[str, Any]:
     return {"num_labels": len(stored.arrays.get("output_bias", [0]))}
 
 
-ENCODER = Head(
-    name="encoder",
-    make_model=_maker("albert_model", "AlbertModel"),
-    model_class="AlbertModel",
-    transformers="AlbertModel",
+ENCODER = _head(
+    "encoder", "albert_model", "AlbertModel", transformers="AlbertModel"
 )
-PRETRAINING = Head(
-    name="pretraining",
-    make_model=_maker("pretraining_model", "PretrainingModel", _objectives),
-    model_class="PretrainingModel",
+PRETRAINING = _head(
+    "pretraining",
+    "pretraining_model",
+    "PretrainingModel",
+    _objectives,
     groups=frozenset(OBJECTIVES),
-    over_pooler=frozenset({"cls/seq_relationship"}),
     transformers="AlbertForPreTraining",
 )
-CLASSIFIER = Head(
-    name="classifier",
-    make_model=_maker("sequence_models", "ClassifierModel", _num_labels),
-    model_class="ClassifierModel",
+CLASSIFIER = _head(
+    "classifier",
+    "sequence_models",
+    "ClassifierModel",
+    _num_labels,
     groups=frozenset({"task"}),
-    over_pooler=frozenset({"task"}),
     transformers="AlbertForSequenceClassification",
     pipeline="text-classification",
     command="run_classifier.py",
 )
 # Regression and multiple choice have the same variables.
-MULTIPLE_CHOICE = dataclasses.replace(
-    CLASSIFIER,
-    name="multiple_choice",
-    make_model=_maker("sequence_models", "MultipleChoiceModel"),
-    model_class="MultipleChoiceModel",
+MULTIPLE_CHOICE = _head(
+    "multiple_choice",
+    "sequence_models",
+    "MultipleChoiceModel",
+    groups=CLASSIFIER.groups,
     transformers="AlbertForMultipleChoice",
     pipeline="multiple-choice",
     command="run_race.py",
     other_names=frozenset({"race"}),
 )
-SPAN = Head(
-    name="span",
-    make_model=_maker("span_models", "SpanModel"),
-    model_class="SpanModel",
+SPAN = _head(
+    "span",
+    "span_models",
+    "SpanModel",
     groups=frozenset({"cls/squad"}),
     transformers="AlbertForQuestionAnswering",
     pipeline="question-answering",
     command="run_squad.py",
 )
-BEAM_SPAN = dataclasses.replace(
-    SPAN,
-    name="beam_span",
-    make_model=_maker("span_models", "BeamSpanModel"),
-    model_class="BeamSpanModel",
+BEAM_SPAN = _head(
+    "beam_span",
+    "span_models",
+    "BeamSpanModel",
     groups=frozenset({"beam"}),
-    transformers=None,
-    all_outputs={"teacher_forcing": True},
+    pipeline=SPAN.pipeline,
+    command=SPAN.command,
 )
 _ALL = (ENCODER, PRETRAINING, CLASSIFIER, MULTIPLE_CHOICE, SPAN, BEAM_SPAN)
 HEADS: Mapping[str, Head] = {head.name: head for head in _ALL}
@@ -188,25 +178,3 @@ def candidates(groups: Collection[str], known: Metadata) -> list[str]:
     tasks = [head.name for head in found if head is not PRETRAINING]
     tasks += sorted({*groups}.difference(*(h.groups for h in HEADS.values())))
     return tasks or [head.name for head in found] or [ENCODER.name]
-
-
-def find(groups: Collection[str], known: Metadata, where: str) -> Head:
-    """Returns the head of a checkpoint.
-
-    It is the one that the metadata name, or else one of the `candidates`, of
-    which there must be only one. Errors name `where`.
-    """
-    names = [known.head] if known.head else candidates(groups, known)
-    if len(names) > 1:
-        raise ValueError(
-            f"Checkpoint {where!r} has the heads of several tasks: "
-            f"{', '.join(names)}. Name the one to use, such as "
-            f"head={names[0]!r}, or by --task."
-        )
-    if names[0] not in HEADS:
-        raise ValueError(
-            f"Checkpoint {where!r} has the head {names[0]}, which is none of "
-            f"{', '.join(HEADS)}. Pass its record in Python, as `head`; or "
-            f"head={ENCODER.name!r}, for its encoder alone."
-        )
-    return HEADS[names[0]]

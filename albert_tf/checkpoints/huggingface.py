@@ -22,15 +22,8 @@ from albert_tf.checkpoints import (
     compatibility,
     heads,
     metadata,
-    variable_names,
 )
-from albert_tf.checkpoints.checkpoint import (
-    Arrays,
-    Checkpoint,
-    LazyArrays,
-    Note,
-    WriteReport,
-)
+from albert_tf.checkpoints.checkpoint import Checkpoint, LazyArrays, Note
 from albert_tf.config import AlbertConfig
 from albert_tf.text import tokenizer_json
 
@@ -48,10 +41,11 @@ _VOCABULARIES = (
 )
 
 _PREFIX = "albert."
-_DECODER = "predictions.decoder.weight"
-_DECODER_BIAS = "predictions.decoder.bias"
-_BIAS = "predictions.bias"
-_WORD_EMBEDDINGS = "albert.embeddings.word_embeddings.weight"
+# Copies that some files have, and what they are copies of.
+_TIED = {
+    "predictions.decoder.weight": "albert.embeddings.word_embeddings.weight",
+    "predictions.decoder.bias": "predictions.bias",
+}
 # Constants that older versions stored.
 _CONSTANTS = {"albert.embeddings.position_ids", "embeddings.position_ids"}
 # The package says nothing of its types.
@@ -67,9 +61,6 @@ _ACTIVATIONS = {
     "tanh": "tanh",
     "linear": "linear",
 }
-# The exact GELU. Published ALBERT configs had it although the models were
-# trained with the tanh form (huggingface/transformers, issue 2395).
-_EXACT_GELU = "gelu"
 # ALBERT's text normalization; other values are reported only.
 _TOKENIZER_SETTINGS = {"keep_accents": False, "remove_space": True}
 # The class that takes a tokenizer.json as it is; AlbertTokenizer does not.
@@ -90,8 +81,6 @@ _FIELDS = tuple(
     for field in dataclasses.fields(AlbertConfig)
     if field.name not in ("hidden_act", "parameter_sharing")
 )
-# One of the two objectives of a pretraining has a class of its own.
-_MASKED_LM = "AlbertForMaskedLM"
 # Problems of a classifier.
 _MULTI_LABEL = "multi_label_classification"
 _REGRESSION = "regression"
@@ -99,15 +88,8 @@ _REGRESSION = "regression"
 _UNNAMED_LABEL = "LABEL_"
 
 
-# Reading.
-
-
 def describe(path: str, albert_config: AlbertConfig | None) -> Checkpoint:
-    """Describes a folder.
-
-    `albert_config`, if the user has given one, says whether
-    `hidden_act="gelu"` means ALBERT's GELU.
-    """
+    """Describes a folder; a config says what `hidden_act="gelu"` means."""
     config_file = os.path.join(path, _CONFIG_FILE)
     values = files.read_json_object(config_file)
     config = _read_config(values, config_file, albert_config)
@@ -167,15 +149,16 @@ def _lower_cases(
     return None
 
 
-def _read_arrays(folder: str, config: AlbertConfig) -> Arrays:
-    tensors = _without_tied_copies(_read_tensors(folder), folder)
-    arrays, unknown = _translate(tensors, source="huggingface", target="tf1")
-    if unknown:
-        raise ValueError(
-            f"{folder!r} holds {len(unknown)} tensors that no ALBERT has: "
-            f"{checks.listed(unknown)}. Pass the folder of an ALBERT."
-        )
-    return checkpoint.without_projection(arrays, config, folder)
+def _read_arrays(folder: str, config: AlbertConfig) -> checkpoint.Arrays:
+    tensors = _read_tensors(folder)
+    for copy in _TIED.keys() & tensors.keys():
+        array, original = tensors.pop(copy), _TIED[copy]
+        if not np.array_equal(array, tensors.setdefault(original, array)):
+            raise ValueError(
+                f"In {folder!r}, {copy} differs from {original}. ALBERT "
+                "shares these weights, so this model cannot be converted."
+            )
+    return checkpoint.to_tf1(tensors, "huggingface", config, folder)
 
 
 def _read_config(
@@ -204,14 +187,17 @@ def _activation(
     activation = values.get("hidden_act", "gelu_new")
     if activation in _ACTIVATIONS:
         return _ACTIVATIONS[activation]
-    given = None if albert_config is None else albert_config.hidden_act
-    if activation == given == _EXACT_GELU:
+    # The exact GELU, in theirs. Published ALBERT configs had it although the
+    # models were trained with the tanh form (huggingface/transformers, issue
+    # 2395).
+    given = albert_config and albert_config.hidden_act
+    if activation == given == "gelu":
         _LOGGER.warning(
             "%s: hidden_act='gelu' is taken as gelu_new, the tanh form, as the "
             "given config says",
             path,
         )
-        return _ACTIVATIONS["gelu_new"]
+        return "gelu"
     raise ValueError(
         f"{path!r} has hidden_act={activation!r}, but only "
         f"{', '.join(_ACTIVATIONS)} are supported (gelu is computed by erf in "
@@ -246,21 +232,13 @@ def _read_tensors(folder: str) -> dict[str, np.ndarray]:
         names = {*map(str, weight_map.values())}
     tensors: dict[str, np.ndarray] = {}
     for name in sorted(names):
-        tensors |= _read_safetensors(os.path.join(folder, name))
+        with files.open_read(os.path.join(folder, name)) as file:
+            found = _deserialize(file.read())
+        tensors |= {n: _float32(v) for n, v in found if n not in _CONSTANTS}
     if any(name.startswith(_PREFIX) for name in tensors):
         return tensors
     # The file of a bare AlbertModel has names without the prefix.
     return {_PREFIX + name: array for name, array in tensors.items()}
-
-
-def _read_safetensors(path: str) -> dict[str, np.ndarray]:
-    with files.open_read(path) as file:
-        tensors = _deserialize(file.read())
-    return {
-        name: _float32(values)
-        for name, values in tensors
-        if name not in _CONSTANTS
-    }
 
 
 def _float32(values: Mapping[str, Any]) -> np.ndarray:
@@ -274,51 +252,11 @@ def _float32(values: Mapping[str, Any]) -> np.ndarray:
     return array.astype(np.float32).reshape(values["shape"])
 
 
-def _without_tied_copies(
-    tensors: Mapping[str, np.ndarray], folder: str
-) -> dict[str, np.ndarray]:
-    """Removes copies of tied tensors after checking that they are equal."""
-    kept = dict(tensors)
-    if _DECODER_BIAS in kept:
-        kept.setdefault(_BIAS, kept[_DECODER_BIAS])
-    for copy, original in (
-        (_DECODER, _WORD_EMBEDDINGS),
-        (_DECODER_BIAS, _BIAS),
-    ):
-        if copy not in kept:
-            continue
-        if not np.array_equal(kept[copy], kept.get(original, ())):
-            raise ValueError(
-                f"In {folder!r}, {copy} differs from {original}. ALBERT shares "
-                "these weights, so this model cannot be converted."
-            )
-        del kept[copy]
-    return kept
-
-
-def _translate(
-    arrays: Mapping[str, np.ndarray], *, source: str, target: str
-) -> tuple[dict[str, np.ndarray], list[str]]:
-    """Returns arrays by another format's names, and the names it lacks."""
-    translated, unknown = {}, []
-    for name, array in arrays.items():
-        match = variable_names.translate(name, source=source, target=target)
-        if match is None:
-            unknown.append(name)
-        else:
-            new_name, is_transposed = match
-            translated[new_name] = array.T if is_transposed else array
-    return translated, sorted(unknown)
-
-
-# Writing.
-
-
-def write(folder: str, source: Checkpoint) -> WriteReport:
+def write(folder: str, source: Checkpoint) -> checkpoint.WriteReport:
     """Fills an empty folder so that `from_pretrained` loads it."""
     config = checkpoint.as_groups(source.known_config, "transformers")
     _check_groups(config)
-    tensors, left_out = _translate(
+    tensors, left_out = checkpoint.translated(
         checkpoint.with_projection(source), source="tf1", target="huggingface"
     )
     values = _config_values(config, source)
@@ -331,7 +269,16 @@ def write(folder: str, source: Checkpoint) -> WriteReport:
         file.write(data)
     files.write_json(os.path.join(folder, _CONFIG_FILE), values)
     _write_vocabulary(folder, source)
-    return left_out, _write_metadata(folder, source, left_out)
+    others = checkpoint.stored_head(source.metadata, left_out)
+    if "task" in source.heads:
+        others = dataclasses.replace(others, labels=None, multi_label=None)
+    if source.vocabulary:
+        others = dataclasses.replace(others, do_lower_case=None)
+    metadata.write(folder, others)
+    return left_out, checkpoint.notes_of_metadata(
+        dataclasses.replace(others, task=None),
+        f"only in {metadata.METADATA_FILE}: transformers does not read it",
+    )
 
 
 def _config_values(config: AlbertConfig, source: Checkpoint) -> dict[str, Any]:
@@ -372,35 +319,19 @@ def _config_values(config: AlbertConfig, source: Checkpoint) -> dict[str, Any]:
 
 
 def _architectures(source: Checkpoint) -> list[str]:
-    """Returns the class for the head; two if it is not known which it is."""
+    """Returns the class for the head, or the two that may be meant."""
     found = heads.present(source.heads, source.metadata)
     classes = [
         head.transformers
         for head in (*found, heads.ENCODER)
         if head.transformers and head.groups <= source.heads
     ]
+    # One of the two objectives of a pretraining has a class of its own.
     if len(classes) == 1 and "cls/predictions" in source.heads:
-        return [_MASKED_LM]
-    choice = heads.MULTIPLE_CHOICE.transformers
-    if choice and source.may_be_choices:
-        return [classes[0], choice]
+        return ["AlbertForMaskedLM"]
+    if source.may_be_choices:
+        return [classes[0], str(heads.MULTIPLE_CHOICE.transformers)]
     return classes[:1]
-
-
-def _write_metadata(
-    folder: str, source: Checkpoint, left_out: list[str]
-) -> list[Note]:
-    """Writes what transformers has no place for; returns notes on it."""
-    others = checkpoint.stored_head(source.metadata, left_out)
-    if "task" in source.heads:
-        others = dataclasses.replace(others, labels=None, multi_label=None)
-    if source.vocabulary:
-        others = dataclasses.replace(others, do_lower_case=None)
-    metadata.write(folder, others)
-    return checkpoint.notes_of_metadata(
-        dataclasses.replace(others, task=None),
-        f"only in {metadata.METADATA_FILE}: transformers does not read it",
-    )
 
 
 def _write_vocabulary(folder: str, source: Checkpoint) -> None:

@@ -1,7 +1,4 @@
-"""`.keras` files that Keras has saved one of our models in.
-
-Keras is imported when the model is loaded.
-"""
+"""`.keras` files that Keras has saved one of our models in."""
 
 import importlib
 import json
@@ -20,7 +17,6 @@ from albert_tf.config import AlbertConfig
 if TYPE_CHECKING:
     import keras
 
-_OUR_PACKAGE = "albert_tf."
 _OUR_MODULE = re.compile(r'"module": "(albert_tf\.[\w.]+)"')
 
 
@@ -28,7 +24,7 @@ def describe(path: str, albert_config: AlbertConfig | None) -> Checkpoint:
     """Describes a file, and the vocabulary beside it."""
     with zipfile.ZipFile(path) as archive:
         saved = json.loads(archive.read("config.json"))
-    if not str(saved.get("module")).startswith(_OUR_PACKAGE):
+    if not str(saved.get("module")).startswith("albert_tf."):
         raise ValueError(
             f"{path!r} holds a {saved.get('class_name')} and not one of our "
             "models. Load it without other arguments, and use its `export`."

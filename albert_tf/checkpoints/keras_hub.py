@@ -1,8 +1,7 @@
 """Preset folders of KerasHub: `config.json`, `model.weights.h5`, a task.
 
-KerasHub itself writes and reads them, so that its `from_preset` loads them.
-Reading creates only KerasHub's ALBERT classes, and never another class that
-the folder names.
+KerasHub itself writes and reads them. Reading creates only its ALBERT classes,
+and never another class that the folder names.
 
 Source: keras_hub 0.32, `models/albert`.
 """
@@ -10,20 +9,13 @@ Source: keras_hub 0.32, `models/albert`.
 import dataclasses
 import json
 import os
-from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
 
 from albert_tf import checks, files
 from albert_tf.checkpoints import checkpoint, metadata, variable_names
-from albert_tf.checkpoints.checkpoint import (
-    Arrays,
-    Checkpoint,
-    LazyArrays,
-    Note,
-    WriteReport,
-)
+from albert_tf.checkpoints.checkpoint import Checkpoint, LazyArrays, Note
 from albert_tf.checkpoints.metadata import Metadata
 from albert_tf.config import AlbertConfig
 from albert_tf.text import tokenizer_json
@@ -52,13 +44,9 @@ _FIELDS = {
     "max_position_embeddings": "max_sequence_length",
     "type_vocab_size": "num_segments",
 }
-_PACKAGE = "keras_hub>"
-_BACKBONE = f"{_PACKAGE}AlbertBackbone"
-_MASKED_LM = f"{_PACKAGE}AlbertMaskedLM"
-_CLASSIFIERS = (
-    f"{_PACKAGE}AlbertTextClassifier",
-    f"{_PACKAGE}AlbertClassifier",
-)
+_BACKBONE = "keras_hub>AlbertBackbone"
+_MASKED_LM = "keras_hub>AlbertMaskedLM"
+_CLASSIFIERS = "keras_hub>AlbertTextClassifier", "keras_hub>AlbertClassifier"
 
 
 def describe(path: str, albert_config: AlbertConfig | None) -> Checkpoint:
@@ -91,18 +79,17 @@ def _read_task(folder: str) -> tuple[str, dict[str, Any]]:
     return name, files.object_of(values, "config", path)
 
 
-def _read_arrays(folder: str, config: AlbertConfig) -> Arrays:
+def _read_arrays(folder: str, config: AlbertConfig) -> checkpoint.Arrays:
     backbone = _backbone(config)
     model = _load_task(folder, backbone)
     backbone.load_weights(os.path.join(folder, _WEIGHTS_FILE))
-    arrays = {}
-    for name, variable, is_transposed in _named_variables(model):
-        array = np.asarray(variable)
-        array = array.T if is_transposed else array
+    theirs = {one.path: np.asarray(one) for one in model.weights}
+    arrays = checkpoint.to_tf1(theirs, "keras_hub", config, folder)
+    for name, array in arrays.items():
         shape = variable_names.shape_of(name, config)
         # Attention kernels have a separate dimension for the heads.
         arrays[name] = array.reshape([-1 if n is None else n for n in shape])
-    return checkpoint.without_projection(arrays, config, folder)
+    return arrays
 
 
 def _read_config(path: str) -> AlbertConfig:
@@ -166,36 +153,49 @@ def _task(
     return model(backbone, *sizes, before)
 
 
-def _named_variables(model: Any) -> Iterator[tuple[str, Any, bool]]:
-    """Yields TF1 name, variable, and whether it is transposed."""
-    for variable in model.weights:
-        match = variable_names.translate(
-            variable.path, source="keras_hub", target="tf1"
-        )
-        if match is None:
-            raise ValueError(
-                f"KerasHub's model has an unknown variable {variable.path!r}. "
-                "Install the version of keras-hub that is supported, 0.32."
-            )
-        name, is_transposed = match
-        yield name, variable, is_transposed
-
-
-def write(folder: str, source: Checkpoint) -> WriteReport:
+def write(folder: str, source: Checkpoint) -> checkpoint.WriteReport:
     """Fills an empty folder so that `from_preset` loads it.
 
     A preset holds one head: that of the classifier if there is one, otherwise
     that of the masked LM.
     """
     config = checkpoint.as_groups(source.known_config, "KerasHub")
-    _check_expressible(config)
-    tokenizer = _tokenizer(source)
-    model = _model(source, config, tokenizer)
-    used = _assign(model, checkpoint.with_projection(source))
+    dropouts = config.hidden_dropout_prob, config.attention_probs_dropout_prob
+    if config.hidden_act != "gelu" or dropouts[0] != dropouts[1]:
+        raise ValueError(
+            f"KerasHub cannot express hidden_act={config.hidden_act!r} with "
+            f"hidden_dropout_prob={dropouts[0]:g} and "
+            f"attention_probs_dropout_prob={dropouts[1]:g}: its activation is "
+            "gelu, and it has one dropout for both."
+        )
+    import keras_hub
+
+    tokenizer = None
+    # KerasHub's tokenizer for ALBERT reads only SentencePiece models.
+    if source.vocabulary and not source.vocabulary.endswith(".txt"):
+        tokenizer = keras_hub.models.AlbertTokenizer(
+            proto=tokenizer_json.read_model(source.vocabulary)
+        )
+    model = _backbone(config)
+    if {"task", "cls/predictions"} & source.heads:
+        weights = source.arrays.get("output_weights")
+        num_classes = None if weights is None else len(weights)
+        model = _task(model, num_classes=num_classes, tokenizer=tokenizer)
+    arrays, left_out = checkpoint.translated(
+        checkpoint.with_projection(source), source="tf1", target="keras_hub"
+    )
+    for variable in model.weights:
+        if variable.path not in arrays:
+            raise ValueError(
+                f"KerasHub's {variable.path} is not in the checkpoint."
+            )
+        array = arrays.pop(variable.path)
+        variable.assign(array.reshape(variable.shape))
+    unused, _ = checkpoint.translated(arrays, source="keras_hub", target="tf1")
+    left_out = sorted([*left_out, *unused])
     model.save_to_preset(folder)
     if tokenizer:
         tokenizer.save_to_preset(folder)
-    left_out = sorted(set(source.arrays) - used)
     known = checkpoint.stored_head(source.metadata, left_out)
     metadata.write(folder, known, name=METADATA_FILE)
     return left_out, _notes(source)
@@ -216,48 +216,3 @@ def _notes(source: Checkpoint) -> list[Note]:
         text = f"{case}removal of accents (its tokenizer does neither: change"
         notes.append(Note("left out", f"{text} the text before calling it)"))
     return notes
-
-
-def _check_expressible(config: AlbertConfig) -> None:
-    dropouts = config.hidden_dropout_prob, config.attention_probs_dropout_prob
-    if config.hidden_act != "gelu" or dropouts[0] != dropouts[1]:
-        raise ValueError(
-            f"KerasHub cannot express hidden_act={config.hidden_act!r} with "
-            f"hidden_dropout_prob={dropouts[0]:g} and "
-            f"attention_probs_dropout_prob={dropouts[1]:g}: its activation is "
-            "gelu, and it has one dropout for both."
-        )
-
-
-def _model(source: Checkpoint, config: AlbertConfig, tokenizer: Any) -> Any:
-    backbone = _backbone(config)
-    if not {"task", "cls/predictions"} & source.heads:
-        return backbone
-    weights = source.arrays.get("output_weights")
-    num_classes = None if weights is None else len(weights)
-    return _task(backbone, num_classes=num_classes, tokenizer=tokenizer)
-
-
-def _tokenizer(source: Checkpoint) -> Any:
-    # KerasHub's tokenizer for ALBERT reads only SentencePiece models.
-    if source.vocabulary is None or source.vocabulary.endswith(".txt"):
-        return None
-    import keras_hub
-
-    return keras_hub.models.AlbertTokenizer(
-        proto=tokenizer_json.read_model(source.vocabulary)
-    )
-
-
-def _assign(model: Any, arrays: Mapping[str, np.ndarray]) -> set[str]:
-    """Sets all weights of a model; returns the names of the arrays used."""
-    used = set()
-    for name, variable, is_transposed in _named_variables(model):
-        if name not in arrays:
-            raise ValueError(
-                f"KerasHub's model needs {name}, which the checkpoint lacks."
-            )
-        array = arrays[name].T if is_transposed else arrays[name]
-        variable.assign(array.reshape(variable.shape))
-        used.add(name)
-    return used

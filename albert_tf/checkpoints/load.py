@@ -1,15 +1,11 @@
-"""Loads a checkpoint of any format: into a model, or as a new model.
-
-`load_checkpoint` sets all weights of a model, or none. `load_model` builds the
-model that a checkpoint belongs to.
-"""
+"""Loads a checkpoint of any format: into a model, or as a new model."""
 
 import dataclasses
 import json
 import logging
 import os
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import keras
@@ -30,9 +26,8 @@ from albert_tf.config import AlbertConfig
 
 _LOGGER = logging.getLogger(__name__)
 _GROUP = re.compile(r"/group_\d+/")
-_OVER_POOLER = frozenset[str]().union(
-    *(head.over_pooler for head in heads.HEADS.values())
-)
+# Groups of variables that were trained on the pooled output.
+_OVER_POOLER = {"cls/seq_relationship", "task"}
 
 
 def load_checkpoint(
@@ -50,9 +45,8 @@ def load_checkpoint(
         model: An `AlbertModel`, or another Keras model made of our layers.
         source: The path of a checkpoint in any format that
             `discovery.recognise` knows; or an opened one.
-        allow_new_heads: Whether a head of the model may be missing from the
-            checkpoint, or have another shape there because it belongs to
-            another task. Such a head keeps its initial weights.
+        allow_new_heads: Whether a head that is missing from the checkpoint, or
+            has another shape there, keeps its initial weights.
         from_group_0: Whether every group of layers takes the weights of the
             checkpoint's first group. Its other groups are not used.
 
@@ -71,7 +65,11 @@ def load_checkpoint(
     variables = variable_names.variables_by_tf1_name(model.weights)
     weights = _with_pooler(source, variables)
     if from_group_0:
-        weights = _first_group_everywhere(variables, weights)
+        origins = {name: _GROUP.sub("/group_0/", name) for name in variables}
+        weights = {
+            **{n: a for n, a in weights.items() if not _GROUP.search(n)},
+            **{n: weights[o] for n, o in origins.items() if o in weights},
+        }
     wanted = variables
     if allow_new_heads:
         wanted = _without_new_heads(variables, weights, source.path)
@@ -85,10 +83,24 @@ def load_checkpoint(
     unused = sorted(set(weights) - set(wanted))
     others = {*map(variable_names.head_of, unused)} - {*heads.OBJECTIVES}
     if others:
-        _LOGGER.info(
-            "%s: unused heads: %s", source.path, ", ".join(sorted(others))
-        )
+        names = ", ".join(sorted(others))
+        _LOGGER.info("%s: unused heads: %s", source.path, names)
     return unused
+
+
+def make_model(
+    source: Checkpoint,
+    head: Head,
+    *,
+    allow_new_heads: bool = False,
+    **arguments: Any,
+) -> tuple[keras.Model, list[str]]:
+    """Makes a model of a head; see `load_checkpoint` for the rest."""
+    # Before a model is made, of any size that a config may have.
+    compatibility.check_shapes(source)
+    model = head.make_model(source.known_config, source, **arguments)
+    unused = load_checkpoint(model, source, allow_new_heads=allow_new_heads)
+    return model, unused
 
 
 def load_model(
@@ -102,19 +114,16 @@ def load_model(
     """Returns the model of a checkpoint, with its weights.
 
     Args:
-        path: A checkpoint in any format: of TF1, of one of our runs (the
-            checkpoint or the folder of the run), of Hugging Face or of
-            KerasHub; `hf://owner/name`, of Hugging Face's hub; or a `.keras`
+        path: A checkpoint in any format: of TF1, of a run (or its folder), of
+            Hugging Face (also `hf://owner/name`) or of KerasHub; or a `.keras`
             file of Keras, which is loaded as it is without other arguments.
         head: `encoder`, `pretraining`, `classifier` (regression too),
             `multiple_choice`, `span` (SQuAD 1.1) or `beam_span` (SQuAD 2.0);
-            or the record of another head. None for the head that the
-            checkpoint has: that of a task, else those of pretraining, else
-            none.
+            or the record of another head. None for what the checkpoint has:
+            the head of a task, else those of pretraining, else none.
         num_labels: Makes a classifier with so many labels, whose head is new
             unless the checkpoint has one of this size; 1 for regression.
-        config: Configuration of the model; None for the one beside the
-            checkpoint.
+        config: Shape of the model; None for the one beside the checkpoint.
         dtype: Keras dtype policy; None for the global policy of Keras.
 
     Returns:
@@ -132,14 +141,15 @@ def load_model(
         checks.check_choice("head", head.name, (heads.CLASSIFIER.name,))
         sizes["num_labels"] = num_labels
     source = discovery.open(path, albert_config=config)
-    # Before a model is made, of any size that a config may have.
-    compatibility.check_shapes(source)
     if head is None or num_labels is None:
         head = source.head(head)
-    model = heads.named(head).make_model(
-        source.known_config, source, dtype=dtype, **sizes
+    model, _ = make_model(
+        source,
+        heads.named(head),
+        allow_new_heads=bool(sizes),
+        dtype=dtype,
+        **sizes,
     )
-    load_checkpoint(model, source, allow_new_heads=bool(sizes))
     known = dataclasses.replace(source.metadata, head=None)
     if num_labels not in (None, len(source.arrays.get("output_bias", ()))):
         # The rest is about the head, which is new.
@@ -169,17 +179,6 @@ def _with_pooler(
         for name, variable in variables.items()
         if name.startswith(variable_names.POOLER_PREFIX)
     }
-
-
-def _first_group_everywhere(
-    names: Iterable[str], weights: Arrays
-) -> dict[str, Any]:
-    kept = {name: weights[name] for name in weights if not _GROUP.search(name)}
-    for name in names:
-        source = _GROUP.sub("/group_0/", name)
-        if source in weights:
-            kept[name] = weights[source]
-    return kept
 
 
 def _without_new_heads(

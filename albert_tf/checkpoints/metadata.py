@@ -2,8 +2,6 @@
 
 Whoever saves weights writes `metadata.json` beside them. What the files of
 other formats say of a checkpoint is read where those formats are.
-
-Plain Python: no TensorFlow.
 """
 
 import dataclasses
@@ -15,7 +13,6 @@ from albert_tf import files
 from albert_tf.metrics.scores import Score
 
 METADATA_FILE = "metadata.json"
-NULL_THRESHOLD = "null_threshold"
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -26,20 +23,17 @@ class Metadata:
         task: Name of the task that the model was trained for.
         head: Name of its head, of `heads.HEADS`.
         do_lower_case: Whether the model takes lower-cased text.
-        labels: Names of the classes, in the order of the logits; empty for
-            regression.
+        labels: Names of the classes by logit; empty for regression.
         multi_label: Whether an example has any number of labels.
         thresholds: Of several labels, the probability from which on each is
             predicted.
         target_mean: Regression: the number that an output of 0 stands for.
-        target_scale: Regression: what an increase of the output by 1 stands
-            for.
+        target_scale: Regression: what 1 more in the output stands for.
         null_threshold: SQuAD 2.0: predict no answer when the null score is at
             or above this value.
         null_from_cls: SQuAD: whether the logits of `[CLS]` are those of there
             being no answer, as in models that transformers has trained.
-        tokenizer_hash: `hash` of the tokenizer that the model was trained
-            with.
+        tokenizer_hash: `fingerprint` of the tokenizer of the training.
     """
 
     task: str | None = None
@@ -76,18 +70,14 @@ class Metadata:
             )
 
     def with_thresholds(self, scores: Mapping[str, Any]) -> "Metadata":
-        """Returns it with what was chosen on the examples of an evaluation.
-
-        `scores` are those of the evaluation, which may hold a null threshold,
-        or a threshold for every label.
-        """
+        """Returns it with the thresholds among the scores of an evaluation."""
         keys = [Score.threshold(name, 0.0).key for name in self.labels or ()]
         thresholds = None
         if keys and self.multi_label and scores.keys() >= {*keys}:
             thresholds = tuple(scores[key] for key in keys)
         return dataclasses.replace(
             self,
-            null_threshold=scores.get(NULL_THRESHOLD),
+            null_threshold=scores.get("null_threshold"),
             thresholds=thresholds,
         )
 

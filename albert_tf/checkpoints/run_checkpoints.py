@@ -4,7 +4,7 @@
     run/best/
     run/run.json
 
-Plain Python: a script looks here before any slow import.
+Plain Python.
 """
 
 import os
@@ -64,11 +64,7 @@ def flags_of(output_dir: str) -> str:
 
 
 def read_fingerprint(output_dir: str) -> dict[str, Any]:
-    """Returns the fingerprint of the run in a directory; empty without one.
-
-    See `training.run_folder`. That of a checkpoint in the directory is the
-    field `run` of the opened `Checkpoint`.
-    """
+    """Returns the fingerprint of the run in a directory; empty without one."""
     path = os.path.join(output_dir, FINGERPRINT_FILE)
     return files.read_json_object(path, missing_ok=True)
 

@@ -1,20 +1,16 @@
 """TF1 checkpoints: `P.index` and `P.data-00000-of-00001`, arrays by name.
 
 Reads what google-research/albert released and wrote, and writes the same.
-Checkpoints of our own runs have this format, too.
-
-`albert_config.json` and the vocabulary are beside the two files. In a run, the
-config is in the folder of the run. TensorFlow is imported when arrays are read
-or written.
+Checkpoints of our own runs have this format, too. `albert_config.json` and the
+vocabulary are beside the two files, or in the folder of the run.
 """
 
-import contextlib
 import dataclasses
 import functools
 import glob
 import os
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -26,13 +22,7 @@ from albert_tf.checkpoints import (
     run_checkpoints,
     variable_names,
 )
-from albert_tf.checkpoints.checkpoint import (
-    Arrays,
-    Checkpoint,
-    LazyArrays,
-    Note,
-    WriteReport,
-)
+from albert_tf.checkpoints.checkpoint import Checkpoint, LazyArrays, Note
 from albert_tf.config import CONFIG_FILE, AlbertConfig
 
 # TF1: the stem of the released checkpoints.
@@ -40,15 +30,6 @@ _RELEASED_PREFIX = "model.ckpt-best"
 _INDEX = ".index"
 _DATA = ".data-00000-of-00001"
 _ENDING = re.compile(r"\.(index|meta|data-\d{5}-of-\d{5})$")
-_STATE_FILE = "checkpoint"
-# Not in the original's configs; `write_released` leaves it out.
-_OUR_FIELD = "parameter_sharing"
-_NOT_IN_ORIGINAL = (
-    f"only in {metadata.METADATA_FILE}, which the original does not read"
-)
-
-
-# Reading.
 
 
 def describe(path: str, albert_config: AlbertConfig | None) -> Checkpoint:
@@ -66,7 +47,7 @@ def of_run(path: str) -> Checkpoint:
 
 def describe_folders(
     folders: Sequence[str],
-    arrays: Arrays,
+    arrays: checkpoint.Arrays,
     *,
     settings: Mapping[str, Any] | None = None,
 ) -> Checkpoint:
@@ -125,57 +106,52 @@ def resolve(path: files.Path) -> str:
     if os.path.isdir(name):
         pattern = os.path.join(glob.escape(name), f"*{_INDEX}")
         prefixes = sorted(p.removesuffix(_INDEX) for p in glob.glob(pattern))
-        named = _prefix_in_state_file(name)
-        prefixes = [named] if named in prefixes else prefixes
+        state_file = os.path.join(name, "checkpoint")
+        if len(prefixes) > 1 and os.path.isfile(state_file):
+            # The released ones name a folder on the machine that wrote them.
+            text = files.read_text(state_file)
+            found = re.search(r'^model_checkpoint_path: "(.*)"', text, re.M)
+            base = os.path.basename(found[1]) if found else ""
+            named = os.path.join(name, base)
+            prefixes = [named] if named in prefixes else prefixes
     if not prefixes or not os.path.isfile(prefixes[0] + _INDEX):
         raise FileNotFoundError(
-            f"There is no checkpoint {name!r} (no file *{_INDEX}). Pass the "
-            "prefix or folder of one, the folder of a run, or a folder of "
-            "KerasHub, or of Hugging Face with model.safetensors: "
-            "`save_pretrained` of transformers writes it. Pickles are never "
-            "read."
+            f"There is no checkpoint {name!r} (no file *{_INDEX}). Pass a "
+            "prefix, the folder of a run, of KerasHub, or of Hugging Face with "
+            "model.safetensors, as `save_pretrained` of transformers writes "
+            "it. Pickles are never read."
         )
     if len(prefixes) > 1:
         raise ValueError(
             f"Folder {name!r} has {len(prefixes)} checkpoints and no file "
-            f"`{_STATE_FILE}` that names one of them. Pass the prefix of one: "
+            "`checkpoint` that names one of them. Pass the prefix of one: "
             f"{checks.listed(prefixes)}."
         )
     return prefixes[0]
 
 
-def _prefix_in_state_file(folder: str) -> str:
-    state_file = os.path.join(folder, _STATE_FILE)
-    if not os.path.isfile(state_file):
-        return ""
-    text = files.read_text(state_file)
-    match = re.search(r'^model_checkpoint_path: "(.*)"', text, re.MULTILINE)
-    # The released files name a folder on the machine that wrote them.
-    base = os.path.basename(match.group(1)) if match else ""
-    return os.path.join(folder, base)
-
-
-def _readers(prefix: str) -> dict[str, Callable[[], np.ndarray]]:
-    """Returns what reads each array, by name without `module/`."""
-    import tensorflow as tf
-
-    with _naming_damage(prefix):
-        reader = tf.train.load_checkpoint(prefix)
-    return {
-        name.removeprefix(variable_names.MODULE_PREFIX): functools.partial(
-            _read, reader, name, prefix
-        )
-        for name in sorted(reader.get_variable_to_shape_map())
-    }
-
-
-def _read(reader: Any, full_name: str, prefix: str) -> np.ndarray:
-    with _naming_damage(prefix):
-        return np.asarray(reader.get_tensor(full_name))
-
-
 def _lazy_arrays(prefix: str) -> LazyArrays:
-    return LazyArrays(prefix, lambda: _readers(prefix))
+    """Returns the arrays, by name without `module/`."""
+
+    def readers() -> dict[str, Callable[[], np.ndarray]]:
+        import tensorflow as tf
+
+        # The end of a truncated data file is an IndexError.
+        damages = tf.errors.OpError, IndexError
+
+        def read_array(name: str) -> np.ndarray:
+            with checkpoint.naming(prefix, *damages):
+                return np.asarray(reader.get_tensor(name))
+
+        with checkpoint.naming(prefix, *damages):
+            reader = tf.train.load_checkpoint(prefix)
+        module = variable_names.MODULE_PREFIX
+        return {
+            name.removeprefix(module): functools.partial(read_array, name)
+            for name in sorted(reader.get_variable_to_shape_map())
+        }
+
+    return LazyArrays(prefix, readers)
 
 
 def read(path: files.Path) -> dict[str, np.ndarray]:
@@ -183,29 +159,8 @@ def read(path: files.Path) -> dict[str, np.ndarray]:
     return dict(_lazy_arrays(resolve(path)))
 
 
-@contextlib.contextmanager
-def _naming_damage(prefix: str) -> Iterator[None]:
-    import tensorflow as tf
-
-    try:
-        yield
-    # The reader raises IndexError at the end of a truncated data file.
-    except (tf.errors.OpError, IndexError) as error:
-        raise ValueError(
-            f"Checkpoint {prefix!r} is damaged or incomplete "
-            f"({' '.join(str(error).split())}). Copy its .index and .data "
-            "files again."
-        ) from error
-
-
-# Writing.
-
-
 def write(prefix: files.Path, arrays: Mapping[str, Any]) -> None:
-    """Writes arrays into a new folder, such as that of `files.atomic_folder`.
-
-    Missing folders are made.
-    """
+    """Writes arrays; missing folders are made."""
     import tensorflow as tf
 
     name = files.check_local(prefix)
@@ -227,27 +182,29 @@ def write(prefix: files.Path, arrays: Mapping[str, Any]) -> None:
             os.fsync(file.fileno())
 
 
-def write_released(folder: str, source: Checkpoint) -> WriteReport:
+def write_released(folder: str, source: Checkpoint) -> checkpoint.WriteReport:
     """Writes what google-research/albert reads to an empty folder.
 
     Optimizer slots are written, too; and, for other readers, the metadata.
     """
     config = checkpoint.as_groups(source.known_config, "google-research/albert")
     values = config.to_dict()
-    del values[_OUR_FIELD]
+    # Not in the original's configs.
+    del values["parameter_sharing"]
     files.write_json(os.path.join(folder, CONFIG_FILE), values)
     _write(os.path.join(folder, _RELEASED_PREFIX), source)
     # The original lower-cases by default, and has programs for its tasks.
-    is_default = source.metadata.do_lower_case is not False
+    do_lower_case = None if source.do_lower_case else False
     others = dataclasses.replace(
-        source.metadata,
-        task=None,
-        do_lower_case=None if is_default else False,
+        source.metadata, task=None, do_lower_case=do_lower_case
     )
-    return [], checkpoint.notes_of_metadata(others, _NOT_IN_ORIGINAL)
+    reason = (
+        f"only in {metadata.METADATA_FILE}, which the original does not read"
+    )
+    return [], checkpoint.notes_of_metadata(others, reason)
 
 
-def write_ours(folder: str, source: Checkpoint) -> WriteReport:
+def write_ours(folder: str, source: Checkpoint) -> checkpoint.WriteReport:
     """Writes a checkpoint as our runs do to an empty folder."""
     source.known_config.to_json_file(os.path.join(folder, CONFIG_FILE))
     _write(os.path.join(folder, run_checkpoints.MODEL_PREFIX), source)

@@ -2,10 +2,9 @@
 
 A checkpoint is a folder, `step-00000100/`, from which a killed run continues
 as if it had never stopped. It holds `model.ckpt.*` (weights, slots and global
-step under the names of the released checkpoints, so that whoever reads those
-reads it), `state.json` (the rest) and `metadata.json`. The folder is written
-under another name and then renamed, so that it is always complete. A thread
-writes it while the training goes on: only the copy of the arrays takes time.
+step under the names of the released checkpoints), `state.json` (the rest) and
+`metadata.json`. It is always complete. A thread writes it while the training
+goes on.
 """
 
 import json
@@ -27,15 +26,9 @@ from albert_tf.checkpoints.metadata import Metadata
 class Checkpointer:
     """Saves and restores the checkpoints of one run.
 
-    Args:
-        output_dir: Folder of the run. Checkpoints are saved in its folder
-            `checkpoints/`, the weights of the best evaluation in `best/`.
-        model: The model whose weights are saved.
-        optimizer: The optimizer whose slots are saved; it must be built. Its
-            `slots(variable)` returns the two moments of a variable.
-        keep_max: Number of checkpoints to keep; the oldest are removed.
-        trained: Weights that the optimizer was built with.
-        metadata: What is known of the weights, written with each checkpoint.
+    The weights are those of `model`, the slots those of a built `optimizer`,
+    whose `slots(variable)` are two for each of the `trained` weights.
+    `keep_max` checkpoints are kept. `metadata` is written with each.
     """
 
     def __init__(
@@ -52,9 +45,13 @@ class Checkpointer:
         self._weights = variable_names.variables_by_tf1_name(
             model.trainable_variables
         )
-        self._slots = _named_slots(
-            variable_names.variables_by_tf1_name(trained), optimizer
-        )
+        named = variable_names.variables_by_tf1_name(trained)
+        suffixes = variable_names.SLOT_SUFFIXES
+        self._slots = {
+            name + suffix: slot
+            for name, one in named.items()
+            for suffix, slot in zip(suffixes, optimizer.slots(one), strict=True)
+        }
         self._keep_max = keep_max
         self.metadata = metadata or Metadata()
         self._writer = futures.ThreadPoolExecutor(1)
@@ -71,15 +68,14 @@ class Checkpointer:
         It is complete when `wait` returns, which is called first.
         """
         self.wait()
-        path = run_checkpoints.checkpoint_path(self._output_dir, step)
+        path = self._path(step)
         arrays = _arrays(self._weights | self._slots, step)
 
         def write() -> None:
             _write_folder(path, arrays, state, self.metadata)
             steps = run_checkpoints.steps(self._output_dir)
-            for old in steps[: -self._keep_max]:
+            for name in map(self._path, steps[: -self._keep_max]):
                 # Renamed, too, so that a kill leaves no half of it.
-                name = run_checkpoints.checkpoint_path(self._output_dir, old)
                 os.replace(name, partial := files.partial_name(name))
                 shutil.rmtree(partial)
 
@@ -88,8 +84,10 @@ class Checkpointer:
     def save_state(self, step: int, state: Mapping[str, Any]) -> None:
         """Replaces the state that a checkpoint was saved with."""
         self.wait()
-        path = run_checkpoints.checkpoint_path(self._output_dir, step)
-        _write_state(path, state)
+        _write_state(self._path(step), state)
+
+    def _path(self, step: int) -> str:
+        return run_checkpoints.checkpoint_path(self._output_dir, step)
 
     def save_best(self, step: int, scores: Mapping[str, Any]) -> None:
         """Saves the weights of the best evaluation instead of earlier ones.
@@ -123,32 +121,18 @@ class Checkpointer:
 
     def restore(self, path: str) -> dict[str, Any]:
         """Sets weights and slots from a checkpoint and returns its state."""
+        state_file = os.path.join(path, run_checkpoints.STATE_FILE)
         try:
             arrays = tf1.read(os.path.join(path, run_checkpoints.MODEL_PREFIX))
-            state = files.read_json_object(
-                os.path.join(path, run_checkpoints.STATE_FILE)
-            )
+            state = files.read_json_object(state_file)
         except (ValueError, FileNotFoundError) as error:
             raise ValueError(
                 f"{error} Or remove the folder {path!r}: the run then goes on "
-                "from the checkpoint before it, or starts anew if there is "
-                "none."
+                "from the checkpoint before it, if there is one."
             ) from error
         for name, variable in (self._weights | self._slots).items():
             variable.assign(arrays[name])
         return state
-
-
-def _named_slots(
-    weights: Mapping[str, keras.Variable], optimizer: Any
-) -> dict[str, keras.Variable]:
-    return {
-        name + suffix: slot
-        for name, variable in weights.items()
-        for suffix, slot in zip(
-            variable_names.SLOT_SUFFIXES, optimizer.slots(variable), strict=True
-        )
-    }
 
 
 def _arrays(

@@ -2,8 +2,6 @@
 
 Arrays are known by their TF1 names everywhere in this folder.
 
-Plain Python: no TensorFlow.
-
 Source: names of google-research/albert's released checkpoints, of
 transformers' `modeling_albert.py` and of keras_hub's `AlbertBackbone`.
 """
@@ -32,21 +30,16 @@ TRANSPOSED = "^T"
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Row:
-    """One variable.
+    """The names of one variable in each format; empty where it is not.
 
     In all names, {set} and {inner} stand for numbers. A name that ends in
-    `^T` is that of the transposed matrix. An empty name means that the format
-    has no such variable.
+    `^T` is that of the transposed matrix. KerasHub's attention kernels and
+    biases split H into N x D; the order of the values is the same.
 
     Args:
         shape: Shape in TF1, as letters: V, E, H, F; S positions, T segment
             types; D twice H; R rank of adapters; K a number that no config
             contains, of labels or passes. A digit stands for itself.
-        ours: Path of the Keras variable.
-        tf1: Name in a TF1 checkpoint.
-        huggingface: Name in a `model.safetensors`.
-        keras_hub: Path of KerasHub's Keras variable. Its attention kernels
-            and biases split H into N x D; the order of the values is the same.
     """
 
     shape: str
@@ -56,23 +49,27 @@ class Row:
     keras_hub: str = ""
 
 
-# The names of a layer's two variables end with these: in our models and in TF1,
-# in Hugging Face's, in KerasHub's.
+# The names of a layer's variables end with these: in our models and in TF1, in
+# Hugging Face's, in KerasHub's.
 _ENDINGS = {
-    "dense": (("kernel", ".weight^T", "/kernel"), ("bias", ".bias", "/bias")),
-    "norm": (("gamma", ".weight", "/gamma"), ("beta", ".bias", "/beta")),
+    "dense": (("/kernel", ".weight^T", "/kernel"), ("/bias", ".bias", "/bias")),
+    "norm": (("/gamma", ".weight", "/gamma"), ("/beta", ".bias", "/beta")),
     # TF1: output layers store their weights as [out, in], unlike every kernel.
     "output": (
-        ("output_weights", ".weight", "/kernel^T"),
-        ("output_bias", ".bias", "/bias"),
+        ("/output_weights", ".weight", "/kernel^T"),
+        ("/output_bias", ".bias", "/bias"),
     ),
+    # Of one variable.
+    "table": (("", ".weight", "/embeddings"),),
+    "kernel": (("/kernel", "", ""),),
+    "bias": (("/output_bias", ".bias", "/output_bias"),),
 }
 _NUM_FIELDS = 6
 _NONE = "-"
 
 
 def _rows(text: str, *prefixes: str) -> tuple[Row, ...]:
-    """Returns the rows of some layers, two for each.
+    """Returns the rows of some layers, one for each variable.
 
     A layer has six fields in the text: its kind; the shape of its first
     variable (the other is as long as its output); and its names, behind the
@@ -87,13 +84,13 @@ def _rows(text: str, *prefixes: str) -> tuple[Row, ...]:
         )
         length = shape[0] if kind == "output" else shape[-1]
         for letters, (name, huggingface_end, keras_hub_end) in zip(
-            (shape, length), _ENDINGS[kind], strict=True
+            (shape, length), _ENDINGS[kind], strict=False
         ):
             row = Row(
                 shape=letters,
-                ours=f"{ours}/{name}",
+                ours=ours + name,
                 # The classifier's output layer has no name of its own in TF1.
-                tf1=f"{tf1}/{name}" if tf1 else name,
+                tf1=f"{tf1}{name}".removeprefix("/"),
                 huggingface=huggingface and huggingface + huggingface_end,
                 keras_hub=keras_hub and keras_hub + keras_hub_end,
             )
@@ -101,32 +98,23 @@ def _rows(text: str, *prefixes: str) -> tuple[Row, ...]:
     return tuple(rows)
 
 
-def _embedding(name: str, shape: str, keras_hub: str) -> Row:
-    return Row(
-        shape=shape,
-        ours=f"albert/embeddings/{name}",
-        tf1=f"bert/embeddings/{name}",
-        huggingface=f"albert.embeddings.{name}.weight",
-        keras_hub=f"{keras_hub}/embeddings",
-    )
-
-
 # {set} is the group of layers if the sublayer is shared, and the layer if it
-# is not, as in the original with as many groups as layers. If only one half of
-# a layer is shared, which the original cannot do, the two halves of
+# is not, as in the original with as many groups as layers. The two halves of
 # `group_{set}` are numbered independently.
 _TF1 = "bert/encoder/transformer/group_{set}/inner_group_{inner}/"
 _HF = "albert.encoder.albert_layer_groups.{set}.albert_layers.{inner}."
 _HUB = "group_{set}_inner_layer_{inner}/"
 
-EMBEDDINGS = (
-    _embedding("word_embeddings", "VE", "token_embedding"),
-    _embedding("token_type_embeddings", "TE", "segment_embedding"),
-    _embedding("position_embeddings", "SE", "position_embedding"),
-    *_rows("""
-    norm E albert/embeddings/layer_norm bert/embeddings/LayerNorm
-      albert.embeddings.LayerNorm embeddings_layer_norm
-    """),
+EMBEDDINGS = _rows(
+    """
+    table VE word_embeddings word_embeddings word_embeddings token_embedding
+    table TE token_type_embeddings token_type_embeddings token_type_embeddings
+      segment_embedding
+    table SE position_embeddings position_embeddings position_embeddings
+      position_embedding
+    norm E layer_norm LayerNorm LayerNorm embeddings_layer_norm
+    """,
+    *("albert/embeddings/", "bert/embeddings/", "albert.embeddings.", ""),
 )
 # Exists in our models and in TF1 only if E and H differ.
 PROJECTION = _rows("""
@@ -193,21 +181,12 @@ POOLER = _rows(
 )
 # The rows of a task: GLUE with K labels, and RACE with K = 1; SQuAD 1.1; the
 # beam of SQuAD 2.0, where D is the width of two vectors side by side.
-HEADS = (
-    *_rows("""
+HEADS = _rows("""
     dense HE masked_lm_head/transform cls/predictions/transform/dense
       predictions.dense mlm_head/intermediate_dense
     norm E masked_lm_head/layer_norm cls/predictions/transform/LayerNorm
       predictions.LayerNorm mlm_head/intermediate_layer_norm
-    """),
-    Row(
-        shape="V",
-        ours="masked_lm_head/output_bias",
-        tf1="cls/predictions/output_bias",
-        huggingface="predictions.bias",
-        keras_hub="mlm_head/output_bias",
-    ),
-    *_rows("""
+    bias V masked_lm_head cls/predictions predictions mlm_head
     output 2H sentence_order_head cls/seq_relationship
       sop_classifier.classifier -
     output KH task_head - classifier logits
@@ -217,13 +196,8 @@ HEADS = (
     norm H beam_span_head/end_layer_norm end_logits/LayerNorm - -
     dense H1 beam_span_head/end_dense_1 end_logits/dense_1 - -
     dense DH beam_span_head/answer_dense_0 answer_class/dense_0 - -
-    """),
-    Row(
-        shape="H1",
-        ours="beam_span_head/answer_dense_1/kernel",
-        tf1="answer_class/dense_1/kernel",
-    ),
-)
+    kernel H1 beam_span_head/answer_dense_1 answer_class/dense_1 - -
+""")
 TABLE = (
     *EMBEDDINGS,
     *PROJECTION,
@@ -287,8 +261,7 @@ def translate(
 def shape_of(name: str, config: AlbertConfig) -> tuple[int | None, ...]:
     """Returns the shape that a config implies for a variable, by TF1 name.
 
-    The shape has None for a length that the config does not determine, and is
-    empty for a name that is not in the table.
+    None stands for a length that no config determines; empty if unknown.
     """
     match = _find(name, "tf1")
     letters = match[0].shape if match else ""
@@ -360,8 +333,3 @@ def head_of(name: str) -> str:
     if name.startswith(("start_logits/", "end_logits/", "answer_class/")):
         return "beam"
     return "task" if name.startswith(("output_weights", "output_bias")) else ""
-
-
-def is_training_state(name: str) -> bool:
-    """Returns whether a TF1 name is an optimizer slot or the step counter."""
-    return name == GLOBAL_STEP or name.endswith(SLOT_SUFFIXES)

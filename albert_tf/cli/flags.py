@@ -32,10 +32,11 @@ def define(*config_classes: type, **defaults: Any) -> None:
 
 
 def _define(field: Any, kind: type, default: Any) -> None:
-    text = str(settings.help_of(field))
+    text = field.metadata["help"]
     if kind is tuple:
-        flags.DEFINE_list(field.name, list(default) or None, text)
-    elif choices := settings.choices_of(field):
+        names: Any = list(default) or None
+        flags.DEFINE_list(field.name, names, text)
+    elif choices := field.metadata["choices"]:
         flags.DEFINE_enum(
             field.name, default, choices, text, case_sensitive=False
         )

@@ -1,8 +1,6 @@
-"""The settings of an export.
+"""The settings of an export, in plain Python.
 
 Those of its head are of the class `TaskSpec.serving_settings`.
-
-Plain Python: a command makes one before any slow import.
 """
 
 import dataclasses
@@ -10,8 +8,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from albert_tf.checkpoints import heads
-from albert_tf.checks import check_choice, check_integer, check_vocab_file
-from albert_tf.settings import choices_of, fields_of, setting
+from albert_tf.checks import check_given, check_integer, check_vocab_file
+from albert_tf.settings import check_choices, setting
 from albert_tf.tasks import table
 from albert_tf.tasks.serving_settings import ServingSettings
 from albert_tf.tasks.spec import TaskSpec
@@ -93,27 +91,16 @@ class ExportConfig(VocabularyBeside):
     settings: Mapping[str, Any] = dataclasses.field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        if not self.init_checkpoint or not self.export_dir:
-            raise ValueError(
-                "--init_checkpoint and --export_dir must be given."
-            )
+        check_given(self, "init_checkpoint", "export_dir")
         if None not in (self.head, self.task):
             raise ValueError(
                 "--task is an older name of --head. Pass only one of them. "
                 f"Received: head={self.head}, task={self.task}."
             )
-        fields = fields_of(ExportConfig)
-        for name in ("task", "precision", "format", "quantize"):
-            value = getattr(self, name)
-            if value is not None:
-                check_choice(name, value, choices_of(fields[name]))
+        check_choices(self)
         check_vocab_file(self.vocab_file)
         if self.export_version is not None:
             check_integer("export_version", self.export_version, at_least=1)
-        self._check_format()
-        self._check_settings()
-
-    def _check_format(self) -> None:
         if self.quantize and self.format != LITERT:
             raise ValueError(
                 f"--quantize={self.quantize} needs --format=litert. Received: "
@@ -124,24 +111,20 @@ class ExportConfig(VocabularyBeside):
                 "--format=litert is in float32. Received: "
                 f"precision={self.precision}."
             )
-
-    def _check_settings(self) -> None:
         if not self.specs:
             raise ValueError(
                 f"No head has the settings {', '.join(self.settings)} together."
             )
         # Without the name of a head, they are checked once the checkpoint is
         # read.
-        if self.asked_for:
+        if self.names_head:
             for spec in self.specs:
                 self.settings_of(spec)
 
     @property
-    def asked_for(self) -> str:
-        """The head that the user names; empty for that of the checkpoint."""
-        if self.head is None:
-            return f"task={self.task}" if self.task else ""
-        return f"head={table.spec_of(self.head).head.name}"
+    def names_head(self) -> bool:
+        """Whether the user names the head; else it is the checkpoint's."""
+        return self.head is not None or self.task is not None
 
     @property
     def specs(self) -> list[TaskSpec]:

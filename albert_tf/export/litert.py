@@ -10,10 +10,10 @@ table of words has one scale. Everything else is float32.
 """
 
 import contextlib
+import dataclasses
 import logging
 import os
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Iterable, Iterator
 
 import tensorflow as tf
 
@@ -21,44 +21,44 @@ from albert_tf import files
 from albert_tf.checkpoints import checkpoint, discovery, metadata
 from albert_tf.checkpoints.checkpoint import Checkpoint
 from albert_tf.config import CONFIG_FILE
-from albert_tf.serving.exported_encoder import ExportedWeights
+from albert_tf.export.export_config import ExportConfig
+from albert_tf.serving import signature
+from albert_tf.serving.signature import Signature
+from albert_tf.tasks.spec import Exported, TaskSpec
 
 
 def write(
-    folder: str, function: Any, weights: ExportedWeights, *, quantizes: bool
+    folder: str,
+    exported: Exported,
+    signatures: Iterable[Signature],
+    source: Checkpoint,
+    spec: TaskSpec,
+    config: ExportConfig,
 ) -> None:
-    """Writes a signature of ids as `model.tflite`.
+    """Writes the signature of ids as `model.tflite`, and what is beside it.
 
     Inputs and outputs keep their names; batch and length are dynamic. Only
     LiteRT's own operations are used.
     """
+    [by_ids] = (one for one in signatures if one.name == signature.TOKENS)
     module = tf.Module()
-    module.weights = weights.copies
+    module.weights = exported.weights.copies
     converter = tf.lite.TFLiteConverter.from_concrete_functions(
-        [function], module
+        [by_ids.function], module
     )
-    if quantizes:
+    if config.quantize:
         converter.optimizations = [tf.lite.Optimize.DEFAULT]
     with without_progress_messages():
         content = converter.convert()
     path = os.path.join(folder, discovery.LITERT_MODEL)
     with files.atomic_write(path) as file:
         file.write(content)
-
-
-def write_beside(
-    folder: str, source: Checkpoint, settings: Mapping[str, Any]
-) -> None:
-    """Writes what `load_predictor` needs beside the model.
-
-    `source` has config, vocabulary and metadata; `settings` are those of the
-    fine-tuning and of the export.
-    """
     source.known_config.to_json_file(os.path.join(folder, CONFIG_FILE))
     checkpoint.write_vocabulary(source, folder)
-    metadata.write(folder, source.metadata)
-    path = os.path.join(folder, discovery.LITERT_SETTINGS)
-    files.write_json(path, dict(settings))
+    known = exported.settings.applied_to(source.metadata)
+    metadata.write(folder, dataclasses.replace(known, head=spec.litert_head))
+    settings = {**source.settings, **exported.settings.answer_settings()}
+    files.write_json(os.path.join(folder, discovery.LITERT_SETTINGS), settings)
 
 
 @contextlib.contextmanager

@@ -10,9 +10,9 @@ import tempfile
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import keras
 import tensorflow as tf
 
+from albert_tf import checks
 from albert_tf import config as config_lib
 from albert_tf.checkpoints import (
     checkpoint,
@@ -21,7 +21,6 @@ from albert_tf.checkpoints import (
     load,
 )
 from albert_tf.checkpoints.checkpoint import Checkpoint, Note
-from albert_tf.checkpoints.heads import ENCODER
 from albert_tf.config import CONFIG_FILE, AlbertConfig
 from albert_tf.export import litert, version_folder
 from albert_tf.export.export_config import LITERT, ExportConfig
@@ -31,7 +30,6 @@ from albert_tf.serving.signature import Signature
 from albert_tf.tasks import table
 from albert_tf.tasks.serving_settings import ServingSettings
 from albert_tf.tasks.spec import Exported, TaskSpec
-from albert_tf.text import tokenizer as tokenizers
 
 _NOT_USED = "the task has no use for it"
 _KERAS_DTYPES = {"float32": "float32", "bfloat16": "mixed_bfloat16"}
@@ -39,16 +37,12 @@ _KERAS_DTYPES = {"float32": "float32", "bfloat16": "mixed_bfloat16"}
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class ExportSummary:
-    """What an export has written; `str` gives the lines for the user.
+    """What an export has written; `str` gives the lines for the user."""
 
-    `path` is the folder of the version; `notes` are on what of the checkpoint
-    is not in the export.
-    """
-
-    path: str
+    path: str  # the folder of the version
     signatures: tuple[str, ...]
     num_bytes: int
-    notes: tuple[Note, ...]
+    notes: tuple[Note, ...]  # on what of the checkpoint is not in the export
 
     def __str__(self) -> str:
         lines = [f"{note.kind:11}{note.text}" for note in self.notes]
@@ -67,15 +61,11 @@ def check(config: ExportConfig, albert_config: AlbertConfig) -> None:
     version_folder.check_writable(config.export_dir)
     for spec in config.specs:
         _settings(config, spec, {}, albert_config)
-    vocab_size = tokenizers.load_tokenizer(
-        spm_model_file=config.spm_model_file, vocab_file=config.vocab_file
-    ).vocab_size
-    if vocab_size != albert_config.vocab_size:
-        raise ValueError(
-            f"The vocabulary has {vocab_size} tokens, but the config has "
-            f"vocab_size={albert_config.vocab_size}. Pass the vocabulary that "
-            "the model was trained with."
-        )
+    source = compatibility.with_vocabulary(
+        Checkpoint(config=albert_config),
+        config.spm_model_file or config.vocab_file,
+    )
+    source.load_tokenizer()
 
 
 def export(
@@ -83,8 +73,8 @@ def export(
 ) -> ExportSummary:
     """Exports a checkpoint.
 
-    `albert_config` is the shape of the model, if it is known already; None for
-    that of `config.albert_config_file` or beside the checkpoint.
+    `albert_config` is None for `config.albert_config_file`, or else the config
+    beside the checkpoint.
     """
     version_folder.version_path(config.export_dir, config.export_version)
     # 1. The checkpoint; its config, vocabulary and lengths, unless others are
@@ -99,7 +89,12 @@ def export(
     settings = _settings(config, spec, source.settings, source.known_config)
     # 2. Text to tokens; the model and copies of its weights.
     tokenizer = graph_tokenizer.make(source.load_tokenizer())
-    model, left_out = _load_model(config, spec, settings, source)
+    model, left_out = load.make_model(
+        source,
+        spec.head,
+        dtype=_KERAS_DTYPES[config.precision],
+        **spec.model_arguments(settings),
+    )
     exported = Exported(
         settings=settings,
         metadata=source.metadata,
@@ -113,12 +108,9 @@ def export(
     # 4. The files, which appear all at once.
     def write(folder: str) -> None:
         if config.format == LITERT:
-            _write_litert(config, folder, exported, signatures, spec, source)
-            return
-        _write(folder, exported, signatures, source)
-        version_folder.write_warmup(
-            folder, signatures, model_name=config.model_name
-        )
+            litert.write(folder, exported, signatures, source, spec, config)
+        else:
+            _write(folder, exported, signatures, source, config.model_name)
 
     path = version_folder.write_version(
         config.export_dir,
@@ -147,20 +139,12 @@ def _num_bytes(folder: str) -> int:
 
 def _find_spec(config: ExportConfig, source: Checkpoint) -> TaskSpec:
     """Returns the head to export, which the checkpoint has."""
-    asked_for = config.asked_for
-    if not asked_for:
+    if not config.names_head:
         return table.spec_of(source.head().name)
     found = [spec for spec in config.specs if spec.head.groups & source.heads]
-    found += [spec for spec in config.specs if not spec.head.groups]
-    if not found:
-        wanted = {g for spec in config.specs for g in spec.head.groups}
-        raise ValueError(
-            f"{config.init_checkpoint!r} has no head for --{asked_for}. "
-            f"Expected: {' or '.join(sorted(wanted, reverse=True))}. Received: "
-            f"{', '.join(sorted(source.heads)) or 'none'}. Fine-tune it for "
-            f"the task first, or pass --head={ENCODER.name}."
-        )
-    return found[0]
+    [spec, *_] = found or config.specs
+    source.head(spec.head)
+    return spec
 
 
 def _settings(
@@ -180,30 +164,13 @@ def _settings(
     length = defaults.get("max_seq_length", spec.max_seq_length)
     defaults["max_seq_length"] = min(length, longest)
     settings = config.settings_of(spec, defaults)
-    if not model_inputs.MIN_SEQ_LENGTH <= settings.max_seq_length <= longest:
-        raise ValueError(
-            f"`max_seq_length` must be from {model_inputs.MIN_SEQ_LENGTH} to "
-            f"the model's max_position_embeddings={longest} for an export. "
-            f"Received: max_seq_length={settings.max_seq_length}."
-        )
-    return settings
-
-
-def _load_model(
-    config: ExportConfig,
-    spec: TaskSpec,
-    settings: ServingSettings,
-    source: Checkpoint,
-) -> tuple[keras.Model, list[str]]:
-    """Returns the model, and the names of arrays that it has no use for."""
-    compatibility.check_shapes(source)
-    model = spec.head.make_model(
-        source.known_config,
-        source,
-        dtype=_KERAS_DTYPES[config.precision],
-        **spec.model_arguments(settings),
+    checks.check_integer(
+        "max_seq_length",
+        settings.max_seq_length,
+        at_least=model_inputs.MIN_SEQ_LENGTH,
+        at_most=longest,
     )
-    return model, load.load_checkpoint(model, source)
+    return settings
 
 
 def _write(
@@ -211,8 +178,9 @@ def _write(
     exported: Exported,
     signatures: Sequence[Signature],
     source: Checkpoint,
+    model_name: str,
 ) -> None:
-    """Writes a SavedModel with its vocabulary."""
+    """Writes a SavedModel with its vocabulary and warm-up requests."""
     served = tf.Module()
     served.weights = exported.weights.copies
     served.tokenizer = exported.tokenizer.resource
@@ -230,30 +198,4 @@ def _write(
                 signatures={one.name: one.function for one in signatures},
             )
     signature.check_operations(folder)
-
-
-def _write_litert(
-    config: ExportConfig,
-    folder: str,
-    exported: Exported,
-    signatures: Sequence[Signature],
-    spec: TaskSpec,
-    source: Checkpoint,
-) -> None:
-    """Writes a model for LiteRT and, beside it, what describes it."""
-    settings = exported.settings
-    [from_ids] = (s for s in signatures if s.name == signature.TOKENS)
-    litert.write(
-        folder,
-        from_ids.function,
-        exported.weights,
-        quantizes=bool(config.quantize),
-    )
-    metadata = dataclasses.replace(
-        settings.applied_to(source.metadata), head=spec.litert_head
-    )
-    litert.write_beside(
-        folder,
-        dataclasses.replace(source, metadata=metadata),
-        {**source.settings, **settings.answer_settings()},
-    )
+    version_folder.write_warmup(folder, signatures, model_name=model_name)

@@ -9,8 +9,6 @@ TF Serving runs the warm-up requests through a model before it accepts others.
 Each is a `tensorflow.serving.PredictionLog`, written without its package: a
 field of a protocol buffer is a number and a length, followed by its bytes.
 
-Data flow: SavedModel, example requests -> [this file] -> D/<version>.
-
 Source: tensorflow/serving, apis/prediction_log.proto and predict.proto.
 """
 
@@ -59,10 +57,7 @@ def batching_parameters(batch_size: int, *, joins_outputs: bool) -> str:
 
 
 def check_writable(export_dir: files.Path) -> str:
-    """Checks that versions can be written to a folder, without creating it.
-
-    Returns its path as a string.
-    """
+    """Checks that versions can be written to a folder; returns its path."""
     name = existing = files.check_local(export_dir)
     while not os.path.lexists(existing):
         existing = os.path.dirname(existing) or os.curdir
@@ -75,10 +70,7 @@ def check_writable(export_dir: files.Path) -> str:
 
 
 def version_path(export_dir: files.Path, version: int | None) -> str:
-    """Returns the path of a new version; None is the next free number, from 1.
-
-    Checks that it can be written.
-    """
+    """Returns the path of a new version; None is the next free number."""
     name = check_writable(export_dir)
     if version is None:
         names = os.listdir(name) if os.path.isdir(name) else []
@@ -101,12 +93,11 @@ def write_version(
     *,
     batching: str,
 ) -> str:
-    """Writes a version, which TF Serving sees only when it is complete.
+    """Writes a version, whole or not at all, and returns its path.
 
-    Processes that export to the same folder get different numbers. If it
-    fails, no version is left behind. `write` writes the files into the folder
-    that it is called with; `batching` is the content of the batching
-    configuration, if there is none yet. Returns the path of the version.
+    Processes that export to the same folder get different numbers. `write`
+    fills the folder that it is called with; `batching` is the content of the
+    batching configuration, if there is none yet.
     """
     name = os.path.dirname(version_path(export_dir, version))
     with files.partial_folder(os.path.join(name, "version")) as folder:
@@ -158,10 +149,8 @@ def _field(number: int, content: bytes) -> bytes:
 
 
 def _varint(value: int) -> bytes:
-    """Encodes a number in groups of seven bits, the lowest first.
-
-    The top bit of a byte says that another one follows.
-    """
+    # Groups of seven bits, the lowest first; the top bit says that another one
+    # follows.
     encoded = bytearray()
     while value >> 7:
         encoded.append(value & 0x7F | 0x80)

@@ -14,11 +14,7 @@ from albert_tf.tasks import table
 
 
 class LiteRtModel:
-    """Computes the outputs of an export, as the Keras model does.
-
-    Attributes:
-        head: Name of its head.
-    """
+    """Computes the outputs of an export, as the Keras model does."""
 
     def __init__(self, source: Checkpoint) -> None:
         path = os.path.join(source.path, discovery.LITERT_MODEL)

@@ -6,22 +6,19 @@ Records, outputs and answers are those of `--do_predict`.
 
 import itertools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import tensorflow as tf
 
 from albert_tf import checks, files
 from albert_tf.checkpoints import compatibility, discovery, load
-from albert_tf.checkpoints.checkpoint import Checkpoint
 from albert_tf.data.bucketed_batches import Padding
 from albert_tf.devices.workers import Workers
+from albert_tf.inference.litert_model import LiteRtModel
 from albert_tf.inference.record_outputs import OutputComputer
 from albert_tf.tasks import table
 from albert_tf.tasks.spec import TaskSpec
 from albert_tf.tasks.task import AnswerData, AnswerTask
-
-if TYPE_CHECKING:
-    from albert_tf.inference.litert_model import LiteRtModel
 
 # Texts whose answers are in memory together.
 _CHUNK_SIZE = 4096
@@ -74,19 +71,20 @@ def load_predictor(
     source = discovery.open(path)
     compatibility.check_vocabulary(source)
     source = compatibility.with_vocabulary(source)
-    exported: Any = None
-    if source.format == discovery.LITERT:
-        from albert_tf.inference.litert_model import LiteRtModel
-
-        exported = LiteRtModel(source)
+    is_export = source.format == discovery.LITERT
+    if is_export:
+        model: Any = LiteRtModel(source)
+        spec = table.spec_of(head or model.head)
+        if spec.head.name != model.head:
+            raise ValueError(
+                f"{source.path!r} has no {spec.head.name} head. It has: "
+                f"{model.head}."
+            )
     else:
-        compatibility.check_shapes(source)
-    spec = _find_spec(head, source, exported)
-    model = exported
-    if not exported:
-        model = spec.head.make_model(source.known_config, source, dtype=dtype)
-        load.load_checkpoint(model, source)
-    settings = source.settings if spec.is_finetuned or exported else {}
+        found = source.head(head.head if isinstance(head, TaskSpec) else head)
+        spec = head if isinstance(head, TaskSpec) else table.spec_of(found.name)
+        model, _ = load.make_model(source, spec.head, dtype=dtype)
+    settings = source.settings if spec.is_finetuned or is_export else {}
     most = source.known_config.max_position_embeddings
     if max_seq_length is None:
         longest = settings.get("max_seq_length", spec.max_seq_length)
@@ -98,26 +96,6 @@ def load_predictor(
     settings = {**settings, "max_seq_length": max_seq_length, **options}
     data = spec.answer_data(source, model, settings)
     return Predictor(spec, data, spec.answer_task(data, model))
-
-
-def _find_spec(
-    head: str | TaskSpec | None,
-    source: Checkpoint,
-    exported: "LiteRtModel | None",
-) -> TaskSpec:
-    """Returns what to do with the head to use, which must be there."""
-    if exported:
-        spec = table.spec_of(head or exported.head)
-        if spec.head.name != exported.head:
-            raise ValueError(
-                f"{source.path!r} has no {spec.head.name} head. It has: "
-                f"{exported.head}."
-            )
-        return spec
-    if isinstance(head, TaskSpec):
-        source.head(head.head)
-        return head
-    return table.spec_of(source.head(head).name)
 
 
 class Predictor:

@@ -1,8 +1,7 @@
 """Outputs of a fine-tuned model for every record, and files of predictions.
 
 Data flow: records -> batches of similar length -> outputs of every record
--> files of the task. Examples to predict become records, outputs and lines of
-files chunk by chunk, so that any number of them takes the same memory.
+-> files of the task, chunk by chunk, so that any number takes the same memory.
 """
 
 import collections
@@ -86,10 +85,8 @@ class OutputComputer:
                 data.array_specs,
                 max_seq_length=self._padding.max_seq_length,
             )
-            self._workers.check_same(
-                {"records to predict": columns.digest},
-                "All workers need the same files.",
-            )
+            digest = {"records to predict": columns.digest}
+            self._workers.check_same(digest, "All workers need the same files.")
             outputs = self.run(columns, batch_size)
             if problem := find_not_finite(outputs):
                 _LOGGER.warning("%s", problem)
@@ -98,8 +95,7 @@ class OutputComputer:
     def run(self, columns: RecordColumns, batch_size: int) -> Outputs:
         """Returns the outputs of N records by name.
 
-        They are arrays `[N, ...]`; outputs along the sequence are lists of N
-        arrays, each of its record's length.
+        They are arrays `[N, ...]`, or, along the sequence, lists of N arrays.
         """
         plan = bucketed_batches.plan_evaluation(
             columns.lengths,
@@ -107,22 +103,18 @@ class OutputComputer:
             padding=self._padding,
             num_replicas=self._strategy.num_replicas_in_sync,
         )
-        dataset = strategies.distribute(
-            self._strategy,
-            functools.partial(
-                bucketed_batches.evaluation_dataset,
-                columns,
-                plan,
-                padding=self._padding,
-            ),
+        make_dataset = functools.partial(
+            bucketed_batches.evaluation_dataset,
+            *(columns, plan),
+            padding=self._padding,
         )
+        dataset = strategies.distribute(self._strategy, make_dataset)
         results: dict[str, Any] = {}
         lengths = columns.lengths.tolist()
         nothing = [None] * columns.num_records
         with progress.bar(total=columns.num_records, unit="record") as bar:
-            for batch, outputs in zip(
-                plan, self._outputs(dataset, len(plan)), strict=True
-            ):
+            computed = self._outputs(dataset, len(plan))
+            for batch, outputs in zip(plan, computed, strict=True):
                 # Without the rows that only fill the batch.
                 num_records = len(batch.indices)
                 for name, values in outputs.items():
@@ -152,9 +144,8 @@ class OutputComputer:
             for _ in range(num_batches):
                 yield self._next_outputs(iterator)
             return
-        compute = self._batch_outputs.get_concrete_function(
-            iterator.element_spec
-        )
+        spec = iterator.element_spec
+        compute = self._batch_outputs.get_concrete_function(spec)
         waiting: collections.deque[Any] = collections.deque()
         with concurrent.futures.ThreadPoolExecutor(_BATCHES_AT_A_TIME) as pool:
             for batch in iterator:

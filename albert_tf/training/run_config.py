@@ -124,11 +124,7 @@ class RunConfig(DeviceSettings, OptimizerConfig):
         checks.check_integer(
             "random_seed", self.random_seed, at_most=LARGEST_SEED
         )
-        for field in dataclasses.fields(self):
-            value = getattr(self, field.name)
-            choices = settings.choices_of(field)
-            if choices and value is not None:
-                checks.check_choice(field.name, value, choices)
+        settings.check_choices(self)
         DeviceSettings.__post_init__(self)
 
     @property

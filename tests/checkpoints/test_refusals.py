@@ -355,7 +355,7 @@ _ROWS = [
     (_config(model_type="bert"), "model_type='bert'.*only an ALBERT"),
     (_config(**_TOKENS), "no AlbertForTokenClassification"),
     (_config(**_EPSILON), "config.json.*norm_eps"),
-    (_config(architectures=1), "is damaged or another model's .*'int'"),
+    (_config(architectures=1), "or another model's .*'int'"),
     (_config(**_ROUNDED), "assigns a layer to the wrong group"),
     (_tensor("lm_head.weight", _ones(3)), "no ALBERT has: lm_head"),
     (_tensor(_DECODER, _ones(13, 4)), "predictions.decoder.weight differs"),
@@ -363,7 +363,7 @@ _ROWS = [
     (_to_keras_hub(hidden_act="relu"), "cannot express hidden_act='relu'"),
     (_to_keras_hub(**_HALF_DROPOUT), "0.1 and attention_probs_dropout_prob=0"),
     (_to_keras_hub(**_UNEVEN), "`num_layers` must be divisible by"),
-    (_without("bert/pooler/"), "needs bert/pooler.*lacks"),
+    (_without("bert/pooler/"), "pooled_dense.* is not in the checkpoint"),
     (_preset("config.json", **_BERT), "'keras_hub>BertBackbone', but only"),
     (_preset("task.json", config__num_classes="x"), "another model's .*=x"),
     (_preset("config.json", config__num_heads=1), "another model's .*key"),
@@ -380,7 +380,7 @@ _ROWS = [
     (_start(_NONE, num_hidden_groups=2), "--num_hidden_groups cannot be used"),
     (_start(_ADAPTED, num_hidden_layers=5), "Leave out num_hidden_layers"),
     (_start(_ADAPTED, adapter_rank=3), "Leave out adapter_rank"),
-    (_setting(input_path=None), "`input_path` is missing. Pass --i"),
+    (_setting(input_path=None), "`input_path` must be given"),
     (_setting(output_format="x"), "`output_format` must be"),
 ]
 

@@ -47,7 +47,7 @@ def test_a_checkpoint_is_exported(run, tiny_spm_model, tmp_path):
 @pytest.mark.parametrize(
     ("flag", "words"),
     [
-        ("--export_dir=", "--init_checkpoint and --export_dir must be given"),
+        ("--export_dir=", "`export_dir` must be given"),
         ("--task=poetry", "should be one of <encoder"),
         ("--head=squad", "should be one of <encoder"),
     ],

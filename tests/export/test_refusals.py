@@ -16,7 +16,7 @@ LITERT = {"format": "litert"}
 @pytest.mark.parametrize(
     ("values", "words"),
     [
-        ({"folder": ""}, "--init_checkpoint and --export_dir must be"),
+        ({"folder": ""}, "`export_dir` must be given"),
         ({"task": "poetry"}, "`task` must be one of encoder.*task='poetry'"),
         ({"precision": "int8"}, "`precision` must be one of float32, bfloat16"),
         ({"export_version": 0}, "`export_version` must be .* at least 1"),
@@ -94,8 +94,16 @@ def export(config, albert_config):
 @pytest.mark.parametrize(
     ("values", "changes", "words"),
     [
-        ({"max_seq_length": 4}, {}, "from 5 to .*=64.*max_seq_length=4"),
-        ({"max_seq_length": 65}, {}, "from 5 to .*=64.*max_seq_length=65"),
+        (
+            {"max_seq_length": 4},
+            {},
+            "at least 5 .*at most 64.*length=4",
+        ),
+        (
+            {"max_seq_length": 65},
+            {},
+            "at least 5 .*at most 64.*length=65",
+        ),
         ({"spm_model_file": None}, {}, "No vocabulary is given"),
         ({}, {"vocab_size": 299}, "has 300 tokens.*vocab_size=299"),
         ({}, {"vocab_size": 301}, "has 300 tokens.*vocab_size=301"),
@@ -140,16 +148,8 @@ def test_lengths_of_a_task_are_checked_before_training(
 @pytest.mark.parametrize(
     ("asked_for", "groups", "words"),
     [
-        (
-            {"head": "classifier"},
-            [],
-            "no head for --head=classifier.*Received: none",
-        ),
-        (
-            {"task": "squad"},
-            ["output_weights"],
-            "task=squad. Expected: cls/squad or beam. Received: task",
-        ),
+        ({"head": "classifier"}, [], "no classifier head. It has: none"),
+        ({"task": "squad"}, ["output_weights"], "no span head. It has: task"),
     ],
 )
 def test_a_checkpoint_without_the_head(asked_for, groups, words):

@@ -54,7 +54,6 @@ WORD_COUNT = Head(
         config, **arguments
     ),
     groups=frozenset({"word_count_head"}),
-    over_pooler=frozenset({"word_count_head"}),
 )
 
 
