@@ -77,7 +77,7 @@ def test_flags_that_cannot_be_used(values, message):
             "train",
             TABLE | {"validation_share": 0.2, "eval_file": "later.tsv"},
             {},
-            "there is a file to evaluate, 'later.tsv'",
+            "without a file to evaluate, but there is 'later.tsv'",
         ),
         (
             "train",
