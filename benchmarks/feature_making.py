@@ -95,7 +95,7 @@ def read_glue(argument: str, tokenizer: Any) -> tuple[Any, Any, list[str]]:
 
     task_name, _, path = argument.partition("=")
     dataset = glue.GLUE_DATASETS[task_name]
-    examples = glue.read_examples(dataset, path, split="dev", is_labelled=True)
+    examples = glue.read_examples(dataset, path, "dev")
     data = ClassificationData(
         name=dataset.name,
         labels=dataset.labels,

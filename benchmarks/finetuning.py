@@ -55,9 +55,7 @@ def read_records(arguments: argparse.Namespace) -> tuple[Any, int]:
 
     dataset = glue.GLUE_DATASETS[arguments.task.lower()]
     split = "train" if "train" in os.path.basename(arguments.file) else "dev"
-    examples = glue.read_examples(
-        dataset, arguments.file, split=split, is_labelled=True
-    )
+    examples = glue.read_examples(dataset, arguments.file, split)
     data = ClassificationData(
         name=dataset.name,
         labels=dataset.labels,

@@ -83,7 +83,6 @@ TESTED_TOGETHER = {
             "tasks/classification/model.py",
             "tasks/race/model.py",
             "tasks/squad/model.py",
-            "tasks/squad/outputs.py",
         ),
         "tasks/test_finetuning.py",
     ),

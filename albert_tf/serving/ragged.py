@@ -13,6 +13,8 @@ import numpy as np
 import tensorflow as tf
 
 NUM_CODE_POINTS = 0x110000
+# What Python's `isspace` finds, as a regular expression of RE2.
+WHITE_SPACE = r"[\s\pZ\x0b\x1c-\x1f\x{85}]"
 _PAGE_BITS = 8
 _PAGE_SIZE = 2**_PAGE_BITS
 # In a replacement: what is replaced.

@@ -42,14 +42,14 @@ _OPERATIONS = """
     ScatterNd Select SelectV2 SentencepieceOp SentencepieceTokenizeWithOffsetsOp
     Shape ShardedFilename Sigmoid Size Slice Softmax Split SplitV Sqrt Square
     SquaredDifference Squeeze StatefulPartitionedCall StatelessIf StatelessWhile
-    StaticRegexFullMatch StopGradient StridedSlice StringJoin StringLength
-    StringSplitV2 Sub Substr Sum Tanh TensorListConcatV2 TensorListFromTensor
-    TensorListGetItem TensorListLength TensorListReserve TensorListSetItem
-    TensorListStack TensorScatterAdd TensorScatterMax TensorScatterMin
-    TensorScatterUpdate Tile TopKV2 Transpose UnicodeDecode UnicodeEncode Unique
-    Unpack UnsortedSegmentMax UnsortedSegmentMin UnsortedSegmentSum UpperBound
-    VarHandleOp VarIsInitializedOp Where While WordpieceTokenizeWithOffsets
-    ZerosLike
+    StaticRegexFullMatch StaticRegexReplace StopGradient StridedSlice StringJoin
+    StringLength StringSplitV2 Sub Substr Sum Tanh TensorListConcatV2
+    TensorListFromTensor TensorListGetItem TensorListLength TensorListReserve
+    TensorListSetItem TensorListStack TensorScatterAdd TensorScatterMax
+    TensorScatterMin TensorScatterUpdate Tile TopKV2 Transpose UnicodeDecode
+    UnicodeEncode Unique Unpack UnsortedSegmentJoin UnsortedSegmentMax
+    UnsortedSegmentMin UnsortedSegmentSum UpperBound VarHandleOp
+    VarIsInitializedOp Where While WordpieceTokenizeWithOffsets ZerosLike
 """
 ALLOWED_OPERATIONS = frozenset(_OPERATIONS.split())
 

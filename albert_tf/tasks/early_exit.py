@@ -1,13 +1,10 @@
 """Early exit: examples leave the model once they have been decided.
 
-After every layer, the classifier is applied to the pooled output. An example
-whose prediction has stayed the same for `patience` layers is dropped from the
-batch, so that the layers above compute less.
+An example whose prediction, of the pooled output, has stayed the same for
+`patience` layers is dropped from the batch: the layers above compute less.
 
 Data flow: embeddings -> layer -> prediction -> [this file] -> next layer.
-
-Source: Zhou et al. 2020, "BERT Loses Patience: Fast and Robust Inference with
-Early Exit", section 3.2.
+Source: Zhou et al. 2020, "BERT Loses Patience", section 3.2.
 """
 
 import dataclasses
@@ -36,13 +33,11 @@ def run(
 
     Args:
         blocks: The layers: functions of `hidden` and `mask`.
-        classify: Function from the output of a layer to logits, float32
-            `[R / C, K]`, one row for each example.
-        hidden: Float tensor `[B x C, S, H]`, the C choices of each of B
-            examples one after the other.
+        classify: From the output of a layer to logits, float32 `[R / C, K]`.
+        hidden: Float `[B x C, S, H]`, C choices of each of B examples.
         mask: Int tensor `[B x C, 1, 1, S]`.
-        patience: Number of layers in a row with the same prediction after
-            which an example leaves; at least 1.
+        patience: After how many layers in a row with the same prediction an
+            example leaves; at least 1.
         num_choices: C.
 
     Returns:

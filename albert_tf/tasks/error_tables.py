@@ -21,12 +21,12 @@ def prediction_sections(
     logits: np.ndarray,
     label_names: Sequence[str] = (),
 ) -> list[dict[str, Any]]:
-    """Returns a confusion matrix and the worst errors, or only the latter.
+    """Returns a confusion matrix and the worst errors.
 
     The examples are dataclasses with a `guid`, whose strings are shown; labels
-    are `[N]`, logits `[N, K]`, or `[N]` or `[N, 1]` of a regression, which has
-    no confusion matrix. Classes are numbered unless there are K names. Labels
-    `[N, K]`, of rows with several, have neither.
+    are `[N]`, logits `[N, K]`. Classes are numbered unless there are K names. A
+    regression, logits `[N]` or `[N, 1]`, has no matrix; labels `[N, K]`, of
+    rows with several, have neither.
     """
     if labels.ndim > 1:
         return []
@@ -39,18 +39,14 @@ def prediction_sections(
         }
         return [_error_table("The largest errors", examples, order, columns)]
     classes = range(logits.shape[-1])
-    names = label_names
-    if len(names) != len(classes):
-        names = list(map(str, classes))
+    names = label_names or list(map(str, classes))
     predictions = np.argmax(logits, axis=-1)
     counts = metrics.confusion_matrix(labels, predictions, labels=classes)
+    rows = zip(names, counts.tolist(), strict=True)
     confusions = {
         "title": "Labels (rows) and predictions (columns)",
         "header": ("", *names),
-        "rows": [
-            (name, *map(str, row))
-            for name, row in zip(names, counts.tolist(), strict=True)
-        ],
+        "rows": [(name, *map(str, row)) for name, row in rows],
     }
     probabilities = special.softmax(logits.astype(np.float64), axis=-1)
     of_label = probabilities[np.arange(len(labels)), labels]
@@ -76,9 +72,8 @@ def _error_table(
         values = dataclasses.asdict(examples[i])
         guid = str(values.pop("guid"))
         values.pop("label", None)
-        text = " | ".join(
-            v for v in values.values() if v and isinstance(v, str)
-        )
+        texts = (v for v in values.values() if v and isinstance(v, str))
+        text = " | ".join(texts)
         if len(text) > _MAX_TEXT_CHARACTERS:
             text = f"{text[: _MAX_TEXT_CHARACTERS - 1]}…"
         rows.append((guid, text, *(column[i] for column in columns.values())))

@@ -2,11 +2,9 @@ r"""Files of examples: rows of tables, lines of JSON, and what they must have.
 
 Data flow: file -> [this file] -> examples of a task.
 
-TSV is what GLUE means by it: a tab always ends a field, and a line end always
-ends a row. Quotes are plain characters, and a field cannot hold a tab. CSV is
-that of RFC 4180: a field in double quotes may hold commas, line breaks and,
-written twice, quotes. JSONL has one object per line. All may be gzipped; one
-row is in memory at a time.
+TSV is what GLUE means by it: a tab always ends a field, a line end a row, and
+quotes are plain characters. CSV is that of RFC 4180. JSONL has one object per
+line. All may be gzipped; one row is in memory at a time.
 """
 
 import collections
@@ -54,16 +52,16 @@ def rows_in_memory(name: str, rows: Any) -> RowsInMemory:
 def given_file(
     config: Any, use: str, given_examples: Mapping[str, RowsInMemory]
 ) -> Source | None:
-    """Returns the file that the settings name for a use, such as `train`.
+    """Returns rows in memory, or the file that the settings name for a use.
 
-    Rows in memory come first. It is None if the file is to be found in
-    `data_dir`.
+    It is None if the file is to be found in `data_dir`.
     """
     if use in given_examples:
         return given_examples[use]
-    path: str | None = getattr(config, f"{use}_file")
-    if not path and not config.data_dir:
-        raise ValueError(f"--data_dir or --{use}_file must be given.")
+    names = [n for n in ("data_dir", f"{use}_file") if hasattr(config, n)]
+    *_, path = values = [getattr(config, name) for name in names]
+    if not any(values):
+        raise ValueError(f"--{' or --'.join(names)} must be given.")
     return path or None
 
 
@@ -87,21 +85,17 @@ def read_rows(
     """Yields the first line number and the named columns of every row.
 
     Args:
-        path: A TSV file, or CSV or JSONL by its ending.
+        path: A TSV file, or CSV or JSONL by its ending; or rows in memory.
         columns: In the order to return.
         header: Column names of a file that has no header row.
         broken_rows: Gets the line numbers of rows with too few or too many
             fields, which are skipped; without it, they are an error.
-        list_column: Column whose values may be lists of JSONL, which are
-            returned as JSON text.
+        list_column: Column whose values may be lists, returned as JSON.
     """
     if _has_objects(path):
         for line, values in read_objects(path):
             where = f"{path}, line {line}"
-            texts = (
-                _text(values, name, where, may_be_list=name == list_column)
-                for name in columns
-            )
+            texts = (_text(values, n, where, list_column) for n in columns)
             yield line, tuple(texts)
         return
     rows = _without_last_blanks(_read_fields(path))
@@ -145,8 +139,7 @@ def read_objects(path: Source) -> Iterator[tuple[int, dict[str, Any]]]:
             ) from error
         if not isinstance(values, dict):
             raise ValueError(
-                f"{path}, line {line} must be a JSON object. Received: "
-                f"{text[:40]}."
+                f"{path}, line {line} must be a JSON object, not {text[:40]}."
             )
         yield line, values
 
@@ -159,7 +152,7 @@ def check_ids(ids: Sequence[str], where: str) -> None:
     if count > 1:
         raise ValueError(
             f"{where}: two examples have the id {example_id!r}. Give each "
-            "its own id; predictions are written by id."
+            "its own."
         )
 
 
@@ -170,10 +163,6 @@ def _has_objects(path: Source) -> bool:
 
 
 def _read_fields(path: Any) -> Iterator[Row]:
-    """Yields the line number and the fields of every row, also of the first.
-
-    An empty line has no field.
-    """
     lines = text_lines.read_lines(path)
     if not files.check_local(path).endswith(_CSV_ENDINGS):
         for line, text in enumerate(lines, start=1):
@@ -207,7 +196,6 @@ def _find_column(column: str, header: Sequence[str], path: Source) -> int:
 
 
 def _without_last_blanks(rows: Iterable[Row]) -> Iterator[Row]:
-    """Yields the rows without the blank lines that end the file."""
     blanks = []
     for row in rows:
         blanks.append(row)
@@ -217,7 +205,7 @@ def _without_last_blanks(rows: Iterable[Row]) -> Iterator[Row]:
 
 
 def _text(
-    values: dict[str, Any], column: str, where: str, *, may_be_list: bool
+    values: dict[str, Any], column: str, where: str, list_column: str | None
 ) -> str:
     value: Any = values.get(column)
     if isinstance(value, str):
@@ -227,7 +215,7 @@ def _text(
     # A label may be a number or true or false: written as in JSON. In a
     # DataFrame, NaN is a missing value.
     if (isinstance(value, int | float) and not math.isnan(value)) or (
-        may_be_list and isinstance(value, list)
+        column == list_column and isinstance(value, list)
     ):
         return json.dumps(value, ensure_ascii=False)
     raise ValueError(

@@ -1,8 +1,7 @@
 """What the model halves of fine-tuning share: a loss that is a mean.
 
 Each has one loss, the weighted mean over the rows of a batch (sequences,
-questions or windows), and so are its scores in the training log. Batches have
-int32 `input_ids`, `input_mask` and `segment_ids`, `[B, S]`, and the labels.
+questions or windows), and so are its scores in the training log.
 """
 
 import abc
@@ -20,7 +19,7 @@ _LEAST_WEIGHT = 1e-30
 
 
 class MeanLossTask(abc.ABC):
-    """A `task.FinetuningTask`, but for `model` and `_measure`.
+    """A `task.Task` and `task.AnswerTask`, but for `model` and `_measure`.
 
     `accuracies` are names of scores by the field of the totals that they are
     the mean of, `options` those of the model's call for a loss.

@@ -1,5 +1,6 @@
 """What can be fine-tuned, by the names that users know the tasks by."""
 
+from albert_tf import checks
 from albert_tf.tasks.classification import sets as classification
 from albert_tf.tasks.race import sets as race
 from albert_tf.tasks.spec import FinetuningSpec
@@ -13,8 +14,5 @@ def find(task_name: str | FinetuningSpec) -> FinetuningSpec:
     if isinstance(task_name, FinetuningSpec):
         return task_name
     names = {name: one for one in FINETUNINGS for name in one.task_names}
-    if task_name.lower() not in names:
-        raise ValueError(
-            f"There is no task {task_name!r}. The tasks are {', '.join(names)}."
-        )
+    checks.check_choice("task_name", task_name.lower(), tuple(names))
     return names[task_name.lower()]

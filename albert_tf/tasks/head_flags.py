@@ -48,9 +48,8 @@ def check_single_label(patience: int, *, has_one_label: bool) -> None:
     """Checks that an example has one label, which can stay the same."""
     if patience and not has_one_label:
         raise ValueError(
-            "`exit_patience` compares the labels that layers predict. It "
-            "cannot be used for regression and multi-label classification. "
-            f"Received: exit_patience={patience}."
+            "`exit_patience` cannot be used for regression and multi-label "
+            f"classification. Received: exit_patience={patience}."
         )
 
 

@@ -1,7 +1,6 @@
 """Inputs of `Predictor.predict` as texts by name, checked.
 
-An input is a text, a tuple of texts, or a dict of them; `position` is which of
-the inputs it is, for messages.
+`position` is which of the inputs it is, for messages.
 """
 
 from collections.abc import Mapping
@@ -15,8 +14,8 @@ def values_by_name(position: int, item: Any, *names: str) -> dict[str, Any]:
     if isinstance(item, tuple) and len(item) == len(names):
         return dict(zip(names, item, strict=True))
     raise ValueError(
-        f"Input {position} must have {', '.join(names)}, as a dict or a "
-        f"tuple. Received: {item!r:.100}."
+        f"Input {position} must have {', '.join(names)}. "
+        f"Received: {item!r:.100}."
     )
 
 

@@ -4,10 +4,7 @@ Fine-tuning with few examples ends for a good part of the seeds in a model that
 knows no more than these (Mosbach et al. 2021, "On the stability of fine-tuning
 BERT"). A model is better than chance if its loss is below theirs. The labels
 that it predicts show nothing: where 3% of the records are positive, a good
-model may call none of them positive. Nor does a good ranking, if all records
-have nearly the same probabilities.
-
-NumPy and SciPy.
+model may call none of them positive.
 """
 
 from collections.abc import Sequence
@@ -21,8 +18,7 @@ from albert_tf.tasks.task import Outputs
 # A loss is below that at chance level if it is at most this fraction of it.
 _LOSS_BELOW_CHANCE = 0.98
 # The start of an answer takes about so much of the logarithm of the length, in
-# nats, for a model that only knows where answers tend to be. (Measured on
-# SQuAD 1.1, words of dev and 44 articles of train: 0.98.)
+# nats, for a model that only knows where answers tend to be (SQuAD 1.1: 0.98).
 _SPAN_PRIOR = 0.9
 
 
@@ -46,14 +42,11 @@ class Comparison(NamedTuple):
 
 
 def compare_labels(
-    labels: np.ndarray,
-    logits: np.ndarray,
-    class_weights: Sequence[float] = (),
+    labels: np.ndarray, logits: np.ndarray, class_weights: Sequence[float] = ()
 ) -> Comparison:
     """Compares logits `[N, K]` with labels.
 
-    They are int `[N]`; numbers of a regression, `[N]`; or 0 and 1 for each of
-    several labels, `[N, K]`.
+    They are int `[N]`; numbers, `[N]`; or several, 0 and 1 `[N, K]`.
     """
     scores = logits.reshape(len(labels), -1).astype(np.float64)
     if labels.ndim > 1:
@@ -77,10 +70,9 @@ def compare_labels(
 def compare_starts(
     starts: np.ndarray, lengths: np.ndarray, outputs: Outputs
 ) -> Comparison:
-    """Compares the starts of answers in N records of some lengths, int `[N]`.
+    """Compares the starts of answers, int `[N]`, 0 without one.
 
-    Records without an answer have the start 0. Those of an evaluation have no
-    answers at all, because each question may have several.
+    Records of an evaluation have no answers: a question may have several.
     """
     loss = float(np.mean(_start_losses(starts, lengths, outputs)))
     has_answer = starts > 0
@@ -91,7 +83,6 @@ def compare_starts(
 def _start_losses(
     starts: np.ndarray, lengths: np.ndarray, outputs: Outputs
 ) -> Any:
-    """Returns the cross entropies of the starts, float `[N]`."""
     if "start_logits" in outputs:
         rows = zip(outputs["start_logits"], starts, strict=True)
         return [special.logsumexp(row) - row[start] for row, start in rows]

@@ -13,8 +13,7 @@ NUM_SPECIAL_TOKENS = 3
 class Lengths:
     """The longest sequence; subclasses add other lengths.
 
-    `part` names that of the question, beside which there is room for at least
-    one token of the text.
+    `part` names that of the question, which leaves room for a token of text.
     """
 
     part: ClassVar[str]
@@ -31,20 +30,13 @@ class Lengths:
 
     @classmethod
     def within(cls, values: Mapping[str, Any]) -> Self:
-        """Returns the lengths that are among values by name.
-
-        One that is missing or None is the default, or what fits.
-        """
-        lengths: dict[str, Any] = {
-            field.name: field.default for field in dataclasses.fields(cls)
-        }
-        if values.get("max_seq_length") is not None:
-            lengths["max_seq_length"] = values["max_seq_length"]
-        lengths[cls.part] = fitting(
-            lengths[cls.part], lengths["max_seq_length"]
-        )
-        given = {n: values[n] for n in lengths if values.get(n) is not None}
-        return cls(**lengths | given)
+        """Returns lengths by name; for None, the default or what fits."""
+        fields = dataclasses.fields(cls)
+        defaults: dict[str, Any] = {f.name: f.default for f in fields}
+        given = {n: values[n] for n in defaults if values.get(n) is not None}
+        longest = (defaults | given)["max_seq_length"]
+        part = fitting(defaults[cls.part], longest)
+        return cls(**{cls.part: part} | given)
 
 
 def fitting(length: int, max_seq_length: int) -> int:

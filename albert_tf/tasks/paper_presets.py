@@ -1,11 +1,7 @@
 """The paper's settings for fine-tuning, by task.
 
-The paper has one table for all sizes. The one exception is from the README of
-the original: with the table's learning rate, the second version of every size
-diverges on RACE; it needs 1e-5, and no dropout in the encoder.
-
 Source: Lan et al. 2020, table 14; google-research/albert, `run_glue.sh` and
-README (RACE).
+README (RACE: with the table's learning rate, the second version diverges).
 """
 
 import dataclasses
@@ -19,8 +15,7 @@ from albert_tf.config import AlbertConfig
 class PaperSettings:
     """One row of the paper's table 14, under the names of the flags.
 
-    `albert_dropout`, the dropout rate of hidden states and attention in the
-    encoder, has no flag; see `with_dropout`.
+    `albert_dropout`, the dropout rate of the encoder, has no flag.
     """
 
     learning_rate: float
@@ -73,8 +68,7 @@ PRESETS = ("paper", "paper_v2")
 def paper_settings(task_name: str, preset: str = "paper") -> PaperSettings:
     """Returns the settings for a task, by `TaskData.name`.
 
-    The preset `paper` is the paper's table; `paper_v2` is the same with what
-    the second version of the released checkpoints needs.
+    `paper_v2` has what the second version of the released checkpoints needs.
 
     >>> paper_settings("rte").num_warmup_steps
     200
@@ -83,11 +77,9 @@ def paper_settings(task_name: str, preset: str = "paper") -> PaperSettings:
     if settings is None:
         raise ValueError(
             f"The paper has no settings for the task {task_name!r}, only for "
-            f"{', '.join(PAPER_SETTINGS)}. Leave --preset out and set "
-            "--learning_rate, --train_batch_size and --num_train_steps."
+            f"{', '.join(PAPER_SETTINGS)}. Leave --preset out."
         )
     if task_name == "race" and preset == "paper_v2":
-        # TF1: the README, on the second version of the released checkpoints.
         return dataclasses.replace(
             settings, learning_rate=1e-5, albert_dropout=0.0
         )

@@ -1,8 +1,5 @@
 """The logits of an exported head over the pooled output, made of ids.
 
-Classification and multiple choice share it. With early exit, examples leave
-the model once they are decided.
-
 Data flow: ids -> `ExportedEncoder` -> pooled output -> [this file] -> logits.
 """
 
@@ -12,12 +9,8 @@ from typing import Any
 import tensorflow as tf
 
 from albert_tf.modeling.sequence_models import ClassifierModel
-from albert_tf.serving.exported_encoder import (
-    ExportedEncoder,
-    ExportedWeights,
-    row_lengths,
-    run_in_groups,
-)
+from albert_tf.serving import exported_encoder
+from albert_tf.serving.exported_encoder import ExportedEncoder, ExportedWeights
 from albert_tf.serving.signature import Tensors
 from albert_tf.tasks import early_exit
 
@@ -66,10 +59,10 @@ def logits_of_ids(
     def run(*ids: tf.Tensor) -> list[tf.Tensor]:
         shape = [-1, num_choices, tf.shape(ids[0])[1]]
         rows = [tf.reshape(values, shape) for values in ids]
-        return run_in_groups(
+        return exported_encoder.run_in_groups(
             run_group,
             rows,
-            tf.reduce_max(row_lengths(rows[1]), axis=1),
+            tf.reduce_max(exported_encoder.row_lengths(rows[1]), axis=1),
             [tf.zeros([0, num_logits]), tf.zeros([0], tf.int32)],
         )
 

@@ -1,8 +1,5 @@
 """The settings of an export that its signatures depend on.
 
-Every head has these; a room adds those of its own, whose flags
-`export_saved_model.py` defines.
-
 Plain Python: a command checks them before any slow import.
 """
 
@@ -18,12 +15,7 @@ from albert_tf.tasks import head_flags
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class ServingSettings:
-    """The settings of all heads.
-
-    Args:
-        max_seq_length: Longest sequence made of raw text, in tokens.
-        for_litert: Whether LiteRT will compute the signature of ids.
-    """
+    """The settings of all heads; `max_seq_length` is that of raw text."""
 
     # Names of settings that are by default those of the fine-tuning.
     as_trained: ClassVar[tuple[str, ...]] = ()
@@ -58,7 +50,6 @@ class ServingSettings:
 
     def notes(self, known: Metadata) -> list[Note]:
         """Returns notes on what is replaced, or assumed."""
-        del known
         return []
 
 

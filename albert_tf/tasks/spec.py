@@ -36,12 +36,8 @@ if TYPE_CHECKING:
 class Exported:
     """What signatures are made of.
 
-    Args:
-        settings: Of the class `TaskSpec.serving_settings`.
-        metadata: What is known of the checkpoint.
-        model: The structure of the model.
-        weights: The exported copies of its weights.
-        tokenizer: Of raw text.
+    `settings` are of the class `TaskSpec.serving_settings`, `metadata` those of
+    the checkpoint; `weights` are exported copies of those of the model.
     """
 
     settings: Any
@@ -62,8 +58,6 @@ class TaskSpec(abc.ABC):
     # head has.
     is_finetuned: ClassVar[bool] = True
 
-    # Answers, as `load_predictor` gives them.
-
     # Names of the outputs of the model whose second axis is the sequence.
     sequence_outputs: ClassVar[frozenset[str]] = frozenset()
 
@@ -80,11 +74,8 @@ class TaskSpec(abc.ABC):
     ) -> AnswerData:
         """Returns the data half that answers texts.
 
-        Args:
-            source: The checkpoint or export, with its vocabulary.
-            model: The model of this head, or the export in its place.
-            settings: Those of its fine-tuning, with `max_seq_length`, and
-                options of `load_predictor`.
+        `source` has the vocabulary, `model` may be an export, and `settings`
+        are those of the fine-tuning, with options of `load_predictor`.
         """
 
     def answer_task(self, data: Any, model: Any) -> AnswerTask:
@@ -94,8 +85,6 @@ class TaskSpec(abc.ABC):
     def example_set(self, data: Any, examples: Sequence[Any]) -> ExampleSet:
         """Returns examples with the data half that makes their records."""
         return ExampleSet(examples=examples, data=data)
-
-    # Served.
 
     # The class of the settings of an export.
     serving_settings: ClassVar[type[ServingSettings]] = ServingSettings
@@ -117,7 +106,6 @@ class TaskSpec(abc.ABC):
 
     def model_arguments(self, settings: Any) -> dict[str, Any]:
         """Returns arguments of the model's class that the settings decide."""
-        del settings
         return {}
 
     @abc.abstractmethod

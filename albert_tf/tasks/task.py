@@ -1,11 +1,8 @@
 """The two halves of a task, as the training loop and the scripts see them.
 
 The data half (`TaskData`) is NumPy: examples -> records -> [model] -> outputs
--> scores and files. The model half (`Task`, `FinetuningTask`) is TensorFlow:
-the model, its loss and the totals that the scores are computed from.
-
-Imports neither TensorFlow nor Keras at run time, so that a script reads and
-checks its data before it pays for the import.
+-> scores and files. The model half (`Task`, `AnswerTask`) is TensorFlow, which
+is not imported here: a command checks its data before that.
 """
 
 import contextlib
@@ -28,6 +25,7 @@ if TYPE_CHECKING:
 
     from albert_tf.data.bucketed_batches import RecordColumns
     from albert_tf.modeling import fused
+    from albert_tf.tasks.finetuning import MeanLossTask
     from albert_tf.tasks.label_frequencies import Comparison
 
 Batch: TypeAlias = "Mapping[str, tf.Tensor]"
@@ -64,7 +62,7 @@ class AnswerData(Protocol):
     def records(
         self, examples: Examples, *, is_training: bool
     ) -> Iterator[Record]:
-        """Yields the records of the examples; an example may have several."""
+        """Yields the records of examples: one or several, in their order."""
 
     def answers(
         self, examples: Examples, outputs: Outputs
@@ -88,35 +86,26 @@ class TaskData(AnswerData, Protocol):
         """Everything but the examples that determines the records, as JSON."""
 
     def scores(self, examples: Examples, outputs: Outputs) -> Scores:
-        """Returns the official scores of labelled examples.
-
-        They may hold values that were chosen on these examples for
-        `open_predictions`, such as a threshold.
-        """
+        """Returns the official scores, and thresholds chosen by them."""
 
     def baselines(self, examples: Examples) -> dict[str, float]:
-        """Returns scores that take no model, by name, if there are any.
+        """Returns scores of the best single answer to all examples, by name.
 
-        They are those of the best single answer to all examples: the largest
-        class, the mean, no answer, the whole text, or a choice by chance.
+        Such as the largest class, the mean, no answer, or a choice by chance.
         """
 
     def compare_with_chance(
         self, columns: "RecordColumns", outputs: Outputs
     ) -> "Comparison | None":
-        """Compares outputs of labelled records with the label frequencies.
-
-        None if that is impossible, or if the task does not know how.
-        """
+        """Compares outputs with the label frequencies; None if it cannot."""
 
     def open_predictions(
         self, output_dir: str, scores: Scores
     ) -> contextlib.AbstractContextManager[Callable[[Examples, Outputs], None]]:
-        """Opens the prediction files of the task, for writing chunk by chunk.
+        """Opens the files of predictions; its function writes the next ones.
 
-        They appear when the context ends without an error. Its function writes
-        the predictions of the next examples, which may have no labels.
-        `scores` are those of the evaluation, empty without one.
+        They appear when the context ends without an error. `scores` are those
+        of the evaluation, empty without one. Examples may have no labels.
         """
 
     def report_sections(
@@ -125,18 +114,14 @@ class TaskData(AnswerData, Protocol):
         """Returns the task's own sections of `report.html`; may be empty.
 
         Each is a table (`title`, `header`, `rows` of text) or a chart (`title`,
-        `unit`, `curves` of points by name, `x_label`). `scores` are those of
-        `open_predictions`.
+        `unit`, `curves` of points by name, `x_label`).
         """
 
 
 def encoder_specs(
     pad_id: int, shape: tuple[int, ...] = ()
 ) -> tuple[ArraySpec, ...]:
-    """Returns the arrays of a record that the encoder takes.
-
-    `shape` is that of each array, without the sequence axis.
-    """
+    """Returns the arrays of a record that the encoder takes, `[*shape, s]`."""
     pad_values = {"input_ids": pad_id, "input_mask": 0, "segment_ids": 0}
     return tuple(
         ArraySpec(
@@ -174,8 +159,8 @@ def pair_record(
 class ExampleSet:
     """Examples that are trained on, evaluated or predicted together.
 
-    The main set has no name. That of another one follows the keys of its
-    scores, and is the directory of its predictions.
+    The name of another set than the main one follows the keys of its scores,
+    and is the directory of its predictions.
     """
 
     examples: Examples
@@ -198,11 +183,7 @@ AnySet = TypeVar("AnySet", bound=ExampleSet, covariant=True)
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Sets(Generic[AnySet]):
-    """All examples of a run; at least one set.
-
-    The first evaluation set selects the best weights. Sets may be both
-    evaluated and predicted.
-    """
+    """The sets of a run, at least one; the first evaluation selects weights."""
 
     train: AnySet | None = None
     evaluation: tuple[AnySet, ...] = ()
@@ -210,7 +191,7 @@ class Sets(Generic[AnySet]):
 
     @property
     def all(self) -> tuple[ExampleSet, ...]:
-        """Training, evaluation and prediction sets, in this order."""
+        """All sets, those to train on first."""
         train = (self.train,) if self.train else ()
         return (*train, *self.evaluation, *self.prediction)
 
@@ -232,9 +213,8 @@ def sets_by_use(sets: Mapping[str, Sequence[ExampleSet]]) -> Sets[ExampleSet]:
 class Task(Protocol):
     """The model half: a model, and a loss that is a sum over its targets.
 
-    The training loop adds up `loss_denominators` over all replicas and
-    micro-batches of a step before it computes a loss, so that every target of
-    the global batch has the same weight wherever it is computed.
+    The training loop adds up `loss_denominators` over a step before it computes
+    a loss, so that all targets of the global batch have the same weight.
     """
 
     model: "keras.Model"
@@ -263,8 +243,7 @@ class Task(Protocol):
             loss_denominators: Those of the whole global batch.
             seed: int32 `[2]` for dropout in training; None in evaluation.
             depth: Number of layers to compute; None for all.
-            recompute: Whether to compute again for the gradient what would
-                take much memory.
+            recompute: Whether to save memory in the backward pass.
             fusion: How to compute on a CPU.
         """
 
@@ -286,10 +265,9 @@ class AnswerTask(Protocol):
     def final_outputs(self, batch: Batch) -> Totals:
         """Returns the outputs that final scores and predictions are made of.
 
-        They are float32 or int32; their first axis is the batch. They are
-        those of `FinetuningTask.outputs`, or, with early exit, those of the
-        layer at which each example leaves, and its number, `num_layers` int32
-        `[B]`.
+        They are float32 or int32 `[B, ...]`: those of the model, or, with early
+        exit, of the layer at which each example leaves, and its number,
+        `num_layers` int32 `[B]`.
         """
 
 
@@ -307,16 +285,6 @@ class ModelOutputs:
         return dict(self.model(self.model.inputs_of(batch), training=False))
 
 
-class FinetuningTask(Task, AnswerTask, Protocol):
-    """The model half of a task that makes predictions."""
-
-    def outputs(self, batch: Batch) -> Totals:
-        """Returns the outputs of the model for a batch, without dropout.
-
-        They are float32 or int32; their first axis is the batch.
-        """
-
-
 # Makes the model half, of a config, `seed` and Keras's dtype policy, `dtype`;
 # called in the scope of the strategy.
-MakeTask: TypeAlias = Callable[..., FinetuningTask]
+MakeTask: TypeAlias = "Callable[..., MeanLossTask]"

@@ -160,7 +160,7 @@ def test_choices_in_memory_are_those_of_race(start):
 @pytest.mark.parametrize(
     ("task_name", "given", "message"),
     [
-        ("quora", {}, "no task 'quora'. The tasks are cola"),
+        ("quora", {}, "`task_name` must be one of cola"),
         ("custom", {"train_fiel": "x"}, "Did you mean 'train_file'"),
         ("custom", {"learning_rate": "1e-5"}, "must be of type float"),
         ("custom", {"num_train_steps": True}, "must be of type int"),

@@ -7,41 +7,36 @@ import collections
 import dataclasses
 import functools
 import hashlib
+import itertools
 import json
 import logging
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
 from albert_tf import checks
 from albert_tf.checkpoints.checkpoint import Checkpoint
-from albert_tf.checkpoints.metadata import Metadata
 from albert_tf.tasks import example_files
 from albert_tf.tasks.classification import examples as examples_lib
 from albert_tf.tasks.classification import scores
 from albert_tf.tasks.classification.data import ClassificationData
-from albert_tf.tasks.classification.examples import (
-    ClassificationExample,
-    TableStream,
-)
+from albert_tf.tasks.classification.examples import ClassificationExample
 from albert_tf.tasks.example_files import RowsInMemory
 from albert_tf.tasks.task import SPLITS, Examples
-from albert_tf.text.tokenizer import Tokenizer
 
 if TYPE_CHECKING:
     from albert_tf.tasks.classification.sets import ClassificationConfig
 
 _logger = logging.getLogger(__name__)
 _VERBS = {"train": "train on", "eval": "evaluate"}
+_Examples: TypeAlias = Sequence[ClassificationExample]
 
 
 def read_examples(
     config: "ClassificationConfig",
     uses: Sequence[str],
-    *,
-    tokenizer: Tokenizer,
-    max_seq_length: int,
+    make_data: Callable[..., ClassificationData],
     weights: Checkpoint,
     given_examples: Mapping[str, RowsInMemory],
 ) -> tuple[ClassificationData, dict[str, Examples]]:
@@ -53,7 +48,7 @@ def read_examples(
         config = dataclasses.replace(
             config, multi_label=config.multi_label or bool(kept.multi_label)
         )
-        _check_fits_weights(config, uses, kept, weights.settings)
+        _check_fits_weights(config, uses, weights)
     table = _Table(config, uses, given_examples)
     labels = table.labels(kept.labels)
     examples = table.examples(labels)
@@ -67,12 +62,9 @@ def read_examples(
             "target_mean": kept.target_mean or 0.0,
             "target_scale": kept.target_scale or 1.0,
         }
-    data = ClassificationData(
-        name=config.name,
+    data = make_data(
         labels=labels,
         score_names=scores.names_for(labels, multi_label=config.multi_label),
-        tokenizer=tokenizer,
-        max_seq_length=max_seq_length,
         has_class_scores=bool(labels),
         positive_label=_positive_label(config, labels),
         label_separator=config.columns.separator,
@@ -81,26 +73,24 @@ def read_examples(
         **fitted,
     )
     if "predict" in uses:
-        examples["predict"] = TableStream(
-            table.find("predict"),
-            dataclasses.replace(config.columns, label=None),
+        columns = dataclasses.replace(config.columns, label=None)
+        examples["predict"] = examples_lib.TableStream(
+            table.find("predict"), columns
         )
     return data, examples
 
 
 def _check_fits_weights(
-    config: "ClassificationConfig",
-    uses: Sequence[str],
-    kept: Metadata,
-    kept_settings: Mapping[str, Any],
+    config: "ClassificationConfig", uses: Sequence[str], weights: Checkpoint
 ) -> None:
     """Checks that rows are used as the weights in use were trained."""
+    kept, settings = weights.metadata, weights.settings
     if config.multi_label and kept.task and not kept.multi_label:
         raise ValueError(
             "The weights in use were trained with one label a row. Leave "
             "--multi_label out."
         )
-    columns, trained = [*config.text_columns], kept_settings.get("text_columns")
+    columns, trained = [*config.text_columns], settings.get("text_columns")
     if trained and (
         len(trained) != len(columns)
         or (trained != columns and {*trained} == {*columns})
@@ -108,21 +98,19 @@ def _check_fits_weights(
         raise ValueError(
             f"The weights in use were trained with --text_columns="
             f"{','.join(trained)}. Received: {','.join(columns)}. Pass the "
-            "columns of the same texts in the same order; their names may "
-            "differ."
+            "columns of the same texts in the same order."
         )
-    held_out, trained = config.validation, kept_settings.get("validation")
+    held_out, trained = config.validation, settings.get("validation")
     if (
         "eval" in uses
         and held_out
-        and kept_settings.get("task") == config.name
+        and settings.get("task") == config.name
         and trained != [*held_out]
     ):
         raise ValueError(
-            "The weights in use have seen rows that --validation_share and "
-            "--validation_seed would evaluate: they were trained with "
-            f"{trained}, not {[*held_out]}. Pass the values of the training, "
-            "or an --eval_file."
+            "The weights in use have seen rows to evaluate: they were trained "
+            f"with {trained}, not {[*held_out]}, as --validation_share and "
+            "--validation_seed. Pass the same, or an --eval_file."
         )
 
 
@@ -145,16 +133,15 @@ class _Table:
         if not (path or is_optional):
             raise FileNotFoundError(
                 f"There is no {split}.tsv, {split}.csv or {split}.jsonl in "
-                f"{config.data_dir!r}. Check the folder, or name the file "
-                "itself."
+                f"{config.data_dir!r}."
             )
         return path
 
     def labels(self, known: tuple[str, ...] | None) -> tuple[str, ...]:
         """Returns all labels, in the order of the logits; none for regression.
 
-        They are those of the flag; else, if the run does not train, the `known`
-        ones, of the weights in use; else those of the training file.
+        They are those of the flag; else, without training, the `known` ones, of
+        the weights in use; else those of the training file.
         """
         config, trains = self.config, "train" in self.uses
         if config.labels or config.regression:
@@ -164,9 +151,9 @@ class _Table:
         path = self.find("train", is_optional=not trains)
         if not path or not config.label_column:
             raise ValueError(
-                "The labels are not known: there is no run in --output_dir. "
-                "Pass --labels; or --train_file and --label_column; or the "
-                "--output_dir of the run that trained the model."
+                "The labels are not known. Pass --labels; or --train_file and "
+                "--label_column; or the --output_dir of the run that trained "
+                "the model."
             )
         return examples_lib.read_labels(
             path, config.label_column, separator=config.columns.separator
@@ -189,16 +176,15 @@ class _Table:
             to_evaluate = self.find("eval", is_optional=True)
         if "eval" in uses and not (to_evaluate or config.data_dir or share):
             raise ValueError(
-                "Pass the rows to evaluate as --eval_file, or hold rows of the "
-                "training file out, such as a tenth: --validation_share=0.1."
+                "Pass the rows to evaluate as --eval_file, or hold some of the "
+                "training file out: --validation_share=0.1."
             )
         if not share:
             return {use: read(self.find(use)) for use in uses}
         if to_evaluate:
             raise ValueError(
-                "--validation_share holds rows of the training file out, but "
-                f"there is a file to evaluate, {str(to_evaluate)!r}. Leave one "
-                "of them out."
+                "--validation_share is for tables without a file to evaluate, "
+                f"but there is {str(to_evaluate)!r}. Leave one of them out."
             )
         parts = split(
             read(self.find("train")), share=share, seed=config.validation_seed
@@ -207,13 +193,12 @@ class _Table:
 
 
 def split(
-    examples: Sequence[ClassificationExample], *, share: float, seed: int
+    examples: _Examples, *, share: float, seed: int
 ) -> tuple[list[ClassificationExample], list[ClassificationExample]]:
     """Divides examples; about a `share` of them is in the second part.
 
-    The part of a row follows from its texts and the seed alone, so that it
-    stays the same whatever rows are added, removed or sorted. Rows with the
-    same texts are in the same part.
+    The part of a row follows from its texts and the seed alone, whatever rows
+    are added, removed or sorted.
     """
     parts: tuple[list[ClassificationExample], ...] = ([], [])
     for example in examples:
@@ -224,23 +209,17 @@ def split(
     if not all(parts):
         raise ValueError(
             f"--validation_share={share} of {len(examples)} rows holds "
-            f"{len(parts[1])} out. Pass a share that leaves rows on both "
-            "sides, or an --eval_file."
+            f"{len(parts[1])} out. Pass another share, or an --eval_file."
         )
     return parts[0], parts[1]
 
 
 def _warn_of_useless_rows(
-    use: str, rows: Sequence[ClassificationExample], labels: Sequence[str]
+    use: str, rows: _Examples, labels: Sequence[str]
 ) -> None:
     """Logs rows without a text, and labels whose scores mean little."""
-    counts = collections.Counter(
-        index
-        for row in rows
-        for index in (
-            row.label if isinstance(row.label, tuple) else [row.label]
-        )
-    )
+    each = (r.label if isinstance(r.label, tuple) else [r.label] for r in rows)
+    counts = collections.Counter(itertools.chain(*each))
     rare = [
         f"{label!r} ({counts[i]})"
         for i, label in enumerate(labels)
@@ -255,12 +234,8 @@ def _warn_of_useless_rows(
             checks.listed(rare),
         )
     if empty := sum(not row.text_a.strip() for row in rows):
-        _logger.warning(
-            "%d of the %d rows to %s have no text.",
-            empty,
-            len(rows),
-            _VERBS[use],
-        )
+        text = "%d of the %d rows to %s have no text."
+        _logger.warning(text, empty, len(rows), _VERBS[use])
 
 
 def _positive_label(
@@ -279,9 +254,7 @@ def _positive_label(
 
 
 def _fitted(
-    config: "ClassificationConfig",
-    labels: Sequence[str],
-    examples: Sequence[ClassificationExample],
+    config: "ClassificationConfig", labels: Sequence[str], examples: _Examples
 ) -> dict[str, Any]:
     """Returns the scale of the numbers, or the weights of the labels."""
     if labels:
@@ -293,9 +266,7 @@ def _fitted(
 
 
 def _class_weights(
-    config: "ClassificationConfig",
-    labels: Sequence[str],
-    examples: Sequence[ClassificationExample],
+    config: "ClassificationConfig", labels: Sequence[str], examples: _Examples
 ) -> tuple[float, ...]:
     """Returns the weights of the labels in the loss; empty for 1."""
     if config.class_weights == (examples_lib.BALANCED,):

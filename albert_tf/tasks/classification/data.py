@@ -1,10 +1,7 @@
 """Classification and regression, the NumPy half: records, scores, files.
 
-Data flow: examples -> [this file] -> records -> [model] -> logits ->
-[this file] -> `eval_results`, `test_results.tsv`, submission.
-
-Source: google-research/albert, `classifier_utils` (features, scores) and
-`run_classifier` (files of predictions).
+Data flow: examples -> records -> [model] -> logits -> scores, files.
+Source: google-research/albert, `classifier_utils` and `run_classifier`.
 """
 
 import contextlib
@@ -14,7 +11,7 @@ import logging
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
@@ -40,6 +37,7 @@ _CLASS_SCORES = ("precision", "recall", "f1", "number")
 _OF_ONE_CLASS = ("f1", "average_precision")
 # Examples encoded by one call: more would take more memory, save no time.
 _CHUNK_SIZE = 4096
+_Examples: TypeAlias = Sequence[ClassificationExample]
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -52,17 +50,16 @@ class ClassificationData:
         submission_file: Name of the file with one prediction per row.
         prediction_range: Numbers of a submission are clipped to it.
         has_class_scores: Whether each class has scores of its own.
-        positive_label: Of two labels, the one that the F1 is of, which the
-            keys of the scores then name; empty for the second.
-        label_separator: What separates the labels of a row that may have
-            several; empty if each has one.
+        positive_label: Of two labels, the one that F1 is of, and that keys of
+            scores then name; empty for the second.
+        label_separator: Of the labels of a row; empty if each has one.
         thresholds: The probability from which on each label of several is
             predicted; None to choose those with the best F1 in `scores`.
         target_mean: Regression: the number that a logit of 0 stands for.
         target_scale: Regression: what an increase of a logit by 1 stands for.
         text_columns: Columns of a custom table that hold the texts.
         class_weights: Weights of the labels in the loss; empty for 1.
-        validation: Share and seed of the rows held out; None if there are none.
+        validation: Share and seed of the rows held out, if there are any.
     """
 
     name: str
@@ -99,11 +96,7 @@ class ClassificationData:
 
     @property
     def array_specs(self) -> tuple[ArraySpec, ...]:
-        """Ids, mask and segments; and `label_ids`.
-
-        These are an int; for regression a float; for rows with several labels
-        floats 0 and 1 `[K]`.
-        """
+        """Those of the encoder, and `label_ids`; see `ClassificationTask`."""
         is_float = self.is_regression or self.is_multi_label
         return (
             *task.encoder_specs(self.tokenizer.special_ids.pad),
@@ -137,7 +130,6 @@ class ClassificationData:
         self, examples: Iterable[ClassificationExample], *, is_training: bool
     ) -> Iterator[Record]:
         """Yields a record of each example; without a label, it has label 0."""
-        del is_training
         num_cut, num_examples, rest = 0, 0, iter(examples)
         while chunk := list(itertools.islice(rest, _CHUNK_SIZE)):
             num_examples += len(chunk)
@@ -159,13 +151,8 @@ class ClassificationData:
                 self.max_seq_length,
             )
 
-    def scores(
-        self, examples: Sequence[ClassificationExample], outputs: Outputs
-    ) -> Scores:
-        """Returns the task's scores, from `logits`, float `[N, K]`.
-
-        The thresholds of several labels are among them.
-        """
+    def scores(self, examples: _Examples, outputs: Outputs) -> Scores:
+        """Returns scores, and thresholds of labels, from `logits` `[N, K]`."""
         labels = self._label_array(examples)
         if self.is_regression:
             return scores_lib.of_numbers(
@@ -189,24 +176,17 @@ class ClassificationData:
             # The scores of two classes are those of label 1.
             labels, predictions = 1 - labels, 1 - predictions
             probabilities = probabilities[:, ::-1]
+        arrays = labels, predictions, probabilities
         own = scores_lib.defined(
-            self._score(
-                name,
-                scores_lib.of_classes(name, labels, predictions, probabilities),
-            )
+            self._score(name, scores_lib.of_classes(name, *arrays))
             for name in self.score_names
         )
         # That of a class may be among the task's own.
         entries = {score.key: score for score in (*own, *others)}
         return Scores(entries=tuple(entries.values()))
 
-    def baselines(
-        self, examples: Sequence[ClassificationExample]
-    ) -> dict[str, float]:
-        """See `task.TaskData`; a correlation with a constant counts as 0.
-
-        There are none if all examples have the same labels.
-        """
+    def baselines(self, examples: _Examples) -> dict[str, float]:
+        """See `task.TaskData`; none if all examples have the same labels."""
         labels = self._label_array(examples)
         if self.is_regression:
             mean = np.full_like(labels, labels.mean())
@@ -243,28 +223,22 @@ class ClassificationData:
         )
         return zip(self.labels, scores, strict=True)
 
-    def _label_array(
-        self, examples: Sequence[ClassificationExample]
-    ) -> np.ndarray:
+    def _label_array(self, examples: _Examples) -> np.ndarray:
         """Returns int or float `[N]`; or int 0 and 1 `[N, K]`."""
         if not self.is_multi_label:
             return np.array([example.label for example in examples])
         return np.array([self._label_ids(example) for example in examples], int)
 
     def _numbers(self, outputs: Outputs) -> np.ndarray:
-        """Returns the predictions of a regression, `[N]`.
-
-        They are float32, or float64 if they are scaled: those of timestamps
-        need more digits.
-        """
+        """Returns the predictions of a regression, `[N]`."""
         logits = np.asarray(outputs["logits"], np.float32)[:, 0]
         if (self.target_mean, self.target_scale) == (0, 1):
             return logits
+        # Timestamps need more digits.
         numbers = logits.astype(np.float64)
         return numbers * self.target_scale + self.target_mean
 
     def _probabilities(self, outputs: Outputs) -> np.ndarray:
-        """Returns the probabilities of the labels, float32 `[N, K]`."""
         logits = np.asarray(outputs["logits"], np.float32)
         if self.is_multi_label:
             return classification.sigmoid(logits)
@@ -292,25 +266,25 @@ class ClassificationData:
     def _thresholds_to_use(self, scores: Scores) -> Sequence[float] | None:
         thresholds = self.label_thresholds(scores)
         if thresholds is None and self.is_multi_label:
+            least = scores_lib.DEFAULT_THRESHOLD
             _logger.warning(
                 "The thresholds of the labels are not known; using %s. Pass "
                 "--do_eval to choose those with the best F1.",
-                scores_lib.DEFAULT_THRESHOLD,
+                least,
             )
-            return [scores_lib.DEFAULT_THRESHOLD] * len(self.labels)
+            return [least] * len(self.labels)
         return thresholds
 
     @contextlib.contextmanager
     def open_predictions(
         self, output_dir: str, scores: Scores
-    ) -> Iterator[Callable[[Sequence[ClassificationExample], Outputs], None]]:
+    ) -> Iterator[Callable[[_Examples, Outputs], None]]:
         """Opens `test_results.tsv` and a submission; see `task.TaskData`.
 
         `test_results.tsv`, as in the original, has no header and in each row
-        the probabilities in the order of the labels, or the number that the
-        model predicts. The submission has GLUE's header and in each row the
-        id, the predicted label, labels or number, and the true one if it is
-        known. Numbers have all their digits.
+        the probabilities of the labels, or the number. The submission has
+        GLUE's header and in each row the id, the prediction, and the true label
+        if it is known. Numbers have all their digits.
         """
         thresholds = self._thresholds_to_use(scores)
         results_path = os.path.join(output_dir, _TEST_RESULTS)
@@ -320,17 +294,13 @@ class ClassificationData:
             files.atomic_write(submission_path) as submission,
         ):
 
-            def write(
-                examples: Sequence[ClassificationExample], outputs: Outputs
-            ) -> None:
+            def write(examples: _Examples, outputs: Outputs) -> None:
                 numbers, answers = self._answers(outputs, thresholds)
                 for example, row, answer in zip(
                     examples, numbers.tolist(), answers, strict=True
                 ):
-                    fields = {
-                        "index": example.guid,
-                        "prediction": self._text(answer),
-                    }
+                    text = self._text(answer)
+                    fields = {"index": example.guid, "prediction": text}
                     if example.label is not None:
                         fields["label"] = self._text(example.label)
                     if not submission.tell():
@@ -341,13 +311,11 @@ class ClassificationData:
             yield write
 
     def answers(
-        self, examples: Sequence[ClassificationExample], outputs: Outputs
+        self, examples: _Examples, outputs: Outputs
     ) -> Iterator[dict[str, Any]]:
         """Yields `prediction` and `probabilities`; see `load_predictor`."""
-        del examples
-        rows, predictions = self._answers(
-            outputs, self._thresholds_to_use(Scores())
-        )
+        thresholds = self._thresholds_to_use(Scores())
+        rows, predictions = self._answers(outputs, thresholds)
         for row, prediction in zip(rows.tolist(), predictions, strict=True):
             if self.is_regression:
                 yield {"prediction": prediction}
@@ -361,11 +329,7 @@ class ClassificationData:
     def _answers(
         self, outputs: Outputs, thresholds: Sequence[float] | None
     ) -> tuple[np.ndarray, list[Any]]:
-        """Returns the numbers of `test_results.tsv`, and the predictions.
-
-        The numbers are float `[N, K]`, the predictions those of
-        `ClassificationExample.label`.
-        """
+        """Returns the numbers of `test_results.tsv`, and labels predicted."""
         if self.is_regression:
             clipped = numbers = self._numbers(outputs)
             if self.prediction_range:
@@ -384,10 +348,7 @@ class ClassificationData:
         return self.label_separator.join(self.labels[i] for i in indices)
 
     def report_sections(
-        self,
-        examples: Sequence[ClassificationExample],
-        outputs: Outputs,
-        scores: Scores,
+        self, examples: _Examples, outputs: Outputs, scores: Scores
     ) -> list[dict[str, Any]]:
         """Returns tables of the errors, and of the scores of each class."""
         labels = np.stack([self._label_ids(example) for example in examples])
@@ -416,9 +377,7 @@ class ClassificationData:
         }
         return [*tables, table]
 
-    def _encode(
-        self, examples: Sequence[ClassificationExample]
-    ) -> list[list[int]]:
+    def _encode(self, examples: _Examples) -> list[list[int]]:
         """Returns the ids of the first, then the second text of each."""
         texts = [text for e in examples for text in (e.text_a, e.text_b)]
         ids, lengths = self.tokenizer.encode_batch(texts)

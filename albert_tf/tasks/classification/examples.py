@@ -30,11 +30,10 @@ _ENDINGS = tuple(
 
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
 class ClassificationExample:
-    """One text, or two, and its label.
+    """One text, or two, and its label, if that is known.
 
     `guid` is unique in a set. `label` is the index among the task's labels;
-    for regression, the number; for several labels a row, their indices,
-    increasing; None if it is not known.
+    for several a row, their increasing indices; for regression, the number.
     """
 
     guid: str
@@ -48,8 +47,8 @@ class Columns:
     """Which columns of a file hold what.
 
     Without a `label`, no labels are read; without a `guid`, rows are numbered.
-    `header` has the names of all columns of a file without a header row,
-    `separator` is what separates the labels of a row that has several.
+    `header` is that of a file that has none; `separator` that of the labels of
+    a row that may have several.
     """
 
     texts: tuple[str, ...]
@@ -61,9 +60,8 @@ class Columns:
     def __post_init__(self) -> None:
         if len(self.texts) not in (1, 2) or self.label in self.texts:
             raise ValueError(
-                "`text_columns` must name one column or two, because a "
-                "sequence has two segments, and not that of the label. "
-                f"Received: text_columns={','.join(self.texts)}, "
+                "`text_columns` must name one column or two, and not that of "
+                f"the label. Received: text_columns={','.join(self.texts)}, "
                 f"label_column={self.label}."
             )
 
@@ -84,8 +82,7 @@ def find_split(data_dir: files.Path, split: str) -> str | None:
 class TableStream:
     """The examples of a file without labels, read anew each time.
 
-    One row is in memory at a time, so ids are not compared. The file is read
-    once when the stream is made: bad rows are found before any is predicted.
+    Ids are not compared. Bad rows are found when the stream is made.
     """
 
     def __init__(self, path: Source, columns: Columns) -> None:
@@ -112,24 +109,16 @@ def read_examples(
     """Reads the examples of one file; ids must differ.
 
     Args:
-        path: TSV, or CSV or JSONL by its ending; or rows in memory.
+        path: See `example_files.read_rows`.
         columns: What to read.
         labels: All labels in the order of the logits; empty for regression.
-        guid_prefix: Start of the ids of rows that have none; the number of
-            the line, from 0, follows.
+        guid_prefix: Comes before the number of the line, from 0, in ids of
+            rows that have none.
         skips_broken_rows: Whether rows with too few or too many fields are
             skipped, counted and logged; else they are an error.
     """
     broken_rows: list[int] | None = [] if skips_broken_rows else None
-    examples = list(
-        _iterate(
-            path,
-            columns,
-            labels=labels,
-            guid_prefix=guid_prefix,
-            broken_rows=broken_rows,
-        )
-    )
+    examples = [*_iterate(path, columns, labels, guid_prefix, broken_rows)]
     if broken_rows:
         _logger.warning(
             "%s: skipped %d rows with too few or too many fields, as the "
@@ -145,7 +134,6 @@ def read_examples(
 def _iterate(
     path: Source,
     columns: Columns,
-    *,
     labels: Sequence[str] = (),
     guid_prefix: str = "",
     broken_rows: list[int] | None = None,
@@ -209,8 +197,8 @@ def split_labels(text: str, separator: str, where: str) -> list[str]:
     ):
         raise ValueError(
             f"{where}: labels that begin with a bracket must be a list of "
-            f"strings in JSON, without the --label_separator {separator!r}, "
-            f"which predictions have. Received: {text!r}."
+            f"strings in JSON, without the --label_separator {separator!r}. "
+            f"Received: {text!r}."
         )
     return list(labels)
 
@@ -263,8 +251,8 @@ def _parse_label(
         target = math.nan
     if not abs(target) <= _LARGEST_NUMBER:
         raise ValueError(
-            f"{where}: the label must be a number of float32, because the task "
-            f"is a regression. Received: {text!r}. Fix the row."
+            f"{where}: the label of a regression must be a number of float32. "
+            f"Received: {text!r}."
         )
     return target
 
@@ -274,6 +262,5 @@ def _index(label: str, labels: Sequence[str], where: str) -> int:
         return labels.index(label)
     raise ValueError(
         f"{where}: the label must be one of "
-        f"{checks.listed(map(repr, labels))}. Received: {label!r}. Fix the "
-        "row; or, if the label is new, train on rows that have it."
+        f"{checks.listed(map(repr, labels))}. Received: {label!r}."
     )

@@ -1,12 +1,8 @@
 """The sets of GLUE: files, columns, labels, scores, submissions.
 
 Data flow: GLUE's own TSV files -> [this file] -> examples.
-
-Columns are found by name in the header row. Names, labels and the order of
-labels are those of the published files and of the original.
-
 Source: Wang et al. 2018 (GLUE) and gluebenchmark.com (submissions);
-google-research/albert, `classifier_utils` (processors).
+google-research/albert, `classifier_utils` (the order of labels).
 """
 
 import dataclasses
@@ -27,8 +23,7 @@ _logger = logging.getLogger(__name__)
 class SetFile:
     """One file of examples, with its path below the folder of GLUE.
 
-    Additional sets have a name, and may be optional. `submission_file` is the
-    name of the prediction file for the leaderboard.
+    Additional sets have a name. The leaderboard takes the `submission_file`.
     """
 
     path: str
@@ -44,11 +39,9 @@ class GlueDataset:
     Args:
         files: Those of `train`, `eval` and `predict`, the last without
             labels; the first of each is the main set.
-        label_column: Column of the label, in files that have it.
         id_column: Column of the row's id, in files that have it.
         labelled_header: Columns of labelled files that have no header row.
-        skips_broken_rows: Whether labelled rows with too few or too many
-            fields are skipped and counted, or an error.
+        skips_broken_rows: See `examples.read_examples`.
     """
 
     name: str
@@ -184,9 +177,10 @@ def existing_sets(
 
 
 def read_examples(
-    dataset: GlueDataset, path: files.Path, *, split: str, is_labelled: bool
+    dataset: GlueDataset, path: files.Path, split: str
 ) -> list[ClassificationExample]:
     """Reads one file of a task; rows without an id are `dev-0`, `dev-1`, ..."""
+    is_labelled = split != "test"
     header = dataset.labelled_header if is_labelled else None
     has_id = dataset.id_column in (header or example_files.read_header(path))
     columns = examples.Columns(

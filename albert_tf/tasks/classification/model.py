@@ -1,7 +1,7 @@
 """Classification and regression, the model half.
 
 Source: Devlin et al. 2019, section 4.1; google-research/albert,
-`classifier_utils.create_model`.
+`classifier_utils`.
 """
 
 from collections.abc import Callable, Sequence

@@ -61,10 +61,7 @@ def names_for(
 
 
 def defined(scores: Iterable[Score]) -> list[Score]:
-    """Returns the scores that are numbers; the others are logged.
-
-    A curve has no area if all examples are of one class.
-    """
+    """Returns the scores that are numbers; the others are logged."""
     found = [*scores]
     left_out = [score.key for score in found if math.isnan(score.value)]
     if left_out:
@@ -79,16 +76,11 @@ def of_numbers(
     names: Sequence[str], labels: np.ndarray, predictions: np.ndarray
 ) -> Scores:
     """Returns scores of a regression, of labels and predictions `[N]`."""
-    return Scores(
-        entries=tuple(
-            Score(
-                name,
-                SCORES[name](labels, predictions),
-                Role.ERROR if name in _ERRORS else Role.SCORE,
-            )
-            for name in names
-        )
-    )
+    entries = []
+    for name in names:
+        role = Role.ERROR if name in _ERRORS else Role.SCORE
+        entries.append(Score(name, SCORES[name](labels, predictions), role))
+    return Scores(entries=tuple(entries))
 
 
 def of_one_answer(
@@ -96,8 +88,8 @@ def of_one_answer(
 ) -> float | None:
     """Returns the best score of one prediction for all N examples.
 
-    The labels are those of `of_classes`. With several a row, the most frequent
-    ones are predicted, as many as are best. None if all rows have the same.
+    With several labels a row, it is the most frequent ones, as many as are
+    best. None if all rows have the same labels.
     """
     if len(np.unique(labels, axis=0)) < 2:
         return None
@@ -141,9 +133,8 @@ def best_thresholds(
     """Returns for each label the threshold with the best F1.
 
     It lies halfway between two probabilities; of equally good ones it is the
-    one nearest to 1/2. A label with fewer than `LEAST_EXAMPLES`, on which no
-    threshold can be chosen, gets 1/2. The labels are 0 and 1, both arrays
-    `[N, K]`.
+    nearest to 1/2, as it is of a label with fewer than `LEAST_EXAMPLES`. The
+    labels are 0 and 1, both arrays `[N, K]`.
     """
     return tuple(map(_best_threshold, labels.T, probabilities.T))
 

@@ -1,9 +1,6 @@
 """The flags of classification, and the sets of examples that they name.
 
-Data flow: flags -> [this file] -> sets -> run.
-Imports scikit-learn and TensorFlow only where they are used, so that the flags
-are read before.
-
+Data flow: flags -> [this file] -> sets -> run. Slow imports come after them.
 Source: google-research/albert, `run_classifier.py`.
 """
 
@@ -22,13 +19,7 @@ from albert_tf.tasks.classification.spec import ClassifierSpec
 from albert_tf.tasks.example_files import RowsInMemory
 from albert_tf.tasks.head_flags import HeadFlags
 from albert_tf.tasks.spec import FinetuningSpec
-from albert_tf.tasks.task import (
-    NO_WEIGHTS,
-    SPLITS,
-    ExampleSet,
-    MakeTask,
-    Sets,
-)
+from albert_tf.tasks.task import ExampleSet, MakeTask, Sets
 from albert_tf.text.tokenizer import Tokenizer
 
 if TYPE_CHECKING:
@@ -126,23 +117,21 @@ class ClassificationConfig(HeadFlags):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        checks.check_choice(
-            "task_name", self.name, (*glue.GLUE_DATASETS, CUSTOM)
-        )
+        names = (*glue.GLUE_DATASETS, CUSTOM)
+        checks.check_choice("task_name", self.name, names)
         if not self.is_table:
             for flag in _CUSTOM_FLAGS:
                 if getattr(self, flag):
                     raise ValueError(
-                        f"--{flag} needs --task_name=custom; the tasks of GLUE "
-                        f"determine it. Received: task_name={self.task_name}."
+                        f"--{flag} needs --task_name=custom. Received: "
+                        f"task_name={self.task_name}."
                     )
             return
         for flag, others in _CONTRADICTIONS.items():
             for other in others:
                 if getattr(self, flag) and getattr(self, other):
                     raise ValueError(
-                        f"--{flag} and --{other} contradict each other. Pass "
-                        "only one of them."
+                        f"--{flag} and --{other} contradict each other."
                     )
         if self.multi_label and not self.label_separator.strip():
             raise ValueError(
@@ -189,39 +178,33 @@ def read_sets(
     *,
     tokenizer: Tokenizer,
     max_seq_length: int,
-    weights: Checkpoint = NO_WEIGHTS,
+    weights: Checkpoint = task.NO_WEIGHTS,
     given_examples: Mapping[str, RowsInMemory] = {},
 ) -> Sets[Any]:
-    """Reads the examples of a run, and checks that they can be used.
-
-    `uses` is what the run does, of `train`, `eval` and `predict`; `weights`
-    are those in use; `given_examples` are rows in place of files.
-    """
+    """Reads the examples of a run, and checks that they can be used."""
     from albert_tf.tasks.classification import custom
     from albert_tf.tasks.classification.data import ClassificationData
 
+    make_data = functools.partial(
+        ClassificationData,
+        name=config.name,
+        tokenizer=tokenizer,
+        max_seq_length=max_seq_length,
+    )
     if config.is_table:
-        table, by_use = custom.read_examples(
-            config,
-            uses,
-            tokenizer=tokenizer,
-            max_seq_length=max_seq_length,
-            weights=weights,
-            given_examples=given_examples,
+        data, by_use = custom.read_examples(
+            config, uses, make_data, weights, given_examples
         )
         return task.sets_by_use(
             {
-                use: [ExampleSet(examples=rows, data=table)]
+                use: [ExampleSet(examples=rows, data=data)]
                 for use, rows in by_use.items()
             }
         )
     dataset = glue.GLUE_DATASETS[config.name]
-    data = ClassificationData(
-        name=config.name,
+    data = make_data(
         labels=dataset.labels,
         score_names=dataset.score_names,
-        tokenizer=tokenizer,
-        max_seq_length=max_seq_length,
         prediction_range=dataset.prediction_range,
     )
     return task.sets_by_use(
@@ -243,23 +226,13 @@ def _read(
         set_files = [dataclasses.replace(set_files[0], path=path)]
     else:
         set_files = glue.existing_sets(config.data_dir or "", set_files)
-    return [
-        ExampleSet(
-            examples=glue.read_examples(
-                dataset,
-                set_file.path,
-                split=SPLITS[use],
-                is_labelled=use != "predict",
-            ),
-            data=dataclasses.replace(
-                data,
-                submission_file=set_file.submission_file
-                or data.submission_file,
-            ),
-            name=set_file.name,
-        )
-        for set_file in set_files
-    ]
+    sets = []
+    for one in set_files:
+        examples = glue.read_examples(dataset, one.path, task.SPLITS[use])
+        submission = one.submission_file or data.submission_file
+        own = dataclasses.replace(data, submission_file=submission)
+        sets.append(ExampleSet(examples=examples, data=own, name=one.name))
+    return sets
 
 
 def make_task(config: ClassificationConfig, sets: Sets[Any]) -> MakeTask:
@@ -279,10 +252,7 @@ def make_task(config: ClassificationConfig, sets: Sets[Any]) -> MakeTask:
 def export_settings(
     config: ClassificationConfig, sets: Sets[Any], scores: Scores
 ) -> dict[str, Any]:
-    """Returns the fields of the export's config that the task decides.
-
-    `scores` are those of the exported weights, empty if there are none.
-    """
+    """Returns the fields of the export's config that the task decides."""
     data = cast("ClassificationData", sets.data)
     values = {"labels": data.labels, "exit_patience": config.exit_patience}
     thresholds = data.label_thresholds(scores)

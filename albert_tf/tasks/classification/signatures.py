@@ -1,9 +1,7 @@
 """The signatures of a classifier: the label or labels of a text, or a number.
 
 Data flow: texts -> ids -> [this file] -> probabilities, label.
-
-Source: google-research/albert, run_classifier.py (`serving_input_receiver_fn`)
-for the ids.
+Source: google-research/albert, run_classifier.py, for the ids.
 """
 
 import tensorflow as tf

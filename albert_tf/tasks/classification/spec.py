@@ -27,9 +27,7 @@ _SEPARATOR = "|"
 class ClassifierSettings(EarlyExitSettings):
     """The settings of an exported classifier.
 
-    Args:
-        thresholds: Of any number of labels, the probability from which on each
-            is predicted. Empty for those beside the checkpoint, or 1/2.
+    `thresholds` are empty for those beside the checkpoint, or 1/2.
     """
 
     labels: tuple[str, ...] = setting(
@@ -65,8 +63,6 @@ class ClassifierSpec(TaskSpec):
     """What is done with the head `classifier`."""
 
     head = heads.CLASSIFIER
-
-    # Answers.
 
     def example(self, position: int, item: Any) -> "ClassificationExample":
         """Takes one text, or two."""
@@ -115,8 +111,6 @@ class ClassifierSpec(TaskSpec):
                 "several answers, pass a list, or lines of standard input."
             )
         return super().example_set(data, examples)
-
-    # Served.
 
     serving_settings = ClassifierSettings
     main_output = "logits"

@@ -27,12 +27,7 @@ class OneOrTwoTexts(NamedTuple):
 class VectorData:
     """A `task.AnswerData`: one text or two, and the vector of them.
 
-    Args:
-        tokenizer: That of the model.
-        max_seq_length: S, in tokens.
-        pooling: `mean`, over the tokens of a text with `[CLS]` and `[SEP]`, or
-            `cls`, the vector of `[CLS]`; both are of the last layer.
-        normalizes: Whether vectors have the length 1.
+    It is that of `[CLS]` in the last layer, or the mean over all tokens.
     """
 
     tokenizer: Tokenizer
@@ -52,7 +47,6 @@ class VectorData:
         self, examples: Sequence[OneOrTwoTexts], *, is_training: bool
     ) -> Iterator[Record]:
         """Yields one record for each example."""
-        del is_training
         for example in examples:
             ids_a, ids_b = map(self.tokenizer.encode, example)
             yield task.pair_record(
@@ -63,7 +57,6 @@ class VectorData:
         self, examples: Sequence[OneOrTwoTexts], outputs: Outputs
     ) -> Iterator[dict[str, Any]]:
         """Yields `vector`; see `load_predictor`."""
-        del examples
         yield from ({"vector": vector} for vector in outputs["vector"])
 
 

@@ -21,8 +21,6 @@ class EncoderSpec(TaskSpec):
 
     is_finetuned = False
 
-    # Answers.
-
     def example(self, position: int, item: Any) -> "OneOrTwoTexts":
         """Takes one text, or two."""
         from albert_tf.tasks.encoder.data import OneOrTwoTexts
@@ -47,8 +45,6 @@ class EncoderSpec(TaskSpec):
         from albert_tf.tasks.encoder.data import VectorOutputs
 
         return VectorOutputs(data, model)
-
-    # Served.
 
     # Sequences of different lengths.
     joins_outputs = False

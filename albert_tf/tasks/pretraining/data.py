@@ -1,7 +1,6 @@
 """Masked words and the order of two texts: the data half and the model half.
 
 Data flow: one text or two, with `[MASK]`s -> records -> [model] -> answers.
-
 Source: Lan et al. 2020, section 3.1, for the order of two segments.
 """
 
@@ -48,7 +47,6 @@ class MaskedTextData:
         self, examples: Sequence[OneOrTwoTexts], *, is_training: bool
     ) -> Iterator[Record]:
         """Yields one record for each example."""
-        del is_training
         for example in examples:
             ids_a, ids_b = map(self._encode, example)
             record = task.pair_record(
@@ -119,10 +117,9 @@ def _num_masks(example: OneOrTwoTexts) -> int:
 
 
 class LikeliestTokens(ModelOutputs):
-    """Computes what `MaskedTextData` makes answers of.
+    """Computes `top_ids` int32 and `top_probabilities`, both `[B, 8, 5]`.
 
-    The outputs are `top_ids` int32 and `top_probabilities` `[B, 8, 5]`, and
-    `sentence_order_logits` `[B, 2]`; those of the objectives of the model.
+    And `sentence_order_logits` `[B, 2]`; what the model has objectives for.
     """
 
     def final_outputs(self, batch: Batch) -> Totals:

@@ -1,7 +1,7 @@
 """Pretraining: masked n-grams and sentence order.
 
 Source: Lan et al. 2020, section 3.1; google-research/albert,
-`run_pretraining.py` (losses, and metrics of the evaluation).
+`run_pretraining.py`.
 """
 
 from collections.abc import Mapping, Sequence

@@ -4,20 +4,17 @@
 cut at every `[MASK]`, and the parts are tokenized separately.
 
 Data flow: text -> ids -> [this file] -> logits, tokens.
-
-Source: google-research/albert, export_to_tfhub.py (`mlm`, `sop`);
-`fill_mask` is ours.
+Source: google-research/albert, export_to_tfhub.py (`mlm`, `sop`).
 """
 
-from typing import Any
+from collections.abc import Callable
 
 import numpy as np
 import tensorflow as tf
 
 from albert_tf.modeling import layers
-from albert_tf.modeling.pretraining_model import PretrainingModel
 from albert_tf.serving import model_inputs, ragged, signature, vectors
-from albert_tf.serving.exported_encoder import ExportedEncoder, ExportedWeights
+from albert_tf.serving.exported_encoder import ExportedEncoder
 from albert_tf.serving.graph_tokenizer import CPU, GraphTokenizer, Tokens
 from albert_tf.serving.ragged import Ranges
 from albert_tf.serving.signature import Signature, Tensors
@@ -25,81 +22,62 @@ from albert_tf.tasks.pretraining.data import MASK, MAX_MASKS, NUM_TOP
 from albert_tf.tasks.spec import Exported
 
 # A text that begins with white space.
-_SPACED = r"(?s)[\s\pZ\x0b\x1c-\x1f\x{85}].*"
+_SPACED = f"(?s){ragged.WHITE_SPACE}.*"
 
 
 def make_signatures(exported: Exported) -> list[Signature]:
     """Traces the signatures of an encoder, and of the heads that it has."""
-    model, tokenizer = exported.model, exported.tokenizer
+    model, weights = exported.model, exported.weights
+    encode = ExportedEncoder(model.albert, weights)
+
+    def masked_lm(mlm_positions: tf.Tensor, **ids: tf.Tensor) -> Tensors:
+        sequence, pooled = encode(**ids)
+        with weights.scope():
+            table = model.albert.embeddings.word_embeddings.matrix
+            logits = model.masked_lm_head(
+                layers.gather_positions(sequence, mlm_positions),
+                tf.convert_to_tensor(table),
+            )
+        return vectors.vectors(sequence, pooled) | {"mlm_logits": logits}
+
+    def sentence_order(**ids: tf.Tensor) -> Tensors:
+        sequence, pooled = encode(**ids)
+        with weights.scope():
+            log_probs = tf.nn.log_softmax(model.sentence_order_head(pooled))
+        return vectors.vectors(sequence, pooled) | {"sop_log_probs": log_probs}
+
     max_seq_length = exported.settings.max_seq_length
-    heads = _Heads(model, exported.weights)
     signatures = vectors.make_signatures(
-        heads.encode, tokenizer, max_seq_length=max_seq_length
+        encode, exported.tokenizer, max_seq_length=max_seq_length
     )
     ids = signature.id_inputs()
     if model.masked_lm_head is not None:
-        mlm = signature.trace(
-            heads.masked_lm,
-            **ids,
-            mlm_positions=signature.integers(None, None),
-        )
+        positions = signature.integers(None, None)
+        mlm = signature.trace(masked_lm, **ids, mlm_positions=positions)
         warmup = signature.id_requests(mlm_positions=range(4))
         signatures += [
             Signature(name="mlm", function=mlm, warmup=warmup),
-            _fill_mask(heads, tokenizer, max_seq_length=max_seq_length),
+            _fill_mask(masked_lm, exported.tokenizer, max_seq_length),
         ]
     if model.sentence_order_head is not None:
-        sop = signature.trace(heads.sentence_order, **ids)
+        sop = signature.trace(sentence_order, **ids)
         warmup = signature.id_requests()
         signatures.append(Signature(name="sop", function=sop, warmup=warmup))
     return signatures
 
 
-class _Heads:
-    """Computes the outputs of the pretraining heads from ids."""
-
-    def __init__(
-        self, model: PretrainingModel, weights: ExportedWeights
-    ) -> None:
-        self._model: Any = model
-        self._weights = weights
-        self.encode = ExportedEncoder(model.albert, weights)
-
-    def masked_lm(self, mlm_positions: tf.Tensor, **ids: tf.Tensor) -> Tensors:
-        sequence, pooled = self.encode(**ids)
-        with self._weights.scope():
-            table = self._model.albert.embeddings.word_embeddings.matrix
-            logits = self._model.masked_lm_head(
-                layers.gather_positions(sequence, mlm_positions),
-                tf.convert_to_tensor(table),
-            )
-        return {**vectors.vectors(sequence, pooled), "mlm_logits": logits}
-
-    def sentence_order(self, **ids: tf.Tensor) -> Tensors:
-        sequence, pooled = self.encode(**ids)
-        with self._weights.scope():
-            logits = self._model.sentence_order_head(pooled)
-        return {
-            **vectors.vectors(sequence, pooled),
-            "sop_log_probs": tf.nn.log_softmax(logits),
-        }
-
-
 def _fill_mask(
-    heads: _Heads, tokenizer: GraphTokenizer, *, max_seq_length: int
+    masked_lm: Callable[..., Tensors],
+    tokenizer: GraphTokenizer,
+    max_seq_length: int,
 ) -> Signature:
     """Traces the signature `fill_mask`.
 
     It takes `text` `[B]` and returns `top_tokens`, strings `[B, M, 5]`, the
     likeliest first, and `top_probabilities`, float32 `[B, M, 5]`, where M is
-    `MAX_MASKS`; `num_masks`, int32 `[B]`, is how many of them are real. The
-    others have empty tokens of probability 0.
-
-    Texts are cut to `max_seq_length` tokens. A text in which a `[MASK]` would
-    be cut off, or with more than `MAX_MASKS`, has no real masks, and the reason
-    in `error`, strings `[B]`, which is empty for other texts.
-
-    A row depends on its text alone: a server may put any texts together.
+    `MAX_MASKS`; those from `num_masks`, int32 `[B]`, on are empty. A text with
+    more than M, or one behind `max_seq_length` tokens, has no masks, and the
+    reason in `error`, strings `[B]`. A row depends on its text alone.
     """
     num_top = min(NUM_TOP, len(tokenizer.tokens))
     names = tf.constant(tokenizer.tokens)
@@ -120,7 +98,7 @@ def _fill_mask(
             positions, num_masks, error = _positions(
                 ids == tokenizer.special_ids.mask, row_splits, max_seq_length
             )
-        logits = heads.masked_lm(positions, **inputs)["mlm_logits"]
+        logits = masked_lm(positions, **inputs)["mlm_logits"]
         # The model may have more outputs than the vocabulary has tokens.
         logits = logits[:, :, : len(tokenizer.tokens)]
         values, ids = tf.math.top_k(tf.nn.softmax(logits), num_top)
@@ -169,7 +147,7 @@ def _masked_tokens(
 def _within_words(
     tokens: Tokens, is_within: tf.Tensor, ids_within_words: np.ndarray
 ) -> tuple[tf.Tensor, Ranges]:
-    """Returns ids, and the tokens of each part, as `encode_with_masks` does.
+    """Returns ids and parts as `Tokenizer.encode_with_masks` makes them.
 
     `is_within`, bool `[R]`, says which parts begin within a word.
     """

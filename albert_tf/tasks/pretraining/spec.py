@@ -19,8 +19,6 @@ class PretrainingSpec(EncoderSpec):
 
     head = heads.PRETRAINING
 
-    # Answers.
-
     def answer_data(
         self, source: Checkpoint, model: Any, settings: Mapping[str, Any]
     ) -> "MaskedTextData":
@@ -38,8 +36,6 @@ class PretrainingSpec(EncoderSpec):
         from albert_tf.tasks.pretraining.data import LikeliestTokens
 
         return LikeliestTokens(model)
-
-    # Served.
 
     # The masked positions are not among the ids.
     litert_head = heads.ENCODER.name

@@ -1,9 +1,7 @@
 """Multiple choice, the data half: records, accuracy, predictions.
 
 Data flow: examples -> records -> [model] -> logits -> scores, files.
-
-Source: google-research/albert, `run_race.py`, whose accuracy is that of all
-levels together; Lai et al. 2017 also reports middle and high separately.
+Source: google-research/albert, `run_race.py`; Lai et al. 2017 (levels).
 """
 
 import contextlib
@@ -11,7 +9,7 @@ import dataclasses
 import json
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
@@ -22,11 +20,7 @@ from albert_tf.metrics.scores import Score, Scores
 from albert_tf.tasks import error_tables, label_frequencies, task
 from albert_tf.tasks.label_frequencies import Comparison
 from albert_tf.tasks.race import examples as examples_lib
-from albert_tf.tasks.race.examples import (
-    LEVELS,
-    ChoiceLengths,
-    MultipleChoiceExample,
-)
+from albert_tf.tasks.race.examples import ChoiceLengths, MultipleChoiceExample
 from albert_tf.tasks.task import Outputs, Record
 from albert_tf.text.tokenizer import Tokenizer
 
@@ -35,14 +29,14 @@ if TYPE_CHECKING:
 
 PREDICTIONS_FILE = "predictions.jsonl"
 SCORES_FILE = "predict_results.json"
+_Examples: TypeAlias = Sequence[MultipleChoiceExample]
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class MultipleChoiceData:
-    """A `task.TaskData` of `MultipleChoiceExample`s.
+    """A `task.TaskData` of `MultipleChoiceExample`s with C = `num_choices`.
 
-    Its outputs are `logits` `[N, C]`; every question has `num_choices`
-    options, C.
+    Its outputs are `logits` `[N, C]`.
     """
 
     name = "race"
@@ -77,36 +71,27 @@ class MultipleChoiceData:
         }
 
     def records(
-        self, examples: Sequence[MultipleChoiceExample], *, is_training: bool
+        self, examples: _Examples, *, is_training: bool
     ) -> Iterator[Record]:
         """Yields a record for each example; without an answer, of label 0."""
-        del is_training
         yield from examples_lib.make_records(
             examples, self.tokenizer, self.lengths
         )
 
-    def scores(
-        self, examples: Sequence[MultipleChoiceExample], outputs: Outputs
-    ) -> Scores:
-        """Returns `accuracy`, and `accuracy_middle` and `accuracy_high`.
-
-        The last two are missing if no example has the level.
-        """
+    def scores(self, examples: _Examples, outputs: Outputs) -> Scores:
+        """Returns `accuracy`; by level, `accuracy_middle`, `accuracy_high`."""
         labels = np.array(examples_lib.known_labels(examples))
         is_correct = np.argmax(outputs["logits"], axis=-1) == labels
         levels = np.array([example.level for example in examples])
         entries = [Score("accuracy", float(np.mean(is_correct)))]
-        for level in LEVELS:
+        for level in examples_lib.LEVELS:
             if np.any(levels == level):
                 accuracy = float(np.mean(is_correct[levels == level]))
                 entries.append(Score(f"accuracy_{level}", accuracy))
         return Scores(entries=tuple(entries))
 
-    def baselines(
-        self, examples: Sequence[MultipleChoiceExample]
-    ) -> dict[str, float]:
-        """Returns the accuracy of a choice by chance; see `task.TaskData`."""
-        del examples
+    def baselines(self, examples: _Examples) -> dict[str, float]:
+        """Returns the accuracy of a choice by chance."""
         return {self.primary_metric: 1 / self.num_choices}
 
     def compare_with_chance(
@@ -120,15 +105,13 @@ class MultipleChoiceData:
     @contextlib.contextmanager
     def open_predictions(
         self, output_dir: str, scores: Scores
-    ) -> Iterator[Callable[[Sequence[MultipleChoiceExample], Outputs], None]]:
+    ) -> Iterator[Callable[[_Examples, Outputs], None]]:
         """Opens `predictions.jsonl`; see `task.TaskData`.
 
         A line has `id`, `level` if there is one, `probabilities` in the order
         of the options, `prediction` (a letter), and `answer` if it is known.
-        If all answers are known, a second file has the scores; one of other
-        predictions is removed.
+        If all answers are known, `predict_results.json` has the scores.
         """
-        del scores
         scores_path = os.path.join(output_dir, SCORES_FILE)
         files.remove(scores_path)
         examples: list[MultipleChoiceExample] = []
@@ -136,9 +119,7 @@ class MultipleChoiceData:
         path = os.path.join(output_dir, PREDICTIONS_FILE)
         with files.atomic_write(path) as file:
 
-            def write(
-                chunk: Sequence[MultipleChoiceExample], outputs: Outputs
-            ) -> None:
+            def write(chunk: _Examples, outputs: Outputs) -> None:
                 examples.extend(chunk)
                 logits.extend(outputs["logits"])
                 for row in map(_prediction, chunk, outputs["logits"]):
@@ -150,7 +131,7 @@ class MultipleChoiceData:
             files.write_json(scores_path, scores.flat())
 
     def answers(
-        self, examples: Sequence[MultipleChoiceExample], outputs: Outputs
+        self, examples: _Examples, outputs: Outputs
     ) -> Iterator[dict[str, Any]]:
         """Yields `choice`, `option`, `probabilities`; see `load_predictor`."""
         for example, logits in zip(examples, outputs["logits"], strict=True):
@@ -162,13 +143,9 @@ class MultipleChoiceData:
             }
 
     def report_sections(
-        self,
-        examples: Sequence[MultipleChoiceExample],
-        outputs: Outputs,
-        scores: Scores,
+        self, examples: _Examples, outputs: Outputs, scores: Scores
     ) -> list[dict[str, Any]]:
         """Returns tables of the errors."""
-        del scores
         labels = np.array(examples_lib.known_labels(examples))
         logits = np.asarray(outputs["logits"])
         return error_tables.prediction_sections(examples, labels, logits)

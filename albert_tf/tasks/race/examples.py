@@ -4,15 +4,14 @@ Data flow: .txt, .jsonl -> [this file] -> records -> batches.
 
 Each line of a file is a JSON object: a passage with its questions, as in RACE;
 or one question with `article`, `question`, `options`, and, if they are known,
-`answer` and `id`. RACE's archive has one passage per file; the original wants
-these concatenated in `all.txt`. Both are read, also from the same folder.
+`answer` and `id`. RACE's archive has one passage per file, the original's
+`all.txt` has them all; both may be in a folder.
 
 A record has a row for each choice: `[CLS] article [SEP] question and option
 [SEP]`, with segment ids 0 up to the first `[SEP]` and 1 behind it. If a choice
 is too long, question and option keep their last tokens, the article its first.
 
-Source: Lai et al. 2017 (RACE); google-research/albert,
-`race_utils.RaceProcessor.read_examples`, `race_utils.convert_single_example`.
+Source: Lai et al. 2017 (RACE); google-research/albert, `race_utils`.
 """
 
 import dataclasses
@@ -50,9 +49,8 @@ QUESTIONS_PER_CALL = 256
 class MultipleChoiceExample:
     """One question about an article, with the options to choose from.
 
-    `guid` is unique in a set; several questions may share the article of
-    `passage_id`. `level` is `middle` or `high` for RACE, `label` the index of
-    the correct option, None if it is not known.
+    `guid` is unique in a set, `passage_id` that of the article. `level` is one
+    of `LEVELS` or empty, `label` the index of the correct option, if known.
     """
 
     guid: str
@@ -64,9 +62,7 @@ class MultipleChoiceExample:
     label: int | None = None
 
     def choice_texts(self) -> list[str]:
-        """Returns the question completed by each of the options, C texts.
-
-        The option replaces every blank, or follows the question.
+        """Returns C texts: an option replaces all blanks, or comes last.
 
         >>> MultipleChoiceExample(
         ...     guid="1", passage_id="1", article="Snow is white.",
@@ -85,8 +81,7 @@ def read_split(
 ) -> list[MultipleChoiceExample]:
     """Reads one split of the folder that holds `RACE/`, or of `RACE/` itself.
 
-    First come the questions of `middle`, each level by file name. One of two
-    levels may be missing on disk.
+    The order is that of the levels, then of the files' names.
     """
     data_dir = files.check_local(data_dir)
     paths = [
@@ -101,8 +96,7 @@ def read_split(
     if not paths:
         raise FileNotFoundError(
             f"There is no file RACE/{split}/{'|'.join(levels)}/*.txt in "
-            f"{data_dir!r}. --data_dir must be the folder that holds RACE/, as "
-            "its archive unpacks."
+            f"{data_dir!r}. --data_dir must be the folder that holds RACE/."
         )
     examples = [
         example
@@ -116,10 +110,7 @@ def read_split(
 def read_questions(
     path: Source, *, level: str = ""
 ) -> list[MultipleChoiceExample]:
-    """Reads a file of passages or questions.
-
-    `level` is that of the passages; by default, their ids begin with it.
-    """
+    """Reads a file; by default, the ids of passages begin with the level."""
     examples: list[MultipleChoiceExample] = []
     for line, row in example_files.read_objects(path):
         default_id = str(line)
@@ -143,21 +134,15 @@ def _examples(
     passage_id, article = str(row["id"]), row["article"]
     if "questions" in row:
         level = level or next(filter(passage_id.startswith, LEVELS), "")
-        num_questions = len(row["questions"])
-        rows = list(
-            zip(
-                (f"{passage_id}-{i}" for i in range(num_questions)),
-                row["questions"],
-                row["options"],
-                row.get("answers") or [None] * num_questions,
-                strict=True,
-            )
-        )
+        questions = row["questions"]
+        guids = [f"{passage_id}-{i}" for i in range(len(questions))]
+        answers = row.get("answers") or [None] * len(questions)
+        columns = [guids, questions, row["options"], answers]
     else:
         level = ""
         question = row["question"], row["options"], row.get("answer")
-        rows = [(passage_id, *question)]
-    for guid, question, options, answer in rows:
+        columns = [[value] for value in (passage_id, *question)]
+    for guid, question, options, answer in zip(*columns, strict=True):
         for text in (article, question, *options):
             if not isinstance(text, str):
                 raise TypeError(f"question {guid}: {text!r} is not a string")
@@ -201,23 +186,20 @@ def _find_label(answer: Any, options: Sequence[str], guid: str) -> int | None:
     if len(matches) != 1:
         raise ValueError(
             f"question {guid}: the answer {answer!r} must be the letter, the "
-            "index from 0, or the text of one option. Leave it out if it is "
-            "not known"
+            "index from 0, or the text of one option, or be left out"
         )
     return matches.pop()
 
 
-def check_examples(
-    examples: Sequence[MultipleChoiceExample], where: str
-) -> None:
-    """Checks that ids differ, and that all have as many options."""
-    example_files.check_ids([example.guid for example in examples], where)
+def num_options(examples: Sequence[MultipleChoiceExample], where: str) -> int:
+    """Returns how many options each question has, which must be the same."""
     numbers = sorted({len(example.options) for example in examples})
     if len(numbers) > 1:
         raise ValueError(
-            f"{where} has questions with {checks.listed(numbers)} options. All "
-            "questions of a set must have the same number."
+            f"{where} has questions with {checks.listed(numbers)} options. "
+            "Pass those with different numbers separately."
         )
+    return numbers[0]
 
 
 def known_labels(examples: Sequence[MultipleChoiceExample]) -> list[int]:
@@ -226,21 +208,14 @@ def known_labels(examples: Sequence[MultipleChoiceExample]) -> list[int]:
     if unknown:
         raise ValueError(
             f"{len(unknown)} of {len(examples)} questions have no answer: "
-            f"{checks.listed(unknown)}. For training and scoring, every "
-            "question needs one; without answers, use --do_predict."
+            f"{checks.listed(unknown)}. Without answers, use --do_predict."
         )
     return [e.label for e in examples if e.label is not None]
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class ChoiceLengths(Lengths):
-    """Maximum lengths, in tokens.
-
-    Args:
-        max_seq_length: Of a sequence, S: article, question, option and
-            special tokens; the longest question leaves room for the article.
-        max_qa_length: Of question and option together.
-    """
+    """Maximum lengths: S of a sequence, and of question and option together."""
 
     part = "max_qa_length"
     max_seq_length: int = 512
@@ -254,10 +229,8 @@ def make_records(
 ) -> Iterator[Record]:
     """Yields the record of each example, in order.
 
-    Yields:
-        Dict of int32 arrays: `input_ids`, `input_mask`, `segment_ids`
-        `[C, s]`, where s is the length of the longest choice and shorter ones
-        are padded; `label_ids` `[]`, 0 if the answer is not known.
+    It has int32 `input_ids`, `input_mask` and `segment_ids`, `[C, s]`, padded
+    to the longest choice; and `label_ids` `[]`, 0 if the answer is not known.
     """
     num_cut_articles = num_cut_questions = 0
     longest = lengths.max_qa_length

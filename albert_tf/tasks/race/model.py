@@ -1,7 +1,6 @@
 """Multiple choice, the model half.
 
-Source: Lan et al. 2020, appendix A.3; google-research/albert,
-`race_utils.create_model`.
+Source: Lan et al. 2020, appendix A.3; google-research/albert, `race_utils`.
 """
 
 from typing import Any

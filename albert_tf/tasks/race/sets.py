@@ -1,9 +1,6 @@
 """RACE's flags, and the questions that they name.
 
-Data flow: flags -> [this file] -> sets -> run.
-Imports scikit-learn and TensorFlow only where they are used, so that the flags
-are read before.
-
+Data flow: flags -> [this file] -> sets -> run. Slow imports come after them.
 Source: google-research/albert, `run_race.py`.
 """
 
@@ -17,23 +14,13 @@ from albert_tf.checkpoints.checkpoint import Checkpoint
 from albert_tf.metrics.scores import Scores
 from albert_tf.settings import setting
 from albert_tf.tasks import example_files, task
-from albert_tf.tasks.example_files import RowsInMemory
+from albert_tf.tasks.example_files import RowsInMemory, Source
 from albert_tf.tasks.head_flags import HeadFlags
 from albert_tf.tasks.race import examples as examples_lib
-from albert_tf.tasks.race.examples import (
-    LEVELS,
-    ChoiceLengths,
-    MultipleChoiceExample,
-)
+from albert_tf.tasks.race.examples import ChoiceLengths, MultipleChoiceExample
 from albert_tf.tasks.race.spec import MultipleChoiceSpec
 from albert_tf.tasks.spec import FinetuningSpec
-from albert_tf.tasks.task import (
-    NO_WEIGHTS,
-    SPLITS,
-    ExampleSet,
-    MakeTask,
-    Sets,
-)
+from albert_tf.tasks.task import ExampleSet, MakeTask, Sets
 from albert_tf.text.tokenizer import Tokenizer
 
 _logger = logging.getLogger(__name__)
@@ -77,7 +64,7 @@ class RaceConfig(HeadFlags):
     def levels(self) -> tuple[str, ...]:
         """The levels to read."""
         left_out = {"middle": self.high_only, "high": self.middle_only}
-        return tuple(level for level in LEVELS if not left_out[level])
+        return tuple(name for name, out in left_out.items() if not out)
 
 
 def read_sets(
@@ -86,64 +73,59 @@ def read_sets(
     *,
     tokenizer: Tokenizer,
     max_seq_length: int,
-    weights: Checkpoint = NO_WEIGHTS,
+    weights: Checkpoint = task.NO_WEIGHTS,
     given_examples: Mapping[str, RowsInMemory] = {},
 ) -> Sets[Any]:
-    """Reads the questions of a run, and checks that they can be used.
-
-    `uses` is what the run does, of `train`, `eval` and `predict`;
-    `given_examples` are rows in place of files.
-    """
-    del weights
+    """Reads the questions of a run, and checks that they can be used."""
     from albert_tf.tasks.race.data import MultipleChoiceData
 
-    lengths = ChoiceLengths.within(
-        {**vars(config), "max_seq_length": max_seq_length}
-    )
+    values = vars(config) | {"max_seq_length": max_seq_length}
+    lengths = ChoiceLengths.within(values)
     sets = {}
     for use in uses:
-        examples = _read(config, use, given_examples)
+        path = example_files.given_file(config, use, given_examples)
+        examples, where = _read(config, use, path)
+        example_files.check_ids([example.guid for example in examples], where)
         if use != "predict":
             # Now, not after hours of training.
             examples_lib.known_labels(examples)
         data = MultipleChoiceData(
             tokenizer=tokenizer,
             lengths=lengths,
-            num_choices=len(examples[0].options),
+            num_choices=examples_lib.num_options(examples, where),
         )
         sets[use] = [ExampleSet(examples=examples, data=data)]
     return task.sets_by_use(sets)
 
 
 def _read(
-    config: RaceConfig, use: str, given_examples: Mapping[str, RowsInMemory]
-) -> list[MultipleChoiceExample]:
-    path = example_files.given_file(config, use, given_examples)
+    config: RaceConfig, use: str, path: Source | None
+) -> tuple[list[MultipleChoiceExample], str]:
+    """Returns the questions of a use, and where they are from."""
     if path and str(path).endswith(_RECORD_ENDINGS):
         _logger.warning(
             "--%s_file=%s is ignored: TFRecords are not read.", use, path
         )
         path = None
     if path:
+        is_all = config.levels == examples_lib.LEVELS
         examples = [
             example
             for example in examples_lib.read_questions(path)
-            if example.level in config.levels or config.levels == LEVELS
+            if is_all or example.level in config.levels
         ]
-    else:
-        path = config.data_dir or ""
-        examples = examples_lib.read_split(
-            path, SPLITS[use], levels=config.levels
-        )
-    examples_lib.check_examples(examples, str(path))
-    return examples
+        return examples, str(path)
+    folder = config.data_dir or ""
+    examples = examples_lib.read_split(
+        folder, task.SPLITS[use], levels=config.levels
+    )
+    return examples, folder
 
 
 def make_task(config: RaceConfig, sets: Sets[Any]) -> MakeTask:
     """Returns the class of the model half, with its arguments."""
     from albert_tf.tasks.race.model import MultipleChoiceTask
 
-    del sets
     return functools.partial(MultipleChoiceTask, head=config)
 
 
@@ -151,7 +133,6 @@ def export_settings(
     config: RaceConfig, sets: Sets[Any], scores: Scores
 ) -> dict[str, Any]:
     """Returns the fields of the export's config that the task decides."""
-    del scores
     return {
         "max_qa_length": config.max_qa_length,
         # Of different numbers of options, that of the set to predict.

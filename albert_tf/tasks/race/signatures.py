@@ -1,7 +1,6 @@
 """The signatures of a multiple-choice model: the choice among options.
 
 Data flow: texts -> ids -> [this file] -> probabilities, choice.
-
 Source: `tasks.race.examples`, whose texts and ids are equal.
 """
 
@@ -17,10 +16,6 @@ from albert_tf.tasks.race import examples
 from albert_tf.tasks.race.examples import ChoiceLengths
 from albert_tf.tasks.race.spec import ChoiceSettings
 from albert_tf.tasks.spec import Exported
-
-# Code points that mark a blank.
-BLANKS = tuple(map(ord, examples.BLANK.pattern[1:-1]))
-_BLANK_AT_END = " _"
 
 
 def make_signatures(exported: Exported) -> list[Signature]:
@@ -112,44 +107,21 @@ def complete(question: tf.Tensor, options: tf.Tensor) -> tf.Tensor:
     it follows the question. Returns strings `[B x C]`, the choices of each
     question one after the other.
     """
-    num_questions, num_options = tf.unstack(tf.shape(options))
-    question = _with_blank(question)
-    codes, splits = ragged.decode(tf.repeat(question, num_options))
-    rows = ragged.row_ids(splits)
-    option_codes, option_splits = ragged.decode(
-        tf.reshape(options, [num_questions * num_options])
-    )
-    option_sizes = option_splits[1:] - option_splits[:-1]
-    is_blank = _is_blank(codes)
-    lengths = tf.where(is_blank, tf.gather(option_sizes, rows), 1)
-    num_characters = ragged.size(codes) + ragged.size(option_codes)
-    sources, within = ragged.expand(
-        ragged.limit_growth(lengths, num_characters)
-    )
-    new_rows = tf.gather(rows, sources)
-    index = tf.gather(option_splits, new_rows) + within
-    in_option = tf.gather(is_blank, sources)
-    index = tf.where(in_option, index, ragged.size(option_codes))
-    completed = tf.where(
-        in_option,
-        ragged.gather_or(option_codes, index, 0),
-        tf.gather(codes, sources),
-    )
-    return ragged.encode(
-        completed, ragged.row_splits(new_rows, ragged.size(option_sizes))
-    )
-
-
-def _with_blank(question: tf.Tensor) -> tf.Tensor:
-    codes, splits = ragged.decode(question)
-    num_blanks = tf.math.unsorted_segment_sum(
-        tf.cast(_is_blank(codes), tf.int32),
-        ragged.row_ids(splits),
-        ragged.size(question),
-    )
-    ending = tf.where(num_blanks > 0, "", _BLANK_AT_END)
-    return tf.strings.join([question, ending])
-
-
-def _is_blank(code_points: tf.Tensor) -> tf.Tensor:
-    return tf.reduce_any(code_points[:, None] == tf.constant(BLANKS), axis=1)
+    question = tf.strings.regex_replace(question, examples.BLANK.pattern, "_")
+    has_blank = tf.strings.regex_full_match(question, "(?s).*_.*")
+    question = tf.where(has_blank, question, tf.strings.join([question, " _"]))
+    question = tf.repeat(question, tf.shape(options)[1])
+    options = tf.reshape(options, [-1])
+    # Each question has one part more than blanks.
+    indices, parts, _ = tf.raw_ops.StringSplitV2(input=question, sep="_")
+    rows = tf.cast(indices[:, 0], tf.int32)
+    is_last = ragged.is_last(rows)
+    size, added = tf.strings.length(parts), tf.strings.length(options)
+    num_bytes = tf.reduce_sum(size) + tf.reduce_sum(added)
+    size += tf.where(is_last, 0, tf.gather(added, rows))
+    with tf.control_dependencies([ragged.limit_growth(size, num_bytes)]):
+        filling = tf.where(is_last, "", tf.gather(options, rows))
+        parts = tf.strings.join([parts, filling])
+        return tf.strings.unsorted_segment_join(
+            parts, rows, ragged.size(options)
+        )

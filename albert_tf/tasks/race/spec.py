@@ -65,8 +65,6 @@ class MultipleChoiceSpec(TaskSpec):
 
     head = heads.MULTIPLE_CHOICE
 
-    # Answers.
-
     def example(self, position: int, item: Any) -> MultipleChoiceExample:
         """Takes `article`, `question` and `options`."""
         article, question, options = inputs.values_by_name(
@@ -100,16 +98,9 @@ class MultipleChoiceSpec(TaskSpec):
         self, data: "MultipleChoiceData", examples: Sequence[Any]
     ) -> ExampleSet:
         """Checks that all questions have the same number of options."""
-        counts = {len(example.options) for example in examples}
-        if len(counts) > 1:
-            raise ValueError(
-                "Pass questions with different numbers of options separately. "
-                f"Received: {checks.listed(sorted(counts))}."
-            )
-        data = dataclasses.replace(data, num_choices=max(counts))
+        num_choices = examples_lib.num_options(examples, "The input")
+        data = dataclasses.replace(data, num_choices=num_choices)
         return super().example_set(data, examples)
-
-    # Served.
 
     serving_settings = ChoiceSettings
     # An article and several options.

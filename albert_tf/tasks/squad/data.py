@@ -1,7 +1,6 @@
 """SQuAD, the data half: records, scores, predictions, null threshold, report.
 
 Data flow: examples -> records -> [model] -> outputs -> scores, files.
-
 Source: google-research/albert, `run_squad_v1.py`, `run_squad_v2.py`.
 """
 
@@ -11,7 +10,7 @@ import json
 import logging
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
@@ -44,6 +43,8 @@ _MAX_ERRORS = 20
 _MAX_POINTS = 200
 _INDENT = 4
 _NONE = "(none)"
+_Examples: TypeAlias = Sequence[SquadExample]
+_Predictions: TypeAlias = Sequence[QuestionPrediction]
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -56,10 +57,8 @@ class SquadData:
     Args:
         metric_language: `en` or `zh`; how answers are compared.
         version_2_with_negative: Whether questions may have no answer.
-        null_score_diff_threshold: Null threshold to use; None to use the
-            best one for the evaluated questions.
-        saved_threshold: Null threshold that an earlier run has chosen, for
-            predictions without an evaluation.
+        null_score_diff_threshold: Null threshold; None to choose the best.
+        saved_threshold: That of an earlier run, if none is chosen.
     """
 
     primary_metric = "f1"
@@ -91,15 +90,10 @@ class SquadData:
             ArraySpec(name="end_positions", dtype="int32"),
         ]
         if self.version_2_with_negative:
-            specs += [
-                ArraySpec(
-                    name="p_mask",
-                    dtype="float32",
-                    is_sequence=True,
-                    pad_value=1,
-                ),
-                ArraySpec(name="is_impossible", dtype="float32"),
-            ]
+            mask = ArraySpec(
+                name="p_mask", dtype="float32", is_sequence=True, pad_value=1
+            )
+            specs += [mask, ArraySpec(name="is_impossible", dtype="float32")]
         return tuple(specs)
 
     @property
@@ -113,7 +107,7 @@ class SquadData:
             "metric_language": self.metric_language,
         }
 
-    def questions(self, examples: Sequence[SquadExample]) -> Questions:
+    def questions(self, examples: _Examples) -> Questions:
         """Returns examples as the questions that the other methods take."""
         return Questions(examples, self.tokenizer, self.lengths)
 
@@ -156,11 +150,8 @@ class SquadData:
     ) -> Iterator[dict[str, Any]]:
         """Yields `answer`, `start`, `end`, `score`; see `load_predictor`."""
         best = self._best_predictions(examples, outputs)
-        for one, text in zip(
-            best,
-            self.final_texts(best, self.null_threshold(Scores())),
-            strict=True,
-        ):
+        texts = self.final_texts(best, self.null_threshold(Scores()))
+        for one, text in zip(best, texts, strict=True):
             start, end = one.characters if text else predictions.NOWHERE
             score = one.spans[0].probability
             yield {"answer": text, "start": start, "end": end, "score": score}
@@ -168,14 +159,12 @@ class SquadData:
     def _best_predictions(
         self, examples: Questions, outputs: Outputs
     ) -> list[QuestionPrediction]:
-        """Returns what `predict` yields, only the best answer of each."""
         return [one.best() for one in self.predict(examples, outputs)]
 
     def null_threshold(self, scores: Scores) -> float | None:
-        """Returns the null threshold of version 2.0; None if none is known.
+        """Returns the null threshold: given, chosen for scores, or earlier.
 
-        It is the given one; else that of the scores; else that of an earlier
-        run. A question is answered where its null odds are below it.
+        A question is answered where its null odds are below it.
         """
         thresholds = (
             self.null_score_diff_threshold,
@@ -187,10 +176,9 @@ class SquadData:
     def scores(self, examples: Questions, outputs: Outputs) -> Scores:
         """Returns the official scores, 0 to 100.
 
-        Version 1.1 has `exact_match` and `f1`. Version 2.0 has `exact` and
-        `f1`, also with the prefixes `HasAns_` and `NoAns_` for the questions
-        with and without an answer, and `null_threshold`, the one with the
-        highest F1 unless it is given.
+        Version 1.1 has `exact_match` and `f1`; version 2.0 `exact` and `f1`,
+        also with the prefixes `HasAns_` and `NoAns_`, and `null_threshold`, by
+        default the one with the highest F1.
         """
         best = self._best_predictions(examples, outputs)
         threshold = self.null_score_diff_threshold
@@ -200,10 +188,9 @@ class SquadData:
         return self._scores(examples, texts, threshold)
 
     def baselines(self, examples: Questions) -> dict[str, float]:
-        """Returns an F1 that takes no model; see `task.TaskData`.
+        """Returns the better F1 of no answers and of whole texts as answers.
 
-        It is the better one of no answer to any question and of the whole text
-        as the answer to each. There is none if no question has an answer.
+        There is none if no question has an answer.
         """
         if not examples_lib.has_answer(examples).any():
             return {}
@@ -224,7 +211,7 @@ class SquadData:
         )
 
     def final_texts(
-        self, best: Sequence[QuestionPrediction], null_threshold: float | None
+        self, best: _Predictions, null_threshold: float | None
     ) -> list[str]:
         """Returns the answers; "" where version 2.0 predicts that none is."""
         if not self.version_2_with_negative:
@@ -238,10 +225,10 @@ class SquadData:
     ) -> Iterator[Callable[[Questions, Outputs], None]]:
         """Opens the files of predictions; see `task.TaskData`.
 
-        By id of the question, `predictions.json` has the answers, "" for no
-        answer; `nbest_predictions.json` the best answers before the null
-        threshold; in version 2.0, `null_odds.json` the null odds. If all true
-        answers are known, `predict_results.json` has the scores.
+        By id of the question, `predictions.json` has the answers, "" for none;
+        `nbest_predictions.json` the best ones before the null threshold; and
+        `null_odds.json` that of version 2.0. If all true answers are known,
+        `predict_results.json` has the scores.
         """
         for name in (NULL_ODDS_FILE, SCORES_FILE):
             files.remove(os.path.join(output_dir, name))
@@ -263,21 +250,18 @@ class SquadData:
 
             yield write
             file.write(b"\n}\n")
-        self._write_answers(examples, best, output_dir, scores)
+        for name, values in self._answer_files(examples, best, scores).items():
+            text = json.dumps(values, indent=_INDENT)
+            files.write_text(os.path.join(output_dir, name), f"{text}\n")
 
-    def _write_answers(
-        self,
-        examples: Sequence[SquadExample],
-        best: Sequence[QuestionPrediction],
-        output_dir: str,
-        scores: Scores,
-    ) -> None:
+    def _answer_files(
+        self, examples: _Examples, best: _Predictions, scores: Scores
+    ) -> dict[str, Any]:
         threshold = self.null_threshold(scores)
         if self.version_2_with_negative and threshold is None:
             _logger.warning(
                 "The null threshold is not known; using %s. Pass "
-                "--null_score_diff_threshold, or --do_eval to choose the best "
-                "one.",
+                "--null_score_diff_threshold, or --do_eval to choose the best.",
                 DEFAULT_THRESHOLD,
             )
         texts = self.final_texts(best, threshold)
@@ -289,13 +273,11 @@ class SquadData:
             odds = [one.null_odds for one in best]
             content[NULL_ODDS_FILE] = dict(zip(guids, odds, strict=True))
         if examples_lib.are_answers_known(
-            examples, version_2_with_negative=self.version_2_with_negative
+            examples, self.version_2_with_negative
         ):
             scored = self._scores(examples, texts, threshold)
             content[SCORES_FILE] = scored.flat()
-        for name, values in content.items():
-            text = json.dumps(values, indent=_INDENT)
-            files.write_text(os.path.join(output_dir, name), f"{text}\n")
+        return content
 
     def report_sections(
         self, examples: Questions, outputs: Outputs, scores: Scores
@@ -309,17 +291,11 @@ class SquadData:
         return [self.threshold_chart(examples, best), errors]
 
     def _scores(
-        self,
-        examples: Sequence[SquadExample],
-        texts: Sequence[str],
-        threshold: float | None,
+        self, examples: _Examples, texts: list[str], threshold: float | None
     ) -> Scores:
-        """Scores the answers, which may be those at a threshold.
-
-        Differs: the reference's scores of version 2.0 count every question
-        whose no-answer logit exceeds 1 as predicted unanswerable, whatever
-        its predictions say. These are the scores of the predictions.
-        """
+        # Differs: the reference's scores of version 2.0 count every question
+        # whose no-answer logit exceeds 1 as predicted unanswerable, whatever
+        # its predictions say. These are the scores of the predictions.
         scores = self._answer_scores(examples, texts)
         if not self.version_2_with_negative:
             values, chosen = metrics.summarize(scores), []
@@ -333,7 +309,7 @@ class SquadData:
         return Scores(entries=(*entries, *chosen))
 
     def _answer_scores(
-        self, examples: Sequence[SquadExample], texts: Sequence[str]
+        self, examples: _Examples, texts: list[str]
     ) -> metrics.AnswerScores:
         return metrics.score_answers(
             texts,
@@ -343,9 +319,7 @@ class SquadData:
         )
 
     def _threshold_curves(
-        self,
-        examples: Sequence[SquadExample],
-        best: Sequence[QuestionPrediction],
+        self, examples: _Examples, best: _Predictions
     ) -> dict[str, metrics.ThresholdCurve]:
         scores = self._answer_scores(examples, [one.text for one in best])
         has_answer = examples_lib.has_answer(examples)
@@ -356,9 +330,7 @@ class SquadData:
         }
 
     def threshold_chart(
-        self,
-        examples: Sequence[SquadExample],
-        best: Sequence[QuestionPrediction],
+        self, examples: _Examples, best: _Predictions
     ) -> dict[str, Any]:
         """Returns a chart of the scores of version 2.0 by null threshold."""
         curves = {}
@@ -375,15 +347,9 @@ class SquadData:
         }
 
     def worst_errors(
-        self,
-        examples: Sequence[SquadExample],
-        best: Sequence[QuestionPrediction],
-        texts: Sequence[str],
+        self, examples: _Examples, best: _Predictions, texts: list[str]
     ) -> dict[str, Any]:
-        """Returns a table of the final answers, `texts`, that are wrong.
-
-        They are those with the highest probabilities in `best`.
-        """
+        """Returns a table of the likeliest of the wrong answers, `texts`."""
         answers = examples_lib.answer_texts(examples)
         wrong = [
             (one.spans[0].probability, example, own, text)

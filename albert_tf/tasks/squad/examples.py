@@ -1,9 +1,7 @@
 """Questions, contexts and answers, as SQuAD's files have them.
 
 Data flow: SQuAD JSON -> [this file] -> windows, features, scores.
-
-Source: Rajpurkar et al. 2016, 2018, for the format; google-research/albert,
-`squad_utils.read_squad_examples`.
+Source: Rajpurkar et al. 2016, 2018; google-research/albert, `squad_utils`.
 """
 
 import dataclasses
@@ -45,7 +43,7 @@ class SquadExample:
 
 
 def are_answers_known(
-    examples: Sequence[SquadExample], *, version_2_with_negative: bool
+    examples: Sequence[SquadExample], version_2_with_negative: bool
 ) -> bool:
     """Returns whether all examples can be scored; see `check_answers`."""
     return all(
@@ -65,32 +63,31 @@ def has_answer(examples: Sequence[SquadExample]) -> np.ndarray:
 
 
 def check_answers(
-    examples: Sequence[SquadExample], *, version_2_with_negative: bool
+    examples: Sequence[SquadExample], version_2_with_negative: bool
 ) -> None:
     """Checks that all answers are known; in version 1.1, that there are any."""
     unknown = [e.guid for e in examples if e.answers is None]
     if unknown:
         raise ValueError(
-            f"{len(unknown)} of {len(examples)} questions have no answers: "
-            f"{checks.listed(unknown)}. For training and scoring, every "
-            "question needs an answer, or must be marked with "
-            "`is_impossible`; without answers, use --do_predict."
+            f"{len(unknown)} of {len(examples)} questions have neither an "
+            f"answer nor `is_impossible`: {checks.listed(unknown)}. Without "
+            "answers, use --do_predict."
         )
     impossible = [e.guid for e in examples if e.is_impossible]
     if impossible and not version_2_with_negative:
         raise ValueError(
-            f"{len(impossible)} of {len(examples)} questions are marked as "
-            f"impossible to answer: {checks.listed(impossible)}. Pass "
-            "--version_2_with_negative, or leave these questions out."
+            f"{len(impossible)} of {len(examples)} questions have no answer: "
+            f"{checks.listed(impossible)}. Pass --version_2_with_negative, or "
+            "leave these questions out."
         )
 
 
 def read_examples(path: Source) -> list[SquadExample]:
     """Reads a file in the format of SQuAD 1.1 or 2.0; ids must differ.
 
-    The answers of a question are not known if `answers` is missing, or if it
-    is empty and `is_impossible` is not true. Rows in memory have `question`,
-    `context`, and `answers` and `is_impossible` as in SQuAD.
+    The answers of a question are not known if there are no `answers` and
+    `is_impossible` is not true. Rows in memory have `question`, `context`,
+    `answers` and `is_impossible`.
     """
     examples: list[SquadExample] = []
     try:
@@ -128,9 +125,8 @@ def _example(row: Mapping[str, Any], *, context: str) -> SquadExample:
         )
         for answer in row.get("answers") or ()
     )
-    is_impossible = "is_impossible" in row and _value(
-        row, "is_impossible", bool
-    )
+    row = {"is_impossible": False, **row}
+    is_impossible = _value(row, "is_impossible", bool)
     if answers and is_impossible:
         raise ValueError(
             f"question {row['id']} is marked as impossible to answer, but has "

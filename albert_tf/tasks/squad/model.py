@@ -1,7 +1,7 @@
 """SQuAD 1.1 and 2.0, the model halves.
 
 Source: Devlin et al. 2019, section 4.1; Lan et al. 2020, appendix A.3;
-google-research/albert, `squad_utils.create_v1_model` and `create_v2_model`.
+google-research/albert, `squad_utils`.
 """
 
 from typing import Any
@@ -12,16 +12,17 @@ from albert_tf.config import AlbertConfig
 from albert_tf.modeling import losses
 from albert_tf.modeling.span_models import BeamSpanModel, SpanModel
 from albert_tf.tasks.finetuning import MeanLossTask
-from albert_tf.tasks.squad import outputs
-from albert_tf.tasks.task import Batch, Totals
+from albert_tf.tasks.task import Batch, ModelOutputs, Totals
+
+# Padding values of the arrays along the sequence.
+_PAD_VALUES = {"input_ids": 0, "input_mask": 0, "segment_ids": 0, "p_mask": 1}
 
 
 class SpanTask(MeanLossTask):
     """Predicts the first and the last token of an answer: SQuAD 1.1.
 
     Labels are `start_positions` and `end_positions`, int32 `[B]`, outputs
-    `start_logits` and `end_logits`, float32 `[B, S]`. `options` are those of
-    the model's class.
+    `start_logits` and `end_logits`, float32 `[B, S]`.
     """
 
     accuracies = {"correct": "span_accuracy"}
@@ -64,4 +65,24 @@ class BeamSpanTask(MeanLossTask):
 
     def outputs(self, batch: Batch) -> Totals:
         """Returns the outputs of the model, without dropout."""
-        return super().outputs(outputs.with_beam_length(batch, self.model))
+        return super().outputs(_with_beam_length(batch, self.model))
+
+
+class BeamSpanOutputs(ModelOutputs):
+    """Computes the outputs of a `BeamSpanModel`, or of its export."""
+
+    def final_outputs(self, batch: Batch) -> Totals:
+        """Returns the outputs for a batch."""
+        return super().final_outputs(_with_beam_length(batch, self.model))
+
+
+def _with_beam_length(batch: Batch, model: Any) -> dict[str, tf.Tensor]:
+    """Pads a batch: a beam needs as many positions as its size."""
+    min_length = max(model.start_n_top, model.end_n_top)
+    length = tf.shape(batch["input_ids"])[1]
+    missing = [[0, 0], [0, tf.maximum(0, min_length - length)]]
+    padded = {
+        name: tf.pad(batch[name], missing, constant_values=pad_value)
+        for name, pad_value in _PAD_VALUES.items()
+    }
+    return {**batch, **padded}

@@ -6,8 +6,7 @@ A span of tokens is a candidate if its window is the one in which its first
 token has the most context, and if it is not too long. Of the spans with the
 same text, the one with the best score counts.
 
-Source: google-research/albert, `squad_utils.accumulate_predictions_v1`,
-`write_predictions_v1`, `accumulate_predictions_v2`, `write_predictions_v2`.
+Source: google-research/albert, `squad_utils` (`accumulate_predictions_v1`, ...)
 """
 
 import dataclasses
@@ -39,8 +38,7 @@ _Pairs: TypeAlias = tuple[np.ndarray, np.ndarray]
 class SpanLimits:
     """Which spans are considered, and how many are kept.
 
-    `n_best_size` start and as many end positions are combined in a window,
-    and as many answers are kept for a question.
+    So many starts and ends of a window are combined, too.
     """
 
     n_best_size: int = setting(
@@ -58,8 +56,7 @@ class SpanLimits:
 class SpanPrediction(NamedTuple):
     """A part of the context that may be the answer, as the files have it.
 
-    `probability` is that among the answers that are kept; the others are the
-    scores of the first and of the last token.
+    `probability` is that among the answers that are kept.
     """
 
     text: str
@@ -71,9 +68,8 @@ class SpanPrediction(NamedTuple):
 
 @dataclasses.dataclass(frozen=True, kw_only=True, eq=False)
 class QuestionPrediction:
-    """The best answers of one question, best first.
+    """The best answers of one question, and where the first is in the context.
 
-    `characters` are where the best one starts and ends in the context.
     `null_odds` are high if there seems to be no answer; 0 in version 1.1.
     """
 
@@ -108,13 +104,11 @@ def spans_of_logits(
 ) -> ScoredSpans:
     """Combines the best start with the best end positions of each window.
 
-    Returns the candidates among these combinations; if there is none, all
-    candidates of the windows. The outputs `start_logits` and `end_logits` have
-    a row for each window.
+    Returns the candidates among them; if there is none, all of the windows.
+    The outputs `start_logits` and `end_logits` have a row for each window.
     """
-    rows = list(
-        zip(outputs["start_logits"], outputs["end_logits"], strict=True)
-    )
+    logits = outputs["start_logits"], outputs["end_logits"]
+    rows = list(zip(*logits, strict=True))
 
     def candidates(pairs: Iterable[_Pairs]) -> ScoredSpans:
         spans = [
@@ -140,8 +134,7 @@ def spans_of_beams(
 ) -> ScoredSpans:
     """Returns the candidates among the spans that a beam search has found.
 
-    The outputs `BEAM_NAMES` of a `BeamSpanModel` have a row for each window:
-    those of starts `[k1]`, those of ends `[k1 * k2]`.
+    The outputs `BEAM_NAMES` of a `BeamSpanModel` have a row for each window.
     """
     spans = []
     for start_scores, starts, end_scores, ends in zip(

@@ -1,8 +1,6 @@
 """SQuAD's flags, and the questions that they name.
 
-Data flow: flags -> [this file] -> sets -> run.
-Imports TensorFlow only where the model half is made.
-
+Data flow: flags -> [this file] -> sets -> run. Slow imports come after them.
 Source: google-research/albert, `run_squad_v1.py`, `run_squad_v2.py`.
 """
 
@@ -15,7 +13,7 @@ from albert_tf import checks
 from albert_tf.checkpoints.checkpoint import Checkpoint
 from albert_tf.metrics.scores import Scores
 from albert_tf.settings import setting
-from albert_tf.tasks import task
+from albert_tf.tasks import example_files, task
 from albert_tf.tasks.example_files import RowsInMemory
 from albert_tf.tasks.spec import FinetuningSpec
 from albert_tf.tasks.squad import examples as examples_lib
@@ -113,31 +111,23 @@ def read_sets(
     weights: Checkpoint = NO_WEIGHTS,
     given_examples: Mapping[str, RowsInMemory] = {},
 ) -> Sets[Any]:
-    """Reads the questions of a run, and checks that they can be used.
-
-    `uses` is what the run does, of `train`, `eval` and `predict`;
-    `given_examples` are rows in place of files.
-    The null threshold is that of the weights in use, unless another is chosen.
-    """
+    """Reads the questions of a run, and checks that they can be used."""
     from albert_tf.tasks.squad.data import SquadData
 
+    values = vars(config) | {"max_seq_length": max_seq_length}
     data = SquadData(
         tokenizer=tokenizer,
-        lengths=WindowLengths.within(
-            {**vars(config), "max_seq_length": max_seq_length}
-        ),
+        lengths=WindowLengths.within(values),
         limits=config,
         metric_language=config.metric_language,
         version_2_with_negative=config.version_2_with_negative,
         null_score_diff_threshold=config.null_score_diff_threshold,
         saved_threshold=weights.metadata.null_threshold,
     )
-    has_null_answers = config.version_2_with_negative
+    is_version_2 = config.version_2_with_negative
 
     def read(use: str) -> list[ExampleSet]:
-        path = given_examples.get(use) or getattr(config, f"{use}_file")
-        if not path:
-            raise ValueError(f"--{use}_file must be given.")
+        path: Any = example_files.given_file(config, use, given_examples)
         questions = data.questions(examples_lib.read_examples(path))
         return [ExampleSet(examples=questions, data=data)]
 
@@ -148,15 +138,12 @@ def read_sets(
         # TF1: --do_predict evaluates, too, and chooses the best weights.
         "predict" in uses
         and examples_lib.are_answers_known(
-            sets["predict"][0].examples,
-            version_2_with_negative=has_null_answers,
+            sets["predict"][0].examples, is_version_2
         )
     ):
         sets["eval"] = sets.get("predict") or read("predict")
     for labelled in (*sets.get("train", ()), *sets.get("eval", ())):
-        examples_lib.check_answers(
-            labelled.examples, version_2_with_negative=has_null_answers
-        )
+        examples_lib.check_answers(labelled.examples, is_version_2)
     return task.sets_by_use(sets)
 
 
@@ -164,7 +151,6 @@ def make_task(config: SquadConfig, sets: Sets[Any]) -> MakeTask:
     """Returns the class of the model half, with its arguments."""
     from albert_tf.tasks.squad import model
 
-    del sets
     if not config.version_2_with_negative:
         return model.SpanTask
     return functools.partial(
@@ -178,10 +164,7 @@ def make_task(config: SquadConfig, sets: Sets[Any]) -> MakeTask:
 def export_settings(
     config: SquadConfig, sets: Sets[Any], scores: Scores
 ) -> dict[str, Any]:
-    """Returns the fields of the export's config that the task decides.
-
-    `scores` are those of the exported weights, empty if there are none.
-    """
+    """Returns the fields of the export's config that the task decides."""
     data: Any = sets.data
     threshold = data.null_threshold(scores) or 0.0
     values = vars(config) | {"null_score_diff_threshold": threshold}

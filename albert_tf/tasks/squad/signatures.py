@@ -4,23 +4,20 @@ A context that is longer than the model's input is read in windows that
 overlap; the answer is the best one of all windows.
 
 Data flow: question, context -> tokens -> [this file] -> answer.
-
-Source: google-research/albert, run_squad_v1.py and run_squad_v2.py, for the
-outputs of ids; `tasks.squad.data`, whose answers those of raw text equal.
+Source: google-research/albert, run_squad_v1.py and run_squad_v2.py, for ids;
+`tasks.squad.data`, whose answers those of raw text equal.
 """
 
 import dataclasses
-import functools
 import math
 from typing import NamedTuple
 
-import numpy as np
 import tensorflow as tf
 
 from albert_tf.modeling.span_models import BeamSpanModel
 from albert_tf.serving import model_inputs, ragged, signature
 from albert_tf.serving.graph_tokenizer import CPU, GraphTokenizer, Tokens
-from albert_tf.serving.ragged import PagedTable, Ranges
+from albert_tf.serving.ragged import Ranges
 from albert_tf.serving.signature import Signature, Tensors
 from albert_tf.tasks.lengths import NUM_SPECIAL_TOKENS
 from albert_tf.tasks.spec import Exported
@@ -47,12 +44,9 @@ def make_signatures(exported: Exported) -> list[Signature]:
     `end`, int32 `[B]`, its code points in the context, -1 if there is none;
     `logit`, float32 `[B]`, of its start and end together (in version 2.0 they
     are log-probabilities), before the null threshold is applied; and
-    `null_score`, float32 `[B]`, 0 in version 1.1, unless the scorer
-    `compares_null`: then, how much the score of no answer is above that of the
-    best one. Ids give the outputs of the model.
-
-    There is no answer if the null score is at or above the threshold of
-    version 2.0; in version 1.1 every question is answered.
+    `null_score`, float32 `[B]`, of which an answer must be below the threshold:
+    0 in version 1.1, unless the scorer `compares_null`, which subtracts the
+    best score. Ids give the outputs of the model.
     """
     settings: SpanSettings = exported.settings
     if exported.metadata.null_from_cls:
@@ -65,17 +59,12 @@ def make_signatures(exported: Exported) -> list[Signature]:
         scorer = BeamScorer(model, exported.weights, tokenizer.special_ids.sep)
     else:
         scorer = LogitScorer(
-            model, exported.weights, null_from_cls=settings.null_from_cls
+            model, exported.weights, compares_null=settings.null_from_cls
         )
         if not settings.null_from_cls:
             threshold = math.inf
-    reader = _Reader(
-        scorer,
-        tokenizer,
-        settings.window_lengths(),
-        settings.span_limits(),
-        threshold,
-    )
+    lengths, limits = settings.window_lengths(), settings.span_limits()
+    reader = _Reader(scorer, tokenizer, lengths, limits, threshold)
     return signature.text_and_token_signatures(
         reader.answer, scorer.outputs, example=_EXAMPLE
     )
@@ -112,13 +101,10 @@ def split_contexts(tokens: Tokens, lengths: WindowLengths) -> ContextWindows:
     2 B texts: B questions, then their contexts.
     """
     num_questions = (ragged.size(tokens.row_splits) - 1) // 2
-    questions, contexts = (
-        tokens.rows[:num_questions],
-        tokens.rows[num_questions:],
-    )
+    questions = tokens.rows[:num_questions]
+    contexts = tokens.rows[num_questions:]
     question_sizes = tf.minimum(questions.sizes, lengths.max_query_length)
-    room = lengths.max_seq_length - NUM_SPECIAL_TOKENS
-    room -= question_sizes
+    room = lengths.max_seq_length - NUM_SPECIAL_TOKENS - question_sizes
     stride = tf.minimum(lengths.doc_stride, room)
     num_more = -(-tf.maximum(contexts.sizes - room, 0) // stride)
     rows, offsets = ragged.expand(num_more + 1)
@@ -139,11 +125,9 @@ def split_contexts(tokens: Tokens, lengths: WindowLengths) -> ContextWindows:
 
 
 def best_windows(windows: ContextWindows, num_tokens: tf.Tensor) -> tf.Tensor:
-    """Finds the window with the most context around each of M tokens.
+    """Returns, int32 `[M]`, what `tasks.squad.windows.best_windows` does.
 
-    Returns int32 `[M]`, index of the window in which the shorter side of a
-    token is longest; the first of equally good ones. Entries of question
-    tokens are undefined.
+    Entries of question tokens are undefined.
     """
     sizes = windows.contexts.sizes
     indices, positions = ragged.expand(sizes)
@@ -214,7 +198,7 @@ class _Reader:
         tokens: Tokens,
         owners: tf.Tensor,
     ) -> _WindowAnswers:
-        """Searches some windows, the first of which has the index `first`."""
+        """Searches windows with the indices from `first` on."""
         ids = model_inputs.pack_ranges(
             tokens.ids,
             windows.questions,
@@ -234,6 +218,7 @@ class _Reader:
         # If no text has any token, there is none to look up.
         owners = tf.concat([owners, [-1]], 0)
         is_own = tf.gather(owners, token) == indices[:, None]
+        found = self.scorer.spans(outputs, ids["input_mask"], self.limits)
         best = [
             span_search.best_spans(
                 spans,
@@ -241,9 +226,7 @@ class _Reader:
                 is_end=is_inside,
                 max_answer_length=self.limits.max_answer_length,
             )
-            for spans in self.scorer.spans(
-                outputs, ids["input_mask"], self.limits
-            )
+            for spans in found
         ]
         best += best[:1] * (_NUM_SETS - len(best))
         shift = (windows.contexts.starts - windows.offsets)[:, None]
@@ -267,9 +250,8 @@ class _Reader:
         nowhere = num_windows * _NUM_SETS
         answer_index = tf.fill([num_rows], nowhere)
         for column in reversed(range(_NUM_SETS)):
-            window = span_search.best_window(
-                found.scores[:, column], rows, num_rows
-            )
+            scores = found.scores[:, column]
+            window = span_search.best_window(scores, rows, num_rows)
             answer_index = tf.where(
                 window < num_windows, window * _NUM_SETS + column, answer_index
             )
@@ -290,11 +272,8 @@ class _Reader:
         is_answered &= null_score < self.null_threshold
         starts = ragged.gather_or(tokens.starts, first, 0)
         ends = ragged.gather_or(tokens.ends, last, 0)
-        answer, start, end = cut_out(
-            context,
-            tf.where(is_answered, starts, 0),
-            tf.where(is_answered, ends, 0),
-        )
+        bounds = (tf.where(is_answered, n, 0) for n in (starts, ends))
+        answer, start, end = cut_out(context, *bounds)
         return {
             "answer": answer,
             "start": start,
@@ -314,25 +293,18 @@ def cut_out(
     there is no part. Returns the parts, strings `[B]`, and their starts and
     ends in the text, which are -1 if nothing is left.
     """
-    codes, splits = ragged.decode(texts)
-    row_starts = splits[:-1]
-    is_solid = PagedTable(_white_space()).lookup(codes) == 0
-    ends = tf.maximum(starts, ends)
-    first = ragged.next_true(is_solid, row_starts + starts)
-    stop = ragged.previous_true(is_solid, row_starts + ends) + 1
-    lengths = tf.maximum(stop - first, 0)
-    is_left = lengths > 0
-    sources, within = ragged.expand(lengths)
-    parts = tf.gather(codes, tf.gather(first, sources) + within)
-    return (
-        ragged.encode(parts, ragged.sums_before(lengths)),
-        tf.where(is_left, first - row_starts, -1),
-        tf.where(is_left, stop - row_starts, -1),
-    )
+    # Bytes that are not UTF-8 become characters that can be counted.
+    texts = ragged.encode(*ragged.decode(texts))
+    sizes = tf.maximum(ends - starts, 0)
+    parts = tf.strings.substr(texts, starts, sizes, unit="UTF8_CHAR")
+    space = ragged.WHITE_SPACE
+    left = tf.strings.regex_replace(parts, f"^{space}+", "")
+    starts += _num_characters(parts) - _num_characters(left)
+    parts = tf.strings.regex_replace(left, f"{space}+$", "")
+    ends = starts + _num_characters(parts)
+    is_left = parts != ""
+    return parts, tf.where(is_left, starts, -1), tf.where(is_left, ends, -1)
 
 
-@functools.cache
-def _white_space() -> np.ndarray:
-    """Returns 1 for each code point that Python's `strip` removes."""
-    code_points = range(ragged.NUM_CODE_POINTS)
-    return np.array([chr(c).isspace() for c in code_points], np.uint8)
+def _num_characters(texts: tf.Tensor) -> tf.Tensor:
+    return tf.strings.length(texts, unit="UTF8_CHAR")

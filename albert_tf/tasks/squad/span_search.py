@@ -1,13 +1,11 @@
 """Scores and the best spans of the SQuAD 1.1 and 2.0 models, in a graph.
 
 A scorer runs a model with the exported weights and lists candidate spans; the
-functions below it find the best span of a window and the best window of a
-question. Scores are float64, as in Python, so that ties are the same.
+functions find the best span of a window, and the best window of a question.
+Scores are float64, as in Python, so that ties are the same.
 
 Data flow: ids -> [this file] -> logits or beams -> spans.
-
-Source: `modeling.span_models` and `tasks.squad.predictions`; outputs and best
-spans are equal.
+Source: `modeling.span_models`, `tasks.squad.predictions`, which give the same.
 """
 
 import dataclasses
@@ -37,14 +35,11 @@ class SpanTensors:
 
 
 class LogitScorer:
-    """The scorer of version 1.1.
+    """The scorer of version 1.1; its input is at least `min_length` long.
 
-    `min_length` is the smallest length of its input; `compares_null` says
-    whether the score of the best span must be subtracted from `null_scores`,
-    which are float32 `[W]`, and high if there seems to be no answer.
-
-    With `null_from_cls`, the logits of `[CLS]` are those of there being no
-    answer, as transformers' `run_qa.py` trains version 2.0.
+    With `compares_null`, the logits of `[CLS]` are those of there being no
+    answer, as transformers' `run_qa.py` trains version 2.0, and the score of
+    the best span must be subtracted from `null_scores`, float32 `[W]`.
     """
 
     min_length = 1
@@ -54,9 +49,9 @@ class LogitScorer:
         model: SpanModel,
         weights: ExportedWeights,
         *,
-        null_from_cls: bool = False,
+        compares_null: bool = False,
     ) -> None:
-        self.compares_null = null_from_cls
+        self.compares_null = compares_null
         self._head: Any = model.span_head
         self._weights = weights
         self._encode = ExportedEncoder(model.albert, weights)
@@ -127,7 +122,6 @@ class BeamScorer:
         self, outputs: Tensors, input_mask: tf.Tensor, limits: SpanLimits
     ) -> list[SpanTensors]:
         """Returns the spans of the beams."""
-        del input_mask, limits
         return [beam_spans(outputs, self._model.end_n_top)]
 
     def null_scores(self, outputs: Tensors) -> tf.Tensor:
@@ -211,10 +205,8 @@ def best_spans(
     scores = tf.where(
         is_valid, spans.scores, tf.constant(_NO_SCORE, tf.float64)
     )
-    best = tf.reduce_max(scores, axis=1, keepdims=True)
-    size = tf.shape(scores)[1]
-    best_index = tf.where(scores == best, tf.range(size)[None], size - 1)
-    best_index = tf.reduce_min(best_index, axis=1, keepdims=True)
+    # `top_k` takes the first of equally good spans.
+    best, best_index = tf.math.top_k(scores, 1)
     return SpanTensors(
         starts=tf.gather(spans.starts, best_index, batch_dims=1),
         ends=tf.gather(spans.ends, best_index, batch_dims=1),

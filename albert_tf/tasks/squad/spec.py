@@ -49,8 +49,7 @@ class SpanSettings(ServingSettings):
         5, "squad version 2.0: beam size for start positions."
     )
     end_n_top: int = setting(
-        5,
-        "squad version 2.0: beam size for end positions, per start position.",
+        5, "squad version 2.0: beam size for end positions, per start position."
     )
     null_score_diff_threshold: float | None = setting(
         None,
@@ -100,8 +99,6 @@ class SpanSpec(TaskSpec):
     # Whether a question may have no answer.
     has_null_answers: ClassVar[bool] = False
 
-    # Answers.
-
     sequence_outputs = frozenset(("start_logits", "end_logits"))
 
     def example(self, position: int, item: Any) -> SquadExample:
@@ -135,8 +132,6 @@ class SpanSpec(TaskSpec):
         """Cuts the contexts into windows."""
         return super().example_set(data, data.questions(examples))
 
-    # Served.
-
     serving_settings = SpanSettings
     # A context may have any length.
     served_batch_size = 8
@@ -156,17 +151,13 @@ class BeamSpanSpec(SpanSpec):
     head = heads.BEAM_SPAN
     has_null_answers = True
 
-    # Answers.
-
     sequence_outputs = frozenset()
 
     def answer_task(self, data: "SquadData", model: Any) -> AnswerTask:
         """Pads sequences that are shorter than a beam."""
-        from albert_tf.tasks.squad.outputs import BeamSpanOutputs
+        from albert_tf.tasks.squad.model import BeamSpanOutputs
 
         return BeamSpanOutputs(model)
-
-    # Served.
 
     main_output = "cls_logits"
 

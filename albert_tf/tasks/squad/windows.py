@@ -8,13 +8,11 @@ impossible to answer, and its answer points to `[CLS]`.
 
 The tokenizer says which characters each token stands for.
 Differs: the reference aligns text and tokens by their longest common
-subsequence, in quadratic time, once for each question; it drops contexts of
-which less than four fifths align (Korean ones, or those with long runs of
-white space), even in prediction. Its spans include the space before a word,
-and its answers are stripped of it.
+subsequence, in quadratic time, and drops contexts of which less than four
+fifths align, even in prediction. Its spans include the space before a word.
 
-Source: Devlin et al. 2019, `run_squad.py` of google-research/bert;
-google-research/albert, `squad_utils.convert_examples_to_features`.
+Source: `run_squad.py` of google-research/bert; google-research/albert,
+`squad_utils.convert_examples_to_features`.
 """
 
 import dataclasses
@@ -47,9 +45,8 @@ LENGTH_WEIGHT = 0.01
 class WindowLengths(Lengths):
     """Lengths in tokens: of a sequence, between windows, of a question.
 
-    A sequence is question, window and special tokens; the longest question
-    leaves room for a window. `doc_stride` is the distance between the starts
-    of two windows. Questions longer than `max_query_length` lose their end.
+    A sequence is question, window and special tokens; `doc_stride` is the
+    distance of two starts. Questions that are too long lose their end.
     """
 
     part = "max_query_length"
@@ -88,8 +85,7 @@ class Paragraph:
     def find_tokens(self, answer: Answer) -> tuple[int, int] | None:
         """Returns the first and the last token that an answer touches.
 
-        None if no token stands for any of its characters, or if the text has
-        other characters in this place.
+        None if there are none, or if the text has other characters there.
         """
         start, end = answer.start, answer.start + len(answer.text)
         # White space around an answer belongs to no token.
@@ -107,8 +103,7 @@ class Paragraph:
 class WindowedQuestion:
     """A question, the ids of its tokens cut to length, and its context.
 
-    `windows` are at least one range of tokens of the context; a context
-    without tokens has an empty one.
+    `windows` are those of `split_windows`.
     """
 
     example: SquadExample
@@ -125,8 +120,7 @@ class WindowedQuestion:
 class Questions(Sequence[SquadExample]):
     """The questions of a set, and the windows over their contexts.
 
-    Both the records and the predictions of a set need its windows; they are
-    made once, on first use. Neighbours about the same context share its tokens.
+    `windowed` are made once, for the records and for the predictions.
     """
 
     def __init__(
@@ -165,6 +159,7 @@ class Questions(Sequence[SquadExample]):
             chunk = self._examples[first : first + QUESTIONS_PER_CALL]
             contexts = list(dict.fromkeys(e.context for e in chunk))
             paragraphs = encode_paragraphs(contexts, self._tokenizer)
+            # Neighbours about the same context share its tokens.
             paragraph_of = dict(zip(contexts, paragraphs, strict=True))
             ids, sizes = self._tokenizer.encode_batch(
                 [example.question for example in chunk]
@@ -208,8 +203,7 @@ def split_windows(
     """Covers a paragraph with windows, so that each token is in at least one.
 
     A paragraph without tokens has one window without tokens. `size` is the
-    maximum of a window; a larger `stride` would leave tokens out, so that it
-    is reduced.
+    maximum of a window, and of `stride`, which would else leave tokens out.
 
     >>> split_windows(5, size=3, stride=1)[1:]
     (range(1, 4), range(2, 5))
@@ -245,10 +239,9 @@ def prediction_records(
 ) -> Iterator[Record]:
     """Yields a record for each window, without answers.
 
-    Yields:
-        Dict of int32 `input_ids`, `input_mask`, `segment_ids` and float32
-        `p_mask` (1 where no answer may be) `[s]`; int32 `start_positions`,
-        `end_positions` and float32 `is_impossible` `[]`, all 0.
+    It has int32 `input_ids`, `input_mask`, `segment_ids` and float32 `p_mask`
+    (1 where no answer may be) `[s]`; int32 `start_positions`, `end_positions`
+    and float32 `is_impossible` `[]`, all 0.
     """
     for question in questions:
         for window in question.windows:
@@ -260,13 +253,10 @@ def training_records(
 ) -> Iterator[Record]:
     """Yields a record for each window, with one answer of its question.
 
-    Questions are skipped, and counted and listed in the log at the end, if no
-    tokens of the context stand for their answer.
-
-    Yields:
-        The arrays of `prediction_records`. Where the window holds the whole
-        answer, `start_positions` and `end_positions` are its first and last
-        token; elsewhere they are 0 and `is_impossible` is 1.
+    Where the window holds the whole answer, `start_positions` and
+    `end_positions` are its first and last token; elsewhere they are 0 and
+    `is_impossible` is 1. Questions whose answer is no tokens of the context
+    are skipped, and listed in the log.
     """
     lost: list[str] = []
     num_questions = 0
@@ -297,8 +287,7 @@ def training_records(
 def find_answer(question: WindowedQuestion) -> tuple[int, int] | None:
     """Returns the first and the last token of an answer, None without any.
 
-    Of several answers it takes the first that consists of whole tokens, in
-    the sense of the metrics; else the first that touches any tokens.
+    It is the first that is of whole tokens for the metrics; else the first.
     """
     # Differs: the reference refuses to train on questions with several
     # answers, as files for evaluation have them.

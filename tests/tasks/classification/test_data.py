@@ -79,12 +79,7 @@ def test_features_equal_the_recorded_ones(
     folder = shared_data / "golden" / "glue"
     wanted = np.load(folder / f"{recorded}.npz")
     dataset = glue.GLUE_DATASETS[name]
-    examples = glue.read_examples(
-        dataset,
-        folder / "data" / path,
-        split=split,
-        is_labelled=split != "test",
-    )
+    examples = glue.read_examples(dataset, folder / "data" / path, split)
     data = ClassificationData(
         name=name,
         labels=dataset.labels,

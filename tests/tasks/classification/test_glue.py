@@ -32,9 +32,7 @@ SUBMISSIONS = {
 
 
 def read(name, path, split):
-    return glue.read_examples(
-        GLUE_DATASETS[name], path, split=split, is_labelled=split != "test"
-    )
+    return glue.read_examples(GLUE_DATASETS[name], path, split)
 
 
 def test_submissions_have_the_names_of_the_leaderboard():

@@ -7,10 +7,12 @@ import pytest
 import tensorflow as tf
 
 from albert_tf.metrics.classification import softmax
-from albert_tf.tasks.race import examples, signatures
+from albert_tf.tasks.race import signatures
 from albert_tf.tasks.race.examples import MultipleChoiceExample, make_records
 
 INPUTS = {"input_ids": 0, "input_mask": 0, "segment_ids": 0}
+BLANK_QUESTIONS = ["a _ b", "_", "__", "", "no blank", "é ＿ 漢︳字", "\0\n_"]
+BLANK_OPTIONS = ["one", "", "zwölf 漢", "_"]
 OPTIONS = ("a house", "", "the very long option of them all", "Café ½")
 ARTICLES = ["The house stood on a hill. " * 4, "", "Short.", "漢字\0 x"]
 QUESTIONS = [
@@ -33,10 +35,18 @@ def example(article, question, options, number=1):
     )
 
 
-def test_all_blanks_are_known():
-    for code_point in signatures.BLANKS:
-        assert examples.BLANK.fullmatch(chr(code_point))
-    assert len(signatures.BLANKS) == 7
+def test_options_take_the_places_of_blanks():
+    found = signatures.complete(
+        tf.constant(BLANK_QUESTIONS),
+        tf.constant([BLANK_OPTIONS] * len(BLANK_QUESTIONS)),
+    )
+
+    expected = [
+        text
+        for question in BLANK_QUESTIONS
+        for text in example("", question, BLANK_OPTIONS).choice_texts()
+    ]
+    assert [text.decode() for text in found.numpy()] == expected
 
 
 @pytest.mark.parametrize(

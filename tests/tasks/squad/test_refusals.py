@@ -44,12 +44,12 @@ def content(*rows):
         ),
         (content({}, {}), {}, "two examples have the id 'q0'"),
         # Answers.
-        (content({"answers": []}), {}, "1 of 1 questions have no answers: q0"),
-        (content({"answers": []}), VERSION_2, "1 of 1 questions have no ans"),
+        (content({"answers": []}), {}, "1 of 1 .* nor `is_impossible`: q0"),
+        (content({"answers": []}), VERSION_2, "1 of 1 questions have neither"),
         (
             content({"answers": [], "is_impossible": True}),
             {},
-            "impossible to answer: q0. Pass --version_2_with_negative",
+            "have no answer: q0. Pass --version_2_with_negative",
         ),
         (content({"is_impossible": True}), {}, "question q0 .* has an answer"),
         # Flags.
