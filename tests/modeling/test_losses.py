@@ -40,7 +40,7 @@ def test_half_precision_logits_give_float32_losses():
 
     sums = losses.sentence_order_sums(logits, np.array([1]), _WEIGHTS[:1])
 
-    assert [x.dtype for x in sums] == ["float32"] * 3
+    assert [x.dtype for x in sums[:3]] == ["float32"] * 3
 
 
 def test_rows_of_weight_zero_do_not_count():
