@@ -285,7 +285,7 @@ def outputs(
         }
         load.load_checkpoint(model, dataclasses.replace(source, arrays=weights))
         rows = model.inputs_of(batch)
-        if model.input_specs()["input_ids"].rank > rows["input_ids"].ndim:
+        if model.input_rank > rows["input_ids"].ndim:
             # They are the choices of one question.
             rows = {name: array[None] for name, array in rows.items()}
         is_beam = head is heads.BEAM_SPAN

@@ -1,8 +1,7 @@
 """Adapters: what a shared block adds to its linear maps in each pass.
 
-All passes of a shared block have its weights. With adapters, each pass adds
-to every kernel a matrix of rank R of its own, so that the passes may differ a
-little for a few weights more. It is 0 at first.
+Each pass adds to every kernel a matrix of rank R of its own, 0 at first, so
+that the passes may differ a little for a few weights more.
 
 Source: Hu et al. 2021, "LoRA"; Bae et al. 2024, "Relaxed Recursive
 Transformers", section 2.3, for one in each pass.
@@ -21,18 +20,9 @@ from albert_tf.modeling.fused import shared_weights
 class Adapters(base.AlbertLayer, shared_weights.HasMatrixPerPass):
     """The adapters of one linear layer, for all P passes of its block.
 
-    Their variables are `down` `[P, in, R]` and `up` `[P, R, out]`.
-
-    Args:
-        num_passes: P.
-        width: Size of the inputs.
-        units: Size of the outputs.
-
-    Call arguments:
-        inputs: Float tensor `[..., in]`, those of the linear layer.
-
-    Returns:
-        Float tensor `[..., out]`, to be added to its product.
+    Their variables are `down` `[P, in, R]` and `up` `[P, R, out]`. A call turns
+    the inputs of the linear layer, `[..., in]`, into what is added to its
+    product, `[..., out]`. `width` is the size of in, `units` that of out.
     """
 
     def __init__(
@@ -51,20 +41,13 @@ class Adapters(base.AlbertLayer, shared_weights.HasMatrixPerPass):
 
     def build(self, input_shape: Any = None) -> None:
         rank = self.config.adapter_rank
-        self.down = self.add_weight(
-            name="down",
-            shape=(self.num_passes, self.width, rank),
-            initializer=layers.truncated_normal(
-                self.config.initializer_range, seed=self.seed, name="down"
-            ),
-            autocast=False,
+        normal = layers.truncated_normal(
+            self.config.initializer_range, seed=self.seed, name="down"
         )
-        self.up = self.add_weight(
-            name="up",
-            shape=(self.num_passes, rank, self.units),
-            initializer="zeros",
-            autocast=False,
-        )
+        shape = (self.num_passes, self.width, rank)
+        self.down = self.add_weight(shape, normal, autocast=False, name="down")
+        shape = (self.num_passes, rank, self.units)
+        self.up = self.add_weight(shape, "zeros", autocast=False, name="up")
 
     def call(self, inputs: Tensor) -> Tensor:
         down = ops.cast(self.down, inputs.dtype)

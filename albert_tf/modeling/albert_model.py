@@ -13,25 +13,17 @@ import keras
 from keras import ops
 
 from albert_tf.config import AlbertConfig
-from albert_tf.modeling import (
-    Tensor,
-    base,
-    base_model,
-    layers,
-    packing,
-    windows,
-)
+from albert_tf.modeling import Tensor, layers, packing, windows
+from albert_tf.modeling.base import register
+from albert_tf.modeling.base_model import BaseModel
 from albert_tf.modeling.embeddings import Embeddings
 from albert_tf.modeling.encoder import Encoder
 from albert_tf.modeling.fused import Fusion
 
 
-@base.register
-class AlbertModel(base_model.BaseModel):
-    """The encoder of Lan et al. 2020, with its pooler.
-
-    All weights exist as soon as the model does; the same `seed` gives the
-    same weights.
+@register
+class AlbertModel(BaseModel):
+    """The encoder of Lan et al. 2020, with its pooler; all weights exist.
 
     ```python
     model = AlbertModel(AlbertConfig.from_json_file("albert_config.json"))
@@ -49,18 +41,16 @@ class AlbertModel(base_model.BaseModel):
     Call arguments:
         inputs: Dict of int tensors `[B, S]`: `input_ids`; `input_mask`, 1 for
             a real token, 0 for padding (default: all 1); `segment_ids`
-            (default: all 0). Also `packed_at`, int `[B]`, if sequences
-            share rows while they are encoded, see `packing`; the outputs are
-            the same.
+            (default: all 0). With `packed_at`, int `[B]`, sequences share
+            rows while they are encoded, see `packing`.
         training: Whether to drop values at the rates of the config.
         seed: Int tensor `[2]` that decides the dropout masks; None draws one
             from the model's own generator. Without effect unless `training`.
         depth: Number of layers to compute, the first ones; None for all.
         recompute: Whether to keep little for the gradient, see `Encoder`.
         fusion: How to compute on a CPU, see `Fusion`.
-        output_positions: Int tensor `[B, Q]`, the positions that are read of
-            the last block, which computes no others; the first must be 0,
-            that of `[CLS]`. None for all.
+        output_positions: Int tensor `[B, Q]`, the positions that the last
+            block computes; the first must be 0, that of `[CLS]`. None for all.
 
     Returns:
         Dict of float tensors in the compute dtype:
@@ -107,9 +97,7 @@ class AlbertModel(base_model.BaseModel):
         """Freezes the encoder, except for low-rank matrices that it adds.
 
         They are added to the kernels of query and value, whose biases are
-        trained too. A saved encoder has their sum.
-
-        Source: Hu et al. 2021, "LoRA: Low-Rank Adaptation".
+        trained too. A saved encoder has their sum. Source: Hu et al. 2021.
         """
         for layer in self._flatten_layers(include_self=False):
             # A linear layer may contain adapters.
@@ -122,11 +110,9 @@ class AlbertModel(base_model.BaseModel):
     def dropout_seed(
         self, training: bool | None, seed: Tensor | None
     ) -> Tensor:
-        """Returns the seed that decides the dropout masks of one call.
+        """Returns the seed of one call, int `[2]`; None if not `training`.
 
-        Models built around this one, whose heads drop values too, call this
-        once and pass the result on: `seed`, or a new int tensor `[2]`; None if
-        not `training`.
+        Models whose heads drop values, too, pass it on.
         """
         if not training:
             return None
@@ -160,11 +146,8 @@ class AlbertModel(base_model.BaseModel):
         )  # [B, S, E]
 
         def read(hidden: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-            return (
-                rows.unpack(hidden) if rows else hidden,
-                own_mask,
-                output_positions,
-            )
+            hidden = rows.unpack(hidden) if rows else hidden
+            return hidden, own_mask, output_positions
 
         hidden_states = self.encoder(
             embedded,
@@ -204,7 +187,7 @@ class AlbertModel(base_model.BaseModel):
         return ops.tanh(self.pooler(sequence_output[:, 0]))
 
 
-class ModelWithHead(base_model.BaseModel):
+class ModelWithHead(BaseModel):
     """The base class of models of an encoder, `albert`, and a head."""
 
     # Of the encoder.

@@ -5,7 +5,6 @@ Source: Vaswani et al. 2017, section 3.2; google-research/albert,
 """
 
 import functools
-from collections.abc import Sequence
 from typing import Any
 
 from keras import ops
@@ -13,7 +12,6 @@ from keras import ops
 from albert_tf.config import AlbertConfig
 from albert_tf.modeling import Tensor, base, dropout, fused, layers
 from albert_tf.modeling.fused import Fusion
-from albert_tf.modeling.layers import LayerNorm
 
 
 @base.register
@@ -34,6 +32,9 @@ class AttentionSublayer(base.AlbertLayer):
         Float tensor `[B, S, H]`, or `[B, Q, H]`, in the compute dtype.
     """
 
+    # Whether only the queries at `output_positions` need to be computed.
+    attends_by_query = True
+
     def __init__(self, config: AlbertConfig, **kwargs: Any) -> None:
         super().__init__(config, **kwargs)
         size = config.hidden_size
@@ -42,7 +43,7 @@ class AttentionSublayer(base.AlbertLayer):
         self.value = layers.dense(self, "value", size, size)
         # `output` is taken: a property of every Keras layer.
         self.output_projection = layers.dense(self, "output", size, size)
-        self.layer_norm = LayerNorm(size, dtype=self.dtype_policy)
+        self.layer_norm = layers.LayerNorm(size, dtype=self.dtype_policy)
 
     def call(
         self,
@@ -53,62 +54,37 @@ class AttentionSublayer(base.AlbertLayer):
         fusion: Fusion | None = None,
         output_positions: Tensor | None = None,
     ) -> Tensor:
-        residual, *inputs = fused.copy_for_gradients(
-            hidden, 4, fusion
-        )  # [B, S, H]
-        if output_positions is not None:
-            residual = layers.gather_positions(
-                residual, output_positions
-            )  # [B, Q, H]
+        copies = fused.copy_for_gradients(hidden, 4, fusion)  # [B, S, H]
+        residual, to_query, to_key, to_value = copies
+        reads = output_positions is not None
+        if reads:
+            residual = layers.gather_positions(residual, output_positions)
+        if reads and self.attends_by_query:
+            to_query = layers.gather_positions(to_query, output_positions)
+        query = self.query(to_query, fusion=fusion)  # [B, Q, H]
+        key = self.key(to_key, fusion=fusion)  # [B, S, H]
+        value = self.value(to_value, fusion=fusion)
         attended = self.attend(
-            inputs,
+            self._split_heads(query),  # [B, N, Q, D]
+            self._split_heads(key),
+            self._split_heads(value),
             attention_mask,
-            output_positions,
             seed=seed,
             dropout_index=dropout_index,
             fusion=fusion,
         )
+        attended = ops.transpose(attended, (0, 2, 1, 3))
+        attended = ops.reshape(attended, ops.shape(query))
+        if reads and not self.attends_by_query:
+            attended = layers.gather_positions(attended, output_positions)
         output = self.output_projection(attended, fusion=fusion)
+        rate = self.config.hidden_dropout_prob
         output = dropout.dropout(
-            output,
-            rate=self.config.hidden_dropout_prob,
-            seed=seed,
-            dropout_index=dropout_index + 1,
+            output, rate=rate, seed=seed, dropout_index=dropout_index + 1
         )
         return self.layer_norm(residual, output, fusion=fusion)
 
     def attend(
-        self,
-        inputs: Sequence[Tensor],
-        attention_mask: Tensor,
-        output_positions: Tensor | None,
-        *,
-        fusion: Fusion | None,
-        **options: Any,
-    ) -> Tensor:
-        """Computes attention, `[B, Q, H]`.
-
-        The inputs are those of query, key and value, each `[B, S, H]`.
-        """
-        to_query, to_key, to_value = inputs
-        if output_positions is not None:
-            to_query = layers.gather_positions(to_query, output_positions)
-        query = self.query(to_query, fusion=fusion)
-        key = self.key(to_key, fusion=fusion)
-        value = self.value(to_value, fusion=fusion)
-        shape = ops.shape(key)
-        attended = self.attend_by_head(
-            self._split_heads(query, ops.shape(query)),  # [B, N, Q, D]
-            self._split_heads(key, shape),
-            self._split_heads(value, shape),
-            attention_mask,
-            fusion=fusion,
-            **options,
-        )
-        attended = ops.transpose(attended, (0, 2, 1, 3))
-        return ops.reshape(attended, ops.shape(query))
-
-    def attend_by_head(
         self,
         query: Tensor,
         key: Tensor,
@@ -118,7 +94,10 @@ class AttentionSublayer(base.AlbertLayer):
         dropout_index: int,
         **options: Any,
     ) -> Tensor:
-        """Computes attention of all heads, `[B, N, Q, D]`."""
+        """Computes attention of all heads, `[B, N, Q, D]`.
+
+        Keys and values are `[B, N, S, D]`.
+        """
         drop = functools.partial(
             dropout.dropout,
             rate=self.config.attention_probs_dropout_prob,
@@ -128,9 +107,9 @@ class AttentionSublayer(base.AlbertLayer):
             query, key, value, attention_mask, drop=drop, **options
         )
 
-    def _split_heads(self, inputs: Tensor, shape: Tensor) -> Tensor:
+    def _split_heads(self, inputs: Tensor) -> Tensor:
         """Splits vectors, `[B, S, H]`, into a slice a head, `[B, N, S, D]`."""
-        *leading, width = shape
+        *leading, width = ops.shape(inputs)
         num_heads = self.config.num_attention_heads
         shape = (*leading, num_heads, width // num_heads)
         return ops.transpose(ops.reshape(inputs, shape), (0, 2, 1, 3))

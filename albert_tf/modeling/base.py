@@ -1,8 +1,4 @@
-"""Base classes of layers, by which they save, clone and pickle.
-
-A layer is saved as the arguments of its constructor, which it keeps as
-attributes of the same names. `AlbertConfig` is saved as its dict.
-"""
+"""Base classes of layers, by which they save, clone and pickle."""
 
 import inspect
 import re
@@ -23,8 +19,7 @@ register = keras.saving.register_keras_serializable(package="albert_tf")
 class SerializableLayer(keras.layers.Layer):
     """A layer that is saved as the arguments of its constructor.
 
-    Each argument other than `name` and `dtype` must be an attribute of the
-    same name.
+    It keeps them as attributes of the same names.
     """
 
     # Of a model: fields of `checkpoints.metadata.Metadata`, which are saved.
@@ -51,16 +46,13 @@ class SerializableLayer(keras.layers.Layer):
             settings = getattr(layer, "quantization_config", None)
             if settings or layer.quantization_mode:
                 settings = keras.saving.serialize_keras_object(settings)
-                quantized = (index, layer.quantization_mode, settings)
-                saved[_QUANTIZED].append(quantized)
+                mode = layer.quantization_mode
+                saved[_QUANTIZED].append((index, mode, settings))
         return saved
 
     @classmethod
     def from_config(cls, config: Mapping[str, Any], **kwargs: Any) -> Self:
-        """Builds the layer that `get_config` described.
-
-        Keras passes `custom_objects` to models, which are not needed.
-        """
+        """Builds the layer that `get_config` described."""
         names = _argument_names(cls)
         arguments = {name: config[name] for name in names if name in config}
         if _CONFIG in arguments:
@@ -80,8 +72,7 @@ class SerializableLayer(keras.layers.Layer):
         return layer
 
     def compute_output_spec(self, *args: Any, **kwargs: Any) -> Any:
-        # By calling the layer, because the dtypes of outputs can differ from
-        # the compute dtype (logits are always float32).
+        # By a call: logits are always float32, whatever the compute dtype.
         return keras.Operation.compute_output_spec(self, *args, **kwargs)
 
 
@@ -101,10 +92,7 @@ def _argument_names(layer_class: type) -> list[str]:
 
 
 class AlbertLayer(SerializableLayer):
-    """A layer of a model with a config; its variables are float32.
-
-    Without a `name`, it has that of its class, in snake case.
-    """
+    """A layer of a model with a config; its name is that of its class."""
 
     def __init__(
         self,
@@ -121,7 +109,6 @@ class AlbertLayer(SerializableLayer):
 
     @property
     def input_width(self) -> int:
-        """Size of the last axis of the inputs."""
         return self.config.hidden_size
 
     def build(self, input_shape: Any = None) -> None:

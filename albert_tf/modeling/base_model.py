@@ -1,12 +1,12 @@
 """The base class of models: they are called on a dict, and exported."""
 
-import dataclasses
 import functools
 from collections.abc import Mapping
 from typing import Any
 
 import keras
 from keras import ops
+from keras.layers import InputSpec
 
 from albert_tf import checks
 from albert_tf.modeling import Tensor, base
@@ -18,41 +18,26 @@ _QUANTIZATIONS = ("int8", "int4")
 # Names that transformers gives to inputs, and ours.
 _OUR_NAMES = {"attention_mask": "input_mask", "token_type_ids": "segment_ids"}
 # Inputs that some models have: one may be called with those of another.
-_OTHER_INPUTS = {
-    "masked_lm_positions",
-    "p_mask",
-    "packed_at",
-    "start_positions",
-}
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class InputSpec:
-    """One tensor of the dict that a model is called on.
-
-    An `int32` accepts any integer, bool or exact float, a `float32` any number.
-    `like` names another one of the same shape.
-    """
-
-    rank: int = 2
-    dtype: str = "int32"
-    is_required: bool = True
-    like: str | None = None
-
-
-def encoder_specs(rank: int = 2) -> dict[str, InputSpec]:
-    """Returns the entries that an encoder takes; only the ids are required."""
-    other = InputSpec(rank=rank, is_required=False, like="input_ids")
-    ids = InputSpec(rank=rank)
-    return {"input_ids": ids, "input_mask": other, "segment_ids": other}
+_OTHER_INPUTS = frozenset(
+    ["masked_lm_positions", "p_mask", "packed_at", "start_positions"]
+)
 
 
 class BaseModel(base.AlbertLayer, keras.Model):
     """A model that is called on a dict of tensors, which are checked first."""
 
+    # Of `input_ids`.
+    input_rank = 2
+
     def input_specs(self) -> dict[str, InputSpec]:
-        """Returns what the model can be called with, by name."""
-        return encoder_specs()
+        """Returns what the model can be called with, by name.
+
+        An `int32` accepts any integer, bool or exact float, a `float32` any
+        number. What is optional has the shape of `input_ids`.
+        """
+        ids = InputSpec("int32", ndim=self.input_rank)
+        other = InputSpec("int32", ndim=self.input_rank, optional=True)
+        return {"input_ids": ids, "input_mask": other, "segment_ids": other}
 
     def inputs_of(self, batch: Mapping[str, Any]) -> dict[str, Any]:
         """Returns the inputs in a batch, which may have labels, too."""
@@ -65,7 +50,7 @@ class BaseModel(base.AlbertLayer, keras.Model):
         """Symbolic inputs of any size, to build a model around this one."""
         return {
             name: keras.Input(
-                (None,) * (spec.rank - 1), dtype=spec.dtype, name=name
+                (None,) * (spec.ndim - 1), dtype=spec.dtype, name=name
             )
             for name, spec in self.input_specs().items()
         }
@@ -133,7 +118,7 @@ def _checked(
 
     Tensors of other shapes could be broadcast silently.
     """
-    required = [name for name, spec in specs.items() if spec.is_required]
+    required = [name for name, spec in specs.items() if not spec.optional]
     names = inputs.keys() if isinstance(inputs, Mapping) else set()
     if missing := [name for name in required if name not in names]:
         raise ValueError(
@@ -152,10 +137,11 @@ def _checked(
     for name, spec in specs.items():
         if (value := inputs.get(name)) is None:
             continue
-        if not _fits(value, spec, inputs[spec.like or name]):
-            like = f", with the shape of `{spec.like}`" if spec.like else ""
+        same = inputs["input_ids"] if spec.optional else value
+        if not _fits(value, spec, same):
+            like = ", with the shape of `input_ids`" if spec.optional else ""
             raise ValueError(
-                f"`{name}` must be of dtype {spec.dtype} and rank {spec.rank}"
+                f"`{name}` must be of dtype {spec.dtype} and rank {spec.ndim}"
                 f"{like}. Received: {value.dtype} of shape "
                 f"{tuple(value.shape)}."
             )
@@ -171,4 +157,4 @@ def _fits(value: Tensor, spec: InputSpec, same: Tensor) -> bool:
     # Ids are rounded in a lower precision.
     dtype = keras.backend.standardize_dtype(value.dtype)
     is_exact = spec.dtype != "int32" or dtype not in _ROUNDED
-    return is_exact and has_shape and len(value.shape) == spec.rank
+    return is_exact and has_shape and len(value.shape) == spec.ndim

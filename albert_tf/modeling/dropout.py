@@ -2,9 +2,8 @@
 
 A model hands one seed to all its layers; every dropout folds its index in the
 model into it. So the same seed gives the same masks, in one process or many,
-computed once or again, though XLA (`--jit_compile`) has other ones; and a
-shared block, which uses other indices each time it is applied, draws other
-masks each time.
+computed once or again, though XLA (`--jit_compile`) has other ones. A shared
+block has other indices, and so other masks, each time it is applied.
 
 Source: the places are those of google-research/albert, `modeling.py`.
 """
@@ -33,9 +32,8 @@ def dropout(
 ) -> Tensor:
     """Sets a share of the values to zero and scales up the others.
 
-    `rate` is the probability of dropping a value, from 0 to below 1; `seed`
-    that of the model's call, an integer tensor `[2]`, without which nothing is
-    dropped; `dropout_index` the number of this dropout in the model.
+    `rate` is the probability of dropping a value; `seed` that of the model's
+    call, int `[2]`, without which nothing is dropped.
     """
     if seed is None or not rate:
         return inputs
@@ -56,10 +54,7 @@ def first_index(block: int) -> int:
 
 
 def fold_in(seed: Tensor, dropout_index: int) -> Tensor:
-    """Returns the seed of one dropout, which differs from all others.
-
-    It is an integer tensor `[2]` of the type that the back end takes.
-    """
+    """Returns the seed of one dropout, as the back end takes it, int `[2]`."""
     dtype = "uint32" if keras.backend.backend() == "jax" else "int32"
     words = [(dropout_index + 1) * m % _SEED_MODULUS for m in _MULTIPLIERS]
     mixture = np.array(words, "uint32").astype(dtype)
@@ -67,13 +62,10 @@ def fold_in(seed: Tensor, dropout_index: int) -> Tensor:
 
 
 class _SeedOfCall(keras.random.SeedGenerator):
-    """Hands a tensor to a Keras random function.
-
-    Those accept only an integer or a generator. It keeps no state, so it does
-    not call the constructor of the base class, which makes a variable.
-    """
+    """Hands a tensor to a Keras function, which takes only a generator."""
 
     def __init__(self, seed: Tensor) -> None:
+        # Not that of the base class, which makes a variable.
         self._seed = seed
 
     def next(self, ordered: bool = True) -> Tensor:

@@ -16,7 +16,6 @@ from keras import ops
 from albert_tf.config import AlbertConfig
 from albert_tf.modeling import Tensor, base, dropout, layers
 from albert_tf.modeling.fused import Fusion
-from albert_tf.modeling.layers import LayerNorm
 
 
 @base.register
@@ -26,7 +25,6 @@ class Table(keras.layers.Embedding):
     Its variable is named as in checkpoints: after the layer.
     """
 
-    # Ids have none.
     input_width = None
 
     def add_weight(self, *args: Any, **kwargs: Any) -> keras.Variable:
@@ -55,8 +53,7 @@ class Embeddings(base.AlbertLayer):
     Call arguments:
         input_ids: Int tensor `[B, S]`, 0 to V - 1.
         segment_ids: Int tensor `[B, S]`, 0 to type_vocab_size - 1.
-        position_ids: Int tensor `[B, S]`, the row of the position table for
-            each token; None for 0, 1, and so on.
+        position_ids: Int tensor `[B, S]`; None for 0, 1, and so on.
 
     Returns:
         Float tensor `[B, S, E]` in the compute dtype.
@@ -64,7 +61,7 @@ class Embeddings(base.AlbertLayer):
 
     def __init__(self, config: AlbertConfig, **kwargs: Any) -> None:
         super().__init__(config, **kwargs)
-        table = self._table
+        table, size = self._table, config.embedding_size
         self.word_embeddings = table("word_embeddings", config.vocab_size)
         self.token_type_embeddings = table(
             "token_type_embeddings", config.type_vocab_size
@@ -72,7 +69,7 @@ class Embeddings(base.AlbertLayer):
         self.position_embeddings = table(
             "position_embeddings", config.max_position_embeddings
         )
-        self.layer_norm = LayerNorm(config.embedding_size, dtype="float32")
+        self.layer_norm = layers.LayerNorm(size, dtype="float32")
 
     def _table(self, name: str, num_rows: int) -> Table:
         return Table(
@@ -94,30 +91,24 @@ class Embeddings(base.AlbertLayer):
         fusion: Fusion | None = None,
     ) -> Tensor:
         if position_ids is None:
-            length, longest = (
-                ops.shape(input_ids)[1],
-                self.config.max_position_embeddings,
-            )
+            length = ops.shape(input_ids)[1]
+            longest = self.config.max_position_embeddings
             if isinstance(length, int) and length > longest:
                 raise ValueError(
-                    f"Sequences may have at most {longest} tokens, the "
-                    "max_position_embeddings of the config. Received: "
-                    f"{length}."
+                    f"Sequences may have at most {longest} tokens "
+                    f"(`max_position_embeddings`). Received: {length}."
                 )
+            positions = self.position_embeddings.matrix[:length]
             # An exported model may hold its tables in a lower precision.
-            positions = ops.cast(
-                self.position_embeddings.matrix[:length], "float32"
-            )
+            positions = ops.cast(positions, "float32")
         else:
             positions = self.position_embeddings(position_ids)
-        words = self.word_embeddings(input_ids)
+        words = self.word_embeddings(input_ids)  # [B, S, E]
         types = self.token_type_embeddings(segment_ids)
         embedded = self.layer_norm(words, types, positions, fusion=fusion)
+        rate, index = self.config.hidden_dropout_prob, dropout.EMBEDDINGS_INDEX
         embedded = dropout.dropout(
-            embedded,  # [B, S, E]
-            rate=self.config.hidden_dropout_prob,
-            seed=seed,
-            dropout_index=dropout.EMBEDDINGS_INDEX,
+            embedded, rate=rate, seed=seed, dropout_index=index
         )
         return ops.cast(embedded, self.compute_dtype)
 

@@ -63,9 +63,9 @@ def walk(
 ) -> list[Tensor]:
     """Passes sequences through blocks: in training, early exit and export.
 
-    `between_blocks` is called before each block but the first, and returns the
-    hidden states and the mask of the sequences that go on. Returns `hidden`,
-    `[B, S, H]`, and then the output of every block.
+    `between_blocks`, called before each block but the first, returns the hidden
+    states and the mask of the sequences that go on. Returns `hidden`, and then
+    the output of every block, `[B, S, H]`.
     """
     hidden_states = [hidden]
     for index, block in enumerate(blocks):
@@ -81,10 +81,9 @@ class Encoder(base.AlbertLayer):
     """Applies blocks that share weights to a sequence.
 
     A block is an attention sublayer and a feed-forward sublayer; each layer
-    runs `inner_group_num` blocks. `attention_sublayers` and
-    `feed_forward_sublayers` hold the distinct sublayers, named after their
-    set of weights and their position in it; `sublayers_of_blocks` has, for
-    each block of the stack, the indices of the two that it uses.
+    runs `inner_group_num` blocks. There are lists of the distinct sublayers,
+    named after their set of weights and their position in it, and
+    `sublayers_of_blocks` has the indices of the two that each block uses.
 
     Call arguments:
         embedded: Float tensor `[B, S, E]`.
@@ -92,11 +91,9 @@ class Encoder(base.AlbertLayer):
             key may be attended to.
         depth: Number of layers to compute, the first ones; None for all.
         recompute: Whether only inputs and outputs of sublayers are kept for
-            the gradient, and the rest is computed again: more time, much less
-            memory.
-        read: Function of the input of the last block, which computes only
-            what is read of it. It returns that input, its attention mask, and
-            the positions, int `[B, Q]`. None to compute all positions.
+            the gradient, and the rest is computed again.
+        read: Function from the input of the last block to that input, its
+            mask, and the positions to compute, int `[B, Q]`. None for all.
 
     Returns:
         A list of float tensors `[B, S, H]` in the compute dtype: the projected
@@ -107,13 +104,11 @@ class Encoder(base.AlbertLayer):
     def __init__(self, config: AlbertConfig, **kwargs: Any) -> None:
         super().__init__(config, **kwargs)
         num_inner = config.inner_group_num
+        width, size = config.embedding_size, config.hidden_size
         self.embedding_projection = None
-        if config.embedding_size != config.hidden_size:
+        if width != size:
             self.embedding_projection = layers.dense(
-                self,
-                "embedding_projection",
-                config.embedding_size,
-                config.hidden_size,
+                self, "embedding_projection", width, size
             )
         self.sublayers_of_blocks = tuple(
             (
@@ -193,15 +188,12 @@ class Encoder(base.AlbertLayer):
         num_blocks = len(self.sublayers_of_blocks)
         if depth is not None:
             num_blocks = depth * self.config.inner_group_num
-        num_attentions = len(self.attention_sublayers)
+        sublayers = [*self.attention_sublayers, *self.feed_forward_sublayers]
         order = []
         for attention, feed_forward in self.sublayers_of_blocks[:num_blocks]:
-            order += [attention, num_attentions + feed_forward]
+            order += [attention, len(self.attention_sublayers) + feed_forward]
         calls = shared_weights.calls(
-            [*self.attention_sublayers, *self.feed_forward_sublayers],
-            order,
-            recompute=recompute,
-            fusion=fusion,
+            sublayers, order, recompute=recompute, fusion=fusion
         )
         return [
             functools.partial(

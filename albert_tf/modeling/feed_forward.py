@@ -13,7 +13,6 @@ from keras import ops
 from albert_tf.config import AlbertConfig
 from albert_tf.modeling import Tensor, base, dropout, fused, layers
 from albert_tf.modeling.fused import Fusion
-from albert_tf.modeling.layers import LayerNorm
 
 # The functions that `hidden_act` can name.
 ACTIVATIONS: dict[str, Callable[..., Tensor]] = {
@@ -38,15 +37,12 @@ class FeedForwardSublayer(base.AlbertLayer):
     def __init__(self, config: AlbertConfig, **kwargs: Any) -> None:
         super().__init__(config, **kwargs)
         size, inner_size = config.hidden_size, config.intermediate_size
+        activation = ACTIVATIONS[config.hidden_act]
         self.intermediate = layers.dense(
-            self,
-            "intermediate",
-            size,
-            inner_size,
-            activation=ACTIVATIONS[config.hidden_act],
+            self, "intermediate", size, inner_size, activation=activation
         )
         self.output_projection = layers.dense(self, "output", inner_size, size)
-        self.layer_norm = LayerNorm(size, dtype=self.dtype_policy)
+        self.layer_norm = layers.LayerNorm(size, dtype=self.dtype_policy)
 
     def call(
         self,
@@ -57,10 +53,8 @@ class FeedForwardSublayer(base.AlbertLayer):
     ) -> Tensor:
         inner = self.intermediate(hidden, fusion=fusion)  # [B, S, F]
         output = self.output_projection(inner, fusion=fusion)  # [B, S, H]
+        rate = self.config.hidden_dropout_prob
         output = dropout.dropout(
-            output,
-            rate=self.config.hidden_dropout_prob,
-            seed=seed,
-            dropout_index=dropout_index,
+            output, rate=rate, seed=seed, dropout_index=dropout_index
         )
         return self.layer_norm(hidden, output, fusion=fusion)

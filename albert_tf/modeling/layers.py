@@ -1,9 +1,8 @@
 """The elementary layers: linear layers, layer normalization, output layers.
 
-Every variable is drawn from a seed of its own. A model has one seed, and each
-layer derives the seeds of its parts from its own seed and their names. So the
-initial value of a variable depends only on the seed of the model and on the
-path of the variable: not on the order of creation, nor on any global state.
+A model has one seed, and each layer derives the seeds of its parts from its
+own seed and their names. So the initial value of a variable depends only on
+the seed of the model and on the path of the variable.
 
 Source: google-research/albert, `modeling.create_initializer`;
 `run_pretraining.get_sentence_order_output`, `classifier_utils.create_model` and
@@ -20,25 +19,20 @@ from keras import ops
 from albert_tf.modeling import Tensor, base, fused
 from albert_tf.modeling.fused import Fusion
 
-_SEED_BYTES = 4
-_LARGEST_SEED = 2**31 - 1
 # TF1: the heads of the tasks do not use `initializer_range`.
 TASK_STDDEV = 0.02
 
 
 def derive_seed(seed: int, name: str) -> int:
     """Returns the seed, below 2**31, of a named part of a layer or model."""
-    digest = hashlib.sha256(f"{seed}/{name}".encode()).digest()
-    return int.from_bytes(digest[:_SEED_BYTES], "big") & _LARGEST_SEED
+    digest = hashlib.sha256(f"{seed}/{name}".encode()).hexdigest()
+    return int(digest[:8], 16) % 2**31
 
 
 def truncated_normal(
     stddev: float, *, seed: int, name: str
 ) -> keras.initializers.Initializer:
-    """Returns a variable's initializer: normal, standard deviation `stddev`.
-
-    As in TF1, values beyond two deviations are drawn again.
-    """
+    """Returns an initializer; values beyond two deviations are drawn again."""
     return keras.initializers.TruncatedNormal(
         stddev=stddev, seed=derive_seed(seed, name)
     )
@@ -50,19 +44,12 @@ class Linear(keras.layers.Dense):
 
     The weights are cast where they are used, not where they are read, so that
     `fused.shared_weights` can cast those of many calls at once.
-
-    Call arguments:
-        inputs: Float tensor `[..., in]`.
-
-    Returns:
-        Float tensor `[..., units]` in the compute dtype.
     """
 
     # Set by `dense`.
     input_width: int
-    # Set by the encoder, if the config has an `adapter_rank`.
+    # Set if the config has an `adapter_rank`.
     adapters: keras.layers.Layer | None = None
-    # Whether something else reads the kernel, so that it is never quantized.
     stays_float: bool = False
 
     def build(self, input_shape: Any = None) -> None:
@@ -106,17 +93,16 @@ def dense(
 ) -> Linear:
     """Returns the linear layer that a layer contains under a name.
 
-    It has the precision of the parent. Its kernel, `[input_width, units]`, is
-    drawn with the deviation and seed of the parent; its bias starts at 0.
+    Its precision, and the deviation of its kernel, `[input_width, units]`, are
+    those of the parent; its bias starts at 0.
     """
+    stddev, seed = parent.config.initializer_range, parent.seed
     layer = Linear(
         units,
         activation=activation,
         use_bias=use_bias,
         kernel_initializer=truncated_normal(
-            parent.config.initializer_range,
-            seed=derive_seed(parent.seed, name),
-            name="kernel",
+            stddev, seed=derive_seed(seed, name), name="kernel"
         ),
         dtype=parent.dtype_policy,
         name=name,
@@ -129,17 +115,8 @@ def dense(
 class LayerNorm(base.SerializableLayer):
     """Normalizes rows of a sum, then applies a trainable scale and shift.
 
-    Weights and arithmetic are float32 in every precision.
-
-    Args:
-        size: Width of a row, H.
-
-    Call arguments:
-        inputs: Float tensor `[..., H]`.
-        *others: Float tensors, which are added to it.
-
-    Returns:
-        Float tensor `[..., H]` in the compute dtype.
+    Weights and arithmetic are float32 in every precision. `size` is the width
+    of a row, H. A call adds up float tensors `[..., H]`.
     """
 
     def __init__(
@@ -151,20 +128,13 @@ class LayerNorm(base.SerializableLayer):
     def build(self, input_shape: Any = None) -> None:
         self.beta, self.gamma = (
             self.add_weight(
-                name=name,
-                shape=(self.size,),
-                initializer=initializer,
-                dtype="float32",
-                autocast=False,
+                (self.size,), initial, "float32", autocast=False, name=name
             )
-            for name, initializer in (("beta", "zeros"), ("gamma", "ones"))
+            for name, initial in (("beta", "zeros"), ("gamma", "ones"))
         )
 
     def call(
-        self,
-        inputs: Tensor,
-        *others: Tensor,
-        fusion: Fusion | None = None,
+        self, inputs: Tensor, *others: Tensor, fusion: Fusion | None = None
     ) -> Tensor:
         return fused.add_and_normalize(
             inputs, *others, gamma=self.gamma, beta=self.beta, fusion=fusion
@@ -190,8 +160,7 @@ def output_layer(parent: Any, name: str, units: int) -> "OutputLayer":
 class OutputLayer(base.SerializableLayer):
     """Computes float32 logits by a linear layer, `[..., H]` to `[..., K]`.
 
-    `units` is the number of logits, K; `stddev` the standard deviation of
-    the initial weights.
+    `units` is K, `stddev` the standard deviation of the initial weights.
     """
 
     def __init__(
@@ -212,19 +181,13 @@ class OutputLayer(base.SerializableLayer):
 
     def build(self, input_shape: Any = None) -> None:
         # TF1: `[out, in]`, unlike every kernel.
-        self.output_weights = self.add_weight(
-            name="output_weights",
-            shape=(self.units, self.hidden_size),
-            initializer=truncated_normal(
-                self.stddev, seed=self.seed, name="output_weights"
-            ),
-        )
+        name = "output_weights"
+        initial = truncated_normal(self.stddev, seed=self.seed, name=name)
+        shape = (self.units, self.hidden_size)
+        self.output_weights = self.add_weight(shape, initial, name=name)
+        name = "output_bias"
         self.output_bias = self.add_weight(
-            name="output_bias",
-            shape=(self.units,),
-            initializer="zeros",
-            dtype="float32",
-            autocast=False,
+            (self.units,), "zeros", "float32", autocast=False, name=name
         )
 
     def call(self, inputs: Tensor) -> Tensor:
@@ -236,10 +199,7 @@ class OutputLayer(base.SerializableLayer):
 
 
 def gather_positions(sequence: Tensor, positions: Tensor) -> Tensor:
-    """Returns the vectors `[B, P, H]` of a sequence `[B, S, H]` at positions.
-
-    The positions are int `[B, P]`, 0 to S - 1.
-    """
+    """Returns vectors `[B, P, H]` of `[B, S, H]` at int positions `[B, P]`."""
     batch, length, width = ops.shape(sequence)
     starts = ops.arange(batch, dtype=positions.dtype)[:, None] * length
     flat = ops.reshape(sequence, (batch * length, width))

@@ -37,26 +37,12 @@ class LossSums(NamedTuple):
     loss: Tensor  # sum of weight x loss
     weight: Tensor  # sum of the weights
     correct: Tensor  # sum of weight x (1 if the row is correct)
-
-
-class BeamSpanSums(NamedTuple):
-    """The sums of a span, and of whether there is an answer.
-
-    The loss of a row is half the sum of the cross entropies of start, end and
-    whether there is an answer.
-    """
-
-    loss: Tensor
-    weight: Tensor
-    correct: Tensor  # of the span; its end given the true start
-    answerable_correct: Tensor  # of whether there is an answer
+    # The same of whether there is an answer, where that is predicted.
+    answerable_correct: Tensor = 0.0
 
 
 def example_weights(batch: Mapping[str, Tensor]) -> Tensor:
-    """Returns float32 `[B]`: 0 for rows that only pad a batch, else 1.
-
-    A batch has `example_weights` if some of its rows may be padding.
-    """
+    """Returns float32 `[B]`: 0 for rows that only pad a batch, else 1."""
     if "example_weights" in batch:
         return batch["example_weights"]
     return ops.ones(ops.shape(batch["input_ids"])[:1], "float32")
@@ -70,8 +56,7 @@ def weighted_sums(
 ) -> LossSums:
     """Returns the sums of the cross entropy of logits `[..., K]`.
 
-    The labels are int `[...]`, 0 to K - 1, and so are the weights, 0 for what
-    only pads the batch.
+    The labels are int `[...]`, 0 to K - 1.
     """
     losses = fused.cross_entropy(logits, labels, fusion)
     return _sums(weights, losses, _hits(logits, labels))
@@ -80,21 +65,14 @@ def weighted_sums(
 def sentence_order_sums(
     logits: Tensor, labels: Tensor, weights: Tensor
 ) -> LossSums:
-    """Returns the sums of the sentence-order objective.
-
-    The logits are float `[B, 2]`; the labels int `[B]` or `[B, 1]`, 0 in order,
-    1 swapped.
-    """
+    """Returns the sums of logits `[B, 2]`; labels: 0 in order, 1 swapped."""
     return weighted_sums(logits, ops.reshape(labels, (-1,)), weights)
 
 
 def regression_sums(
     logits: Tensor, label_ids: Tensor, weights: Tensor
 ) -> LossSums:
-    """Returns the sums of squared errors; `correct` is 0.
-
-    The logits are float `[B, 1]`; the labels are the true numbers, float `[B]`.
-    """
+    """Returns the sums of squared errors of `[B, 1]`; `correct` is 0."""
     errors = ops.cast(logits[:, 0], "float32") - ops.cast(label_ids, "float32")
     return _sums(weights, ops.square(errors), ops.zeros_like(errors))
 
@@ -104,9 +82,8 @@ def multi_label_sums(
 ) -> LossSums:
     """Returns the sums of the mean binary cross entropy of K labels.
 
-    The logits are float `[B, K]`; so are the labels, 1 for each label of a row,
-    else 0. `correct` is the sum of weight x the share of correctly predicted
-    labels.
+    Logits and labels, 0 or 1, are float `[B, K]`; `correct` is the sum of
+    weight x the share of correctly predicted labels.
     """
     logits = ops.cast(logits, "float32")
     entropies = ops.binary_crossentropy(label_ids, logits, from_logits=True)
@@ -118,10 +95,7 @@ def multi_label_sums(
 def span_sums(
     outputs: Mapping[str, Tensor], starts: Tensor, ends: Tensor, weights: Tensor
 ) -> LossSums:
-    """Returns the sums of a span: `start_logits`, `end_logits` `[B, S]`.
-
-    `starts` and `ends`, int `[B]`, say where the answer starts and ends.
-    """
+    """Returns the sums of `start_logits` and `end_logits`, `[B, S]`."""
     start_logits, end_logits = outputs["start_logits"], outputs["end_logits"]
     start = weighted_sums(start_logits, starts, weights)
     end = weighted_sums(end_logits, ends, weights)
@@ -137,12 +111,13 @@ def beam_span_sums(
     outputs: Mapping[str, Tensor],
     targets: Mapping[str, Tensor],
     weights: Tensor,
-) -> BeamSpanSums:
+) -> LossSums:
     """Returns the sums of a span, and of whether there is one.
 
-    The outputs are those of `BeamSpanModel` with teacher forcing. The targets
-    are `start_positions` and `end_positions`, int `[B]`, 0 where there is no
-    answer; and `is_impossible` `[B]`, 1 there and 0 where there is one.
+    The loss of a row is half the sum of the cross entropies of start, end and
+    whether there is an answer. The outputs are those of `BeamSpanModel` with
+    teacher forcing. The targets are `start_positions` and `end_positions`, int
+    `[B]`, 0 where there is no answer; and `is_impossible` `[B]`, 1 there.
     """
     spans = span_sums(
         {
@@ -162,16 +137,13 @@ def beam_span_sums(
     answerable = _sums(
         weights, answerable_losses, ops.cast(is_right, "float32")
     )
-    return BeamSpanSums(
+    return spans._replace(
         loss=spans.loss + _HALF * answerable.loss,
-        weight=spans.weight,
-        correct=spans.correct,
         answerable_correct=answerable.correct,
     )
 
 
 def _sums(weights: Tensor, losses: Tensor, correct: Tensor) -> LossSums:
-    """Returns the sums of losses, float32, which have the weights' shape."""
     weights = ops.cast(weights, "float32")
     return LossSums(
         loss=ops.sum(weights * losses),

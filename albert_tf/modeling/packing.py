@@ -21,12 +21,10 @@ class PackedRows:
     Args:
         packed_at: Int tensor `[B]`, the slot of the first token of each
             sequence. No sequence crosses the end of a row or meets another.
-        input_mask: Int tensor `[B, S]`, 1 for a token, 0 for the padding after
-            the tokens.
+        input_mask: Int tensor `[B, S]`, 1 for a token, 0 for padding after it.
 
     Attributes:
-        position_ids: Int32 `[R, S]`, the position of each token in its
-            sequence.
+        position_ids: Int32 `[R, S]`, positions in the sequences.
         attention_mask: Int32 `[R, 1, S, S]`, 1 where query and key belong to
             the same sequence.
     """

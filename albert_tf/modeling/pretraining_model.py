@@ -9,14 +9,14 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from keras import ops
+from keras.layers import InputSpec
 
 from albert_tf import checks
 from albert_tf.config import AlbertConfig
-from albert_tf.modeling import Tensor, base, base_model, layers
+from albert_tf.modeling import Tensor, base, layers
 from albert_tf.modeling.albert_model import ModelWithHead
 from albert_tf.modeling.feed_forward import ACTIVATIONS
 from albert_tf.modeling.fused import Fusion
-from albert_tf.modeling.layers import LayerNorm, OutputLayer
 
 OBJECTIVES = ("mlm", "sop")
 # Label 0: the segments are in order; label 1: they are swapped.
@@ -40,24 +40,18 @@ class MaskedLmHead(base.AlbertLayer):
 
     def __init__(self, config: AlbertConfig, **kwargs: Any) -> None:
         super().__init__(config, **kwargs)
+        size, hidden_size = config.embedding_size, config.hidden_size
+        activation = ACTIVATIONS[config.hidden_act]
         self.transform = layers.dense(
-            self,
-            "transform",
-            config.hidden_size,
-            config.embedding_size,
-            activation=ACTIVATIONS[config.hidden_act],
+            self, "transform", hidden_size, size, activation=activation
         )
-        size = config.embedding_size
-        self.layer_norm = LayerNorm(size, dtype=self.dtype_policy)
+        self.layer_norm = layers.LayerNorm(size, dtype=self.dtype_policy)
 
     def build(self, input_shape: Any = None) -> None:
         super().build(input_shape)
+        shape = (self.config.vocab_size,)
         self.output_bias = self.add_weight(
-            name="output_bias",
-            shape=(self.config.vocab_size,),
-            initializer="zeros",
-            dtype="float32",
-            autocast=False,
+            shape, "zeros", "float32", autocast=False, name="output_bias"
         )
 
     def call(
@@ -103,8 +97,7 @@ class PretrainingModel(ModelWithHead):
             checks.check_choice("objectives", objective, OBJECTIVES)
         super().__init__(config, **kwargs)
         self.objectives = tuple(objectives)
-        self.masked_lm_head = None
-        self.sentence_order_head = None
+        self.masked_lm_head = self.sentence_order_head = None
         if "mlm" in objectives:
             self.masked_lm_head = MaskedLmHead(
                 config,
@@ -112,7 +105,7 @@ class PretrainingModel(ModelWithHead):
                 dtype=self.dtype_policy,
             )
         if "sop" in objectives:
-            self.sentence_order_head = OutputLayer(
+            self.sentence_order_head = layers.OutputLayer(
                 NUM_ORDERS,
                 hidden_size=config.hidden_size,
                 stddev=config.initializer_range,
@@ -122,42 +115,37 @@ class PretrainingModel(ModelWithHead):
             )
         self.build_layers()
 
-    def input_specs(self) -> dict[str, base_model.InputSpec]:
+    def input_specs(self) -> dict[str, InputSpec]:
         specs = super().input_specs()
         if "mlm" in self.objectives:
-            specs["masked_lm_positions"] = base_model.InputSpec()
+            specs["masked_lm_positions"] = InputSpec("int32", ndim=2)
         return specs
 
     def call(
         self,
         inputs: Mapping[str, Tensor],
         training: bool | None = None,
-        seed: Tensor | None = None,
         fusion: Fusion | None = None,
         **options: Any,
     ) -> dict[str, Tensor]:
         # Of the last block, `[CLS]` and the masked positions are read.
-        output_positions = ops.zeros_like(inputs["input_ids"][:, :1], "int32")
+        positions = ops.zeros_like(inputs["input_ids"][:, :1], "int32")
         if self.masked_lm_head is not None:
             masked = ops.cast(inputs["masked_lm_positions"], "int32")
-            output_positions = ops.concatenate(
-                [output_positions, masked], axis=1
-            )
+            positions = ops.concatenate([positions, masked], axis=1)
         encoded = self.albert(
             inputs,
             training=training,
-            seed=seed,
             fusion=fusion,
-            output_positions=output_positions,
+            output_positions=positions,
             **options,
         )
         outputs = {}
         if self.masked_lm_head is not None:
+            table = self.albert.embeddings.word_embeddings.matrix
             outputs["masked_lm_logits"] = self.masked_lm_head(
                 encoded["sequence_output"][:, 1:],
-                ops.convert_to_tensor(
-                    self.albert.embeddings.word_embeddings.matrix
-                ),
+                ops.convert_to_tensor(table),
                 fusion=fusion,
             )
         if self.sentence_order_head is not None:

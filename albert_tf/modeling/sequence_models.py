@@ -12,7 +12,7 @@ from typing import Any
 from keras import ops
 
 from albert_tf.config import AlbertConfig
-from albert_tf.modeling import Tensor, base, base_model, dropout, layers
+from albert_tf.modeling import Tensor, base, dropout, layers
 from albert_tf.modeling.albert_model import ModelWithHead
 
 
@@ -28,8 +28,8 @@ class ClassifierModel(ModelWithHead):
 
     Returns:
         Dict of `logits`, float32 `[B, K]`; in regression, the numbers. With
-        `trains_exits`, in training also `exit_logits`, float32 `[L, B, K]`:
-        those of each of L blocks, the first block first.
+        `trains_exits`, in training also `exit_logits`, float32 `[L, B, K]`, of
+        each of L blocks.
     """
 
     def __init__(
@@ -76,11 +76,9 @@ class ClassifierModel(ModelWithHead):
         return {"logits": logits, "exit_logits": ops.stack([*exits, logits])}
 
     def _logits(self, pooled: Tensor, seed: Tensor | None) -> Tensor:
+        rate, index = self.dropout_prob, dropout.HEAD_INDEX
         pooled = dropout.dropout(
-            pooled,
-            rate=self.dropout_prob,
-            seed=seed,
-            dropout_index=dropout.HEAD_INDEX,
+            pooled, rate=rate, seed=seed, dropout_index=index
         )
         return self.task_head(pooled)
 
@@ -90,26 +88,17 @@ class MultipleChoiceModel(ClassifierModel):
     """A `ClassifierModel` with one output, applied to every choice.
 
     The choices of a question are encoded independently; their logits compete
-    in the softmax of the loss.
-
-    Call arguments:
-        inputs: Dict of the inputs of `AlbertModel`, each an int tensor
-            `[B, C, S]` with C choices a question.
-
-    Returns:
-        Dict of `logits`, float32 `[B, C]`, and, as for `ClassifierModel`,
-        `exit_logits`, float32 `[L, B, C]`.
+    in the softmax of the loss. The inputs are `[B, C, S]`, the logits `[B, C]`,
+    the `exit_logits` `[L, B, C]`.
     """
 
     # Question and choice.
     global_segment = 1
+    input_rank = 3
     metadata: Mapping[str, Any] = types.MappingProxyType({"task": "race"})
 
     def __init__(self, config: AlbertConfig, **kwargs: Any) -> None:
         super().__init__(config, **(kwargs | {"num_labels": 1}))
-
-    def input_specs(self) -> dict[str, base_model.InputSpec]:
-        return base_model.encoder_specs(rank=3)
 
     def call(
         self,
@@ -125,10 +114,8 @@ class MultipleChoiceModel(ClassifierModel):
             if name in inputs
         }
         scores = super().call(rows, training=training, seed=seed, **options)
-        return {
-            # [..., B x C, 1]
-            name: ops.reshape(
-                values, (*ops.shape(values)[:-2], -1, num_choices)
-            )
-            for name, values in scores.items()
-        }
+        outputs = {}
+        for name, values in scores.items():  # [..., B x C, 1]
+            shape = (*ops.shape(values)[:-2], -1, num_choices)
+            outputs[name] = ops.reshape(values, shape)
+        return outputs

@@ -13,12 +13,12 @@ from collections.abc import Mapping
 from typing import Any
 
 from keras import ops
+from keras.layers import InputSpec
 
 from albert_tf.config import AlbertConfig
-from albert_tf.modeling import Tensor, base, base_model, dropout, layers
+from albert_tf.modeling import Tensor, base, dropout, layers
 from albert_tf.modeling.albert_model import ModelWithHead
 from albert_tf.modeling.fused import Fusion
-from albert_tf.modeling.layers import LayerNorm
 
 # TF1: the logit of a position where no answer can start or end.
 FORBIDDEN_LOGIT = -1e30
@@ -47,10 +47,9 @@ class SpanModel(ModelWithHead):
         self,
         inputs: Mapping[str, Tensor],
         training: bool | None = None,
-        seed: Tensor | None = None,
         **options: Any,
     ) -> dict[str, Tensor]:
-        encoded = self.albert(inputs, training=training, seed=seed, **options)
+        encoded = self.albert(inputs, training=training, **options)
         logits = self.span_head(encoded["sequence_output"])  # [B, S, 2]
         return {"start_logits": logits[..., 0], "end_logits": logits[..., 1]}
 
@@ -59,11 +58,8 @@ class SpanModel(ModelWithHead):
 class BeamSpanHead(base.AlbertLayer):
     """Scores starts, ends given a start, and the absence of an answer.
 
-    Computes in float32 in every precision, as the head of `SpanModel` does.
-
-    Args:
-        dropout_prob: Dropout rate of the vector that decides whether there is
-            an answer.
+    Computes in float32 in every precision, as the head of `SpanModel` does;
+    `dropout_prob` is the rate of the vector that decides on the absence.
 
     Call arguments:
         sequence_output: Float tensor `[B, S, H]`.
@@ -71,8 +67,8 @@ class BeamSpanHead(base.AlbertLayer):
             separators, padding; 0 for the paragraph and for `[CLS]`, where
             the answer of an unanswerable question lies.
         start_positions: Int tensor `[B]`, the true starts; None in inference.
-        num_starts: Number of most likely starts to keep in inference, K1.
-        num_ends: Number of most likely ends to keep for each of them, K2.
+        num_starts: Number of starts to keep in inference, K1.
+        num_ends: Number of ends to keep for each of them, K2.
 
     Returns:
         Dict of `cls_logits` `[B]`, larger where there is no answer, and, given
@@ -83,11 +79,7 @@ class BeamSpanHead(base.AlbertLayer):
     """
 
     def __init__(
-        self,
-        config: AlbertConfig,
-        *,
-        dropout_prob: float,
-        **kwargs: Any,
+        self, config: AlbertConfig, *, dropout_prob: float, **kwargs: Any
     ) -> None:
         super().__init__(config, **(kwargs | {"dtype": "float32"}))
         self.dropout_prob = dropout_prob
@@ -96,7 +88,7 @@ class BeamSpanHead(base.AlbertLayer):
         self.end_dense_0 = dense(self, "end_dense_0", 2 * hidden, hidden)
         # `end_log_probs` reads it in halves, without the scales of columns.
         self.end_dense_0.stays_float = True
-        self.end_layer_norm = LayerNorm(
+        self.end_layer_norm = layers.LayerNorm(
             hidden, dtype="float32", name="end_layer_norm"
         )
         self.end_dense_1 = dense(self, "end_dense_1", hidden, 1)
@@ -120,20 +112,19 @@ class BeamSpanHead(base.AlbertLayer):
         start_logits = self.start_dense(sequence_output)[..., 0]  # [B, S]
         start_log_probs = masked_log_probs(start_logits, p_mask)
         cls_logits = self._cls_logits(sequence_output, start_log_probs, seed)
-        if start_positions is not None:
+        if start_positions is None:
+            start_values, starts = ops.top_k(start_log_probs, num_starts)
+        else:
             starts = ops.reshape(start_positions, (-1, 1))
-            end_log_probs = self.end_log_probs(
-                sequence_output, starts, p_mask, fusion
-            )
+        end_log_probs = self.end_log_probs(
+            sequence_output, starts, p_mask, fusion
+        )
+        if start_positions is not None:
             return {
                 "cls_logits": cls_logits,
                 "start_log_probs": start_log_probs,
                 "end_log_probs": end_log_probs[:, 0],
             }
-        start_values, starts = ops.top_k(start_log_probs, num_starts)
-        end_log_probs = self.end_log_probs(
-            sequence_output, starts, p_mask, fusion
-        )
         end_values, ends = ops.top_k(end_log_probs, num_ends)  # [B, K1, K2]
         flat = (-1, num_starts * num_ends)
         return {
@@ -145,7 +136,7 @@ class BeamSpanHead(base.AlbertLayer):
         }
 
     def compute_output_shape(self, input_shape: Any) -> Any:
-        # The outputs of training; in inference, the call decides.
+        # Those of training.
         return {
             "cls_logits": input_shape[:1],
             "start_log_probs": input_shape[:2],
@@ -159,13 +150,10 @@ class BeamSpanHead(base.AlbertLayer):
         p_mask: Tensor,
         fusion: Fusion | None = None,
     ) -> Tensor:
-        """Returns log probabilities of the end, for each of K starts.
+        """Returns log probabilities `[B, K, S]` of the end for starts `[B, K]`.
 
-        The reference concatenates the vectors of every position and of the
-        start and then multiplies; computing the two halves of the product
-        separately gives the same sum without a tensor of twice the width.
-
-        The starts are int `[B, K]`; the result is float32 `[B, K, S]`.
+        The reference multiplies the vectors of position and start, joined; the
+        halves of the product give the same sum without so wide a tensor.
         """
         size = self.config.hidden_size
         kernel = ops.convert_to_tensor(self.end_dense_0.kernel)
@@ -189,11 +177,10 @@ class BeamSpanHead(base.AlbertLayer):
         weights = ops.exp(start_log_probs)[:, None]  # [B, 1, S]
         start_summary = ops.matmul(weights, sequence_output)[:, 0]  # [B, H]
         both = ops.concatenate([start_summary, sequence_output[:, 0]], axis=-1)
+        hidden = ops.tanh(self.answer_dense_0(both))
+        rate, index = self.dropout_prob, dropout.HEAD_INDEX
         hidden = dropout.dropout(
-            ops.tanh(self.answer_dense_0(both)),
-            rate=self.dropout_prob,
-            seed=seed,
-            dropout_index=dropout.HEAD_INDEX,
+            hidden, rate=rate, seed=seed, dropout_index=index
         )
         return self.answer_dense_1(hidden)[:, 0]
 
@@ -208,12 +195,10 @@ class BeamSpanModel(ModelWithHead):
         dropout_prob: As for `BeamSpanHead`.
 
     Call arguments:
-        inputs: Dict of the inputs of `AlbertModel`, and `p_mask` `[B, S]`, 1
-            where no answer can start or end; with teacher forcing, also
-            `start_positions`, int `[B]`.
+        inputs: Dict of the inputs of `AlbertModel`, and `p_mask` `[B, S]`;
+            with teacher forcing, also `start_positions`, int `[B]`.
         teacher_forcing: Whether ends are scored given the true start, as the
-            loss needs, instead of the most likely starts, as prediction
-            needs; None for the value of `training`.
+            loss needs; None for the value of `training`.
     """
 
     global_segment = _QUESTION_SEGMENT
@@ -238,10 +223,8 @@ class BeamSpanModel(ModelWithHead):
         )
         self.build_layers()
 
-    def input_specs(self) -> dict[str, base_model.InputSpec]:
-        return super().input_specs() | {
-            "p_mask": base_model.InputSpec(dtype="float32")
-        }
+    def input_specs(self) -> dict[str, InputSpec]:
+        return super().input_specs() | {"p_mask": InputSpec("float32", ndim=2)}
 
     def call(
         self,
@@ -271,11 +254,7 @@ class BeamSpanModel(ModelWithHead):
 
 
 def masked_log_probs(logits: Tensor, p_mask: Tensor) -> Tensor:
-    """Returns log probabilities over the positions that are allowed.
-
-    `p_mask` is 1 where a position is forbidden, else 0; it broadcasts to the
-    logits, float32 `[..., S]`.
-    """
+    """Returns log probabilities over the positions where `p_mask` is 0."""
     p_mask = ops.cast(p_mask, "float32")
     masked = logits * (1.0 - p_mask) + FORBIDDEN_LOGIT * p_mask
     return ops.log_softmax(masked, axis=-1)

@@ -10,13 +10,13 @@ section 3.1; in blocks as in Zaheer et al. 2020, "Big Bird", appendix D.
 """
 
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from keras import ops
 
-from albert_tf.modeling import Tensor, base, layers
+from albert_tf.modeling import Tensor, base
 from albert_tf.modeling.attention import AttentionSublayer
 
 # Added to the dropout index for the probabilities of global tokens: further on
@@ -29,8 +29,8 @@ def attention_mask(
 ) -> Tensor:
     """Returns the mask of `AttentionWithinWindow`, int `[B, 1, 1, S]`.
 
-    The inputs are int `[B, S]`. If the tokens of a segment are global, the
-    mask is `[B, 1, 2, S]`: its second row marks them and `[CLS]`.
+    If the tokens of a segment are global, it is `[B, 1, 2, S]`: its second row
+    marks them and `[CLS]`. The inputs are int `[B, S]`.
     """
     mask = ops.expand_dims(input_mask, (1, 2))
     if global_segment is None:
@@ -45,25 +45,14 @@ def attention_mask(
 class AttentionWithinWindow(AttentionSublayer):
     """Applies attention within a window, see the module.
 
-    Call arguments:
-        attention_mask: Int tensor, see `attention_mask`. In a text with more
-            than W tokens that are marked as global, the first W are.
+    The mask is that of `attention_mask`. If more than W tokens of a text are
+    marked as global, the first W are.
     """
 
-    def attend(
-        self,
-        inputs: Sequence[Tensor],
-        attention_mask: Tensor,
-        output_positions: Tensor | None,
-        **options: Any,
-    ) -> Tensor:
-        """Computes attention at all positions, then takes those to be read."""
-        attended = super().attend(inputs, attention_mask, None, **options)
-        if output_positions is None:
-            return attended
-        return layers.gather_positions(attended, output_positions)
+    # A block is computed as a whole.
+    attends_by_query = False
 
-    def attend_by_head(
+    def attend(
         self,
         query: Tensor,
         key: Tensor,
@@ -76,12 +65,11 @@ class AttentionWithinWindow(AttentionSublayer):
         """Computes attention of all heads, `[B, N, S, D]`."""
         window = self.config.attention_window
         attend: Callable[..., Tensor] = functools.partial(
-            super().attend_by_head, **options
+            super().attend, **options
         )
         shape = ops.shape(query)
-        length = shape[2]
         # Not `-length % window`: ONNX computes another remainder.
-        padding = window - 1 - (length - 1) % window
+        padding = window - 1 - (shape[2] - 1) % window
         query, key, value = (
             ops.pad(tensor, [(0, 0), (0, 0), (0, padding), (0, 0)])
             for tensor in (query, key, value)
@@ -128,17 +116,16 @@ def _global_tokens(marks: Tensor, window: int) -> Tensor:
     return ops.cast(is_global, marks.dtype)
 
 
-# What the queries of a block meet: three blocks, and the global tokens.
-
-
 def _met(inputs: Tensor, select: Tensor, window: int) -> Tensor:
-    """Returns keys or values, `[B, N, S / W, 3 W + G, D]`."""
+    """Returns the keys or values of three blocks, and of the global tokens.
+
+    They are `[B, N, S / W, 3 W + G, D]`.
+    """
     neighbours = _neighbours(inputs, window)
     batch, heads, num_blocks, _, width = ops.shape(neighbours[0])
     everywhere = ops.expand_dims(ops.matmul(select, inputs), 2)
-    everywhere = ops.broadcast_to(
-        everywhere, (batch, heads, num_blocks, select.shape[2], width)
-    )
+    shape = (batch, heads, num_blocks, select.shape[2], width)
+    everywhere = ops.broadcast_to(everywhere, shape)
     return ops.concatenate([*neighbours, everywhere], axis=3)
 
 
@@ -148,11 +135,9 @@ def _block_mask(is_local: Tensor, is_global: Tensor, window: int) -> Tensor:
     near = ops.concatenate(_neighbours(is_local, window), axis=3)
     batch, _, num_blocks, *_ = ops.shape(near)
     near = ops.swapaxes(near, 3, 4) * _band(window)
-    num_global = is_global.shape[1]
     exists = ops.expand_dims(ops.sum(is_global, axis=2), (1, 2, 3))
-    exists = ops.broadcast_to(
-        exists, (batch, 1, num_blocks, window, num_global)
-    )
+    shape = (batch, 1, num_blocks, window, is_global.shape[1])
+    exists = ops.broadcast_to(exists, shape)
     return ops.concatenate([near, exists], axis=4)
 
 

@@ -31,18 +31,11 @@ _MIN_PADDING = 16
 
 
 class ExportedWeights:
-    """Holds copies of a Keras model's weights, for use in their place.
+    """Holds `copies` of a Keras model's weights, for use in their place.
 
     A graph that is traced within `scope` reads the copies, so that nothing of
-    the Keras model is saved.
-
-    Args:
-        variables: The weights.
-        precision: `float32`, or `bfloat16` to halve the size of the matrices.
-            Vectors, which are few values, stay float32.
-
-    Attributes:
-        copies: The variables to save.
+    the Keras model is saved. `precision` is `float32`, or `bfloat16` to halve
+    the size of the matrices; vectors stay float32.
     """
 
     def __init__(
@@ -64,8 +57,8 @@ class ExportedWeights:
     def scope(self, pass_index: int = 0, stacks: Set[int] = frozenset()) -> Any:
         """Returns a context in which the model computes with the copies.
 
-        A block does in the pass of that index. The `stacks` are the variables,
-        by `id`, that have a matrix for each pass.
+        The `stacks` are the variables, by `id`, that have a matrix for each
+        pass.
         """
         values = [
             # Stacks with fewer matrices are those of other blocks.
@@ -96,8 +89,7 @@ class ExportedEncoder:
         """Encodes sequences; all inputs are int32 `[B, S]`.
 
         Returns the sequence output `[B, S, H]`, zero behind the last token of a
-        row, and the pooled output `[B, H]`, in the compute dtype. A batch costs
-        about what its tokens cost, however long the longest row is.
+        row, and the pooled output `[B, H]`, in the compute dtype.
         """
         sequence, pooled = self._encode(input_ids, input_mask, segment_ids)
         return sequence, pooled
@@ -226,37 +218,21 @@ class ExportedEncoder:
         length = shapes[0][1]
         # Different shapes could be broadcast silently.
         is_same = [tf.reduce_all(shape == shapes[0]) for shape in shapes[1:]]
+        names = signature.ID_INPUTS
+        lengths = f"Sequences must have 1 to {longest} tokens. Received:"
+        same = f"{', '.join(names)} must have the same shape. Received:"
         checks = [
-            tf.Assert(
-                (length > 0) & (length <= longest),
-                [
-                    f"Sequences must have 1 to {longest} tokens. Received:",
-                    shapes[0],
-                ],
-            ),
-            tf.Assert(
-                tf.reduce_all(is_same),
-                [
-                    "input_ids, input_mask and segment_ids must have the same "
-                    "shape. Received:",
-                    *shapes,
-                ],
-            ),
+            tf.Assert((length > 0) & (length <= longest), [lengths, shapes[0]]),
+            tf.Assert(tf.reduce_all(is_same), [same, *shapes]),
         ]
         sizes = (config.vocab_size, 2, config.type_vocab_size)
-        for name, values, size in zip(
-            signature.ID_INPUTS, inputs, sizes, strict=True
-        ):
+        for name, values, size in zip(names, inputs, sizes, strict=True):
             # Negative ones would count from the end.
             is_known = (values >= 0) & (values < size)
+            message = f"{name} must be from 0 to {size - 1}. Received:"
+            unknown = tf.boolean_mask(values, ~is_known)
             checks.append(
-                tf.Assert(
-                    tf.reduce_all(is_known),
-                    [
-                        f"{name} must be from 0 to {size - 1}. Received:",
-                        tf.boolean_mask(values, ~is_known),
-                    ],
-                )
+                tf.Assert(tf.reduce_all(is_known), [message, unknown])
             )
         return checks
 
@@ -284,19 +260,16 @@ def run_in_groups(
 ) -> list[tf.Tensor]:
     """Applies a function to a batch in groups of rows of similar length.
 
-    A server puts requests together that have nothing in common. If every row
-    were padded to the longest, one long text would make its batch slow.
+    If every row were padded to the longest, one long text would make its batch
+    slow.
 
     Args:
         function: Function of the lengths of R rows, int32 `[R]`, and of their
             part of the inputs, `[R, ..., L]` with the largest of the lengths
-            L; returns tensors `[R, ...]`. It is traced once.
+            L; returns tensors `[R, ...]`, which are put in order.
         inputs: Tensors `[B, ..., S]`.
         lengths: Int32 `[B]`, the positions of each row that are needed.
         none: As for `ragged.in_parts`.
-
-    Returns:
-        The results, `[B, ...]`, in the order of the inputs.
     """
     num_rows = ragged.size(lengths)
     lengths, order = tf.math.top_k(lengths, num_rows)  # the longest first
@@ -331,8 +304,7 @@ def run_in_groups(
 def row_lengths(input_mask: tf.Tensor) -> tf.Tensor:
     """Returns int32 `[...]`: the position behind the last 1 of rows `[..., S]`.
 
-    A row of zeros has all S positions, so that its vectors are those that the
-    model has for it.
+    A row of zeros has all S positions, as for the model.
     """
     width = tf.shape(input_mask)[-1]
     ends = tf.where(input_mask != 0, tf.range(1, width + 1), 0)

@@ -68,14 +68,11 @@ class Tokens(NamedTuple):
 class GraphTokenizer(abc.ABC):
     """A tokenizer in a graph; it is traced once, for all signatures.
 
-    Attributes:
-        special_ids: Ids of padding, unknown, `[CLS]`, `[SEP]`, `[MASK]`.
-        tokens: The token of each id.
-        ids_within_words: As those of `Tokenizer`.
-        resource: What a SavedModel has to track.
+    `special_ids` and `ids_within_words` are those of the `Tokenizer`, `tokens`
+    the token of each id.
     """
 
-    resource: Any
+    resource: Any  # what a SavedModel has to track
 
     def __init__(self, tokenizer: Tokenizer) -> None:
         self.special_ids = tokenizer.special_ids
@@ -90,11 +87,7 @@ class GraphTokenizer(abc.ABC):
         )
 
     def __call__(self, texts: tf.Tensor) -> Tokens:
-        """Tokenizes UTF-8 strings `[R]`.
-
-        Bytes that are not UTF-8 count as U+FFFD, as in Python's
-        `decode(errors="replace")`.
-        """
+        """Tokenizes strings `[R]`; what is not UTF-8 counts as U+FFFD."""
         tokens: Tokens = self._function(texts)
         return tokens
 
@@ -159,8 +152,8 @@ class SentencePieceGraph(GraphTokenizer):
     def _without_long_runs(self, text: NormalizedText) -> tf.Tensor:
         """Returns the indices of characters without the middles of long runs.
 
-        A run of unknown characters is one unknown token. For the time that it
-        needs, the operation would take the square of its length.
+        A run of unknown characters is one unknown token, which would take time
+        with the square of its length.
         """
         positions = tf.range(ragged.size(text.code_points))
 
@@ -225,11 +218,9 @@ class _Replacements:
         self._sizes, self._totals = tf.constant(sizes), tf.constant(totals)
 
     def apply(self, ids: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
-        """Replaces ids.
+        """Returns new ids, the indices of the old ones, and parts.
 
-        Returns three int32 arrays with an entry for each new id: the id, the
-        index of the old id that it comes from, and its part, an index into the
-        concatenation of all replacements.
+        A part is an index into the concatenation of all replacements.
         """
         indices = tf.cast(tf.gather(self._indices, ids), tf.int32)
         return self._sequences.apply(ids, indices)
@@ -243,9 +234,8 @@ class _Replacements:
     ) -> tuple[tf.Tensor, tf.Tensor]:
         """Divides the span of a number and its comma among the new pieces.
 
-        `spans` are int32 `[M]`, starts and ends of the old pieces in the
-        normalized text; `sources` and `parts` come from `apply`. Returns the
-        starts and ends of the new pieces.
+        `spans` are starts and ends in the normalized text; the rest comes from
+        `apply`.
         """
         starts, ends = (tf.gather(span, sources) for span in spans)
         same_before = ~ragged.is_first(sources)

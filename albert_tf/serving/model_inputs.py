@@ -36,9 +36,8 @@ def encode_pairs(
     """Makes `[CLS] a [SEP]`, or `[CLS] a [SEP] b [SEP]`, of pairs of texts.
 
     The texts are strings `[B]`; a second one without tokens makes no pair.
-    Sequences of more than `max_seq_length`, at least `MIN_SEQ_LENGTH`, lose
-    tokens at the end of a text, one at a time: of the longer text, or of the
-    second if both are equally long. For the result, see `pack_ranges`.
+    Sequences of more than `max_seq_length`, at least `MIN_SEQ_LENGTH`, are
+    truncated as in `text.base`. For the result, see `pack_ranges`.
     """
     texts = signature.same_batch(text_a=text_a, text_b=text_b)
     tokens = tokenizer(tf.concat(texts, 0))

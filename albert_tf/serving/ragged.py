@@ -98,8 +98,8 @@ def gather_or(
 def expand(lengths: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
     """Replaces each of N values by as many as `lengths`, int32 `[N]`, says.
 
-    Returns two int32 arrays with an entry for each new value: the index of the
-    old value it replaces, and its index among those that replace it.
+    Returns for each new value the index of the old one, and its index among
+    those that replace it, int32.
     """
     # `tf.repeat` would need memory for N times the largest length.
     ends = tf.cumsum(lengths)
@@ -112,16 +112,15 @@ def expand(lengths: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
 def limit_growth(lengths: tf.Tensor, num_values: tf.Tensor) -> tf.Tensor:
     """Returns `lengths` for `expand`; the graph fails if their sum is large.
 
-    A short request could otherwise exhaust the memory: one character may stand
-    for 18. `num_values`, int32, is how many the batch has.
+    A short request could otherwise exhaust the memory. `num_values`, int32, is
+    how many the batch has.
     """
     total = tf.reduce_sum(tf.cast(lengths, tf.int64))
     check = tf.Assert(
         total <= MAX_FACTOR * tf.cast(num_values, tf.int64) + MANY,
         [
-            "Text whose characters or blanks stand for many characters is too "
-            f"long: it may grow to {MAX_FACTOR} times its length and {MANY} "
-            "more. Received, and after growth:",
+            f"Text may grow to {MAX_FACTOR} times its length and {MANY} more. "
+            "Received, and after growth:",
             num_values,
             total,
         ],
@@ -131,10 +130,7 @@ def limit_growth(lengths: tf.Tensor, num_values: tf.Tensor) -> tf.Tensor:
 
 
 def next_true(mask: tf.Tensor, positions: tf.Tensor) -> tf.Tensor:
-    """Finds the first true entry of `mask` `[N]` at or after each position.
-
-    The result is N where there is none. Places are from 0 to N.
-    """
+    """Finds the first true entry of `mask` from each position on, or N."""
     true_positions = tf.concat([indices(mask), size(mask)[None]], 0)
     return tf.gather(true_positions, tf.gather(_num_before(mask), positions))
 
@@ -150,11 +146,7 @@ def _num_before(mask: tf.Tensor) -> tf.Tensor:
 
 
 def decode(texts: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-    """Returns the code points and row splits of strings `[R]`.
-
-    Bytes that are not UTF-8 become U+FFFD, as in Python's
-    `decode(errors="replace")`.
-    """
+    """Returns the code points and row splits of strings `[R]`."""
     rows = tf.strings.unicode_decode(texts, "UTF-8")
     return rows.values, tf.cast(rows.row_splits, tf.int32)
 
@@ -175,8 +167,8 @@ def places_of_bytes(
 ) -> tf.Tensor:
     """Finds code points by the byte of `encode`'s string at which they begin.
 
-    `offsets`, integers `[M]`, are bytes of the rows `row_ids`. Returns
-    indices of all code points, int32 `[M]`; N behind the last byte.
+    `offsets` `[M]` are bytes of the rows `row_ids`. Returns indices of code
+    points, int32 `[M]`; N behind the last byte.
     """
     num_bytes = 1 + sum(
         tf.cast(code_points >= first, tf.int32)
@@ -197,8 +189,7 @@ def in_parts(
 
     It is traced once. From the first row of a part, it returns that of the next
     part, and results `[R, ...]` of its R rows, which are joined. `none` are the
-    results of no rows, `[0, ...]`; sizes that are not static may be of any
-    value.
+    results of no rows, `[0, ...]`.
     """
 
     def run(start: tf.Tensor, *so_far: tf.Tensor) -> list[tf.Tensor]:
@@ -262,9 +253,8 @@ class Sequences:
     ) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
         """Replaces values, int32 `[N]`, by the sequences of these numbers.
 
-        Returns three int32 arrays with an entry for each new value: the value,
-        the index of the old one that it comes from, and its position in the
-        concatenation of all sequences.
+        Returns for each new value: the value, the index of the old one, and its
+        position in the concatenation of all sequences, all int32.
         """
         lengths = tf.gather(self._lengths, numbers)
         sources, within = expand(limit_growth(lengths, size(numbers)))
@@ -291,11 +281,7 @@ class ReplacementTable:
         self._sequences = Sequences([*number_of])
 
     def apply(self, code_points: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-        """Replaces code points, int32 `[N]`.
-
-        Returns two int32 arrays with an entry for each new code point: the
-        code point, and the index of the old one that it comes from.
-        """
+        """Returns new code points for old ones, and the indices of these."""
         numbers = self._entries.lookup(code_points)
         new, sources, _ = self._sequences.apply(code_points, numbers)
         return new, sources

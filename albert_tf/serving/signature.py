@@ -1,9 +1,6 @@
 """Signatures: the named functions of an exported model.
 
-A signature is a traced function with named inputs and outputs, and requests
-that warm it up. Inputs are checked in the graph, because the loader in C++
-does not check them.
-
+Inputs are checked in the graph, because the loader in C++ does not check them.
 TF Serving's published images know the operations of their own TensorFlow and
 some of TensorFlow Text. A graph with any other operation does not load there,
 so it is not written.
@@ -56,11 +53,7 @@ ALLOWED_OPERATIONS = frozenset(_OPERATIONS.split())
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Signature:
-    """A traced function and the name by which requests call it.
-
-    `warmup` are inputs of typical requests, which TF Serving runs before it
-    accepts others.
-    """
+    """A traced function, its name, and typical requests, to warm it up."""
 
     name: str
     function: Any
@@ -82,10 +75,7 @@ def text_and_token_signatures(
     `inner_shape` are the sizes of the ids between batch and sequence.
     """
     texts = {
-        name: strings(None)
-        if isinstance(text, str)
-        else strings(None, len(text))
-        for name, text in example.items()
+        name: strings(None, *np.shape(text)) for name, text in example.items()
     }
     return [
         Signature(
@@ -134,8 +124,7 @@ def check_operations(folder: str) -> None:
     if forbidden:
         raise ValueError(
             f"The graph contains {', '.join(forbidden)}, which TF Serving may "
-            "not know; nothing is written. Use the operations listed in "
-            "albert_tf/serving/signature.py."
+            "not know (see albert_tf/serving/signature.py); nothing is written."
         )
 
 
@@ -157,15 +146,10 @@ def id_inputs(*inner_shape: int) -> dict[str, tf.TensorSpec]:
 def same_batch(**texts: tf.Tensor) -> list[tf.Tensor]:
     """Returns inputs `[B, ...]`; the graph fails unless all have one B."""
     sizes = [tf.shape(values)[0] for values in texts.values()]
+    names = " and ".join(texts)
+    message = f"{names} must have the same number of strings. Received:"
     checks = [
-        tf.Assert(
-            tf.equal(size, sizes[0]),
-            [
-                f"{' and '.join(texts)} must have the same number of strings. "
-                "Received:",
-                *sizes,
-            ],
-        )
+        tf.Assert(tf.equal(size, sizes[0]), [message, *sizes])
         for size in sizes[1:]
     ]
     with tf.control_dependencies(checks):
@@ -175,7 +159,7 @@ def same_batch(**texts: tf.Tensor) -> list[tf.Tensor]:
 def text_requests(
     **texts: str | Sequence[str],
 ) -> tuple[dict[str, np.ndarray], ...]:
-    """Returns warm-up requests that repeat an example, one for each batch."""
+    """Returns warm-up requests that repeat an example."""
     return tuple(
         {name: np.array([text] * batch, object) for name, text in texts.items()}
         for batch in WARMUP_BATCHES
@@ -185,10 +169,7 @@ def text_requests(
 def id_requests(
     *inner_shape: int, **others: Sequence[int]
 ) -> tuple[Mapping[str, np.ndarray], ...]:
-    """Returns warm-up requests of ids, one for each batch size.
-
-    `others` are one row each of further inputs.
-    """
+    """Returns warm-up requests of ids, and of a row of each other input."""
     requests = []
     for batch in WARMUP_BATCHES:
         ones = np.ones((batch, *inner_shape, _WARMUP_LENGTH), np.int32)

@@ -13,7 +13,6 @@ Source: `text.normalization`; the results are equal.
 
 import dataclasses
 import functools
-import itertools
 import unicodedata
 from collections.abc import Mapping
 
@@ -28,12 +27,6 @@ SPACE = ord(" ")
 _SIGMA, _FINAL_SIGMA, _CAPITAL_SIGMA = "σςΣ"
 # Unassigned and private code points and surrogates: nothing changes them.
 _UNCHANGED_CATEGORIES = frozenset(("Cn", "Co", "Cs"))
-# Blocks whose code points become words of their own, assigned or not.
-_CHINESE = (
-    range(0x3400, 0xA000),
-    range(0xF900, 0xFB00),
-    range(0x20000, 0x30000),
-)
 # Bits of the table of properties.
 _IS_SPACE, _IS_CASED, _IS_IGNORABLE = 1, 2, 4
 # Upper limit of the canonical combining classes.
@@ -63,10 +56,8 @@ class NormalizedText:
     ) -> tuple[tf.Tensor, tf.Tensor]:
         """Maps spans to spans of the raw text; see `TracedText.raw_spans`.
 
-        Starts and ends, int32 `[M]`, are indices into `code_points`; an end is
-        one past the last character. `row_ids` are the texts of the spans, which
-        are in order. Returns starts and ends, counted from the start of the raw
-        text.
+        Starts and ends, int32 `[M]`, are indices into `code_points`; `row_ids`
+        are the texts of the spans, which are in order.
         """
         is_solid = self.code_points != SPACE
         first = ragged.next_true(is_solid, starts)
@@ -183,8 +174,7 @@ def _is_final_sigma(
 ) -> tf.Tensor:
     """Returns bool `[N]`: whether each is a capital sigma that ends a word.
 
-    It ends a word if a cased letter precedes it and none follows, ignoring
-    the characters in between that Unicode calls case-ignorable.
+    A cased letter precedes it and none follows, but for case-ignorable ones.
     """
     is_sigma = code_points == ord(_CAPITAL_SIGMA)
 
@@ -219,8 +209,8 @@ def _normalized(
     """Returns new code points, `[N]`, with the raw text that they come from.
 
     A raw character that vanishes belongs to the character before it, unless
-    that is a space. `sources` `[N]` are indices into `origins` `[O]`, the
-    positions in the raw text of the characters that were replaced.
+    that is a space. `sources` `[N]` are indices into `origins`, the positions
+    in the raw text.
     """
     row_ids = tf.gather(origin_rows, sources)
     ends = tf.gather(origins, sources) + 1
@@ -247,7 +237,9 @@ def _normalized(
 @functools.cache
 def _may_change() -> tuple[int, ...]:
     """Returns the code points that may change or have a property."""
-    chinese = frozenset(itertools.chain(*_CHINESE))
+    # They become words of their own, assigned or not.
+    blocks = normalization.CHINESE_BLOCKS
+    chinese = {c for first, last in blocks for c in range(first, last + 1)}
     return tuple(
         code_point
         for code_point in range(ragged.NUM_CODE_POINTS)
@@ -260,8 +252,7 @@ def _may_change() -> tuple[int, ...]:
 def _properties() -> np.ndarray:
     """Returns the table of properties.
 
-    Whether a character is cased or case-ignorable is found by asking Python
-    how it lower-cases a capital sigma behind it.
+    Python tells by how it lower-cases a capital sigma behind a character.
     """
     values = np.zeros(ragged.NUM_CODE_POINTS, np.uint8)
     for code_point in _may_change():
@@ -285,9 +276,8 @@ def _replacements_of_sentencepiece(do_lower_case: bool) -> Mapping[int, str]:
         if character.isspace():
             text = " "
         elif do_lower_case:
-            text = "".join(
-                c if c == _CAPITAL_SIGMA else c.lower() for c in text
-            )
+            kept = _CAPITAL_SIGMA
+            text = "".join(c if c == kept else c.lower() for c in text)
         if text != character:
             replacements[code_point] = text
     return replacements

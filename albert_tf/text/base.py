@@ -7,6 +7,7 @@ Source: google-research/albert, `classifier_utils.convert_single_example` and
 import abc
 import dataclasses
 import functools
+import itertools
 from collections.abc import Iterable, Sequence
 
 import numpy as np
@@ -18,17 +19,10 @@ SENTENCEPIECE_NAMES = ("<pad>", "<unk>", "[CLS]", "[SEP]", "[MASK]")
 WORD_MARK = "▁"
 WORDPIECE_NAMES = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
 
-_NUM_SPECIAL_ALONE = 2  # [CLS] a [SEP]
-_NUM_SPECIAL_PAIR = 3  # [CLS] a [SEP] b [SEP]
-
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class SpecialIds:
-    """Ids of the special tokens.
-
-    `pad` and `unk` are `<pad>` and `<unk>` in SentencePiece, `[PAD]` and
-    `[UNK]` in WordPiece.
-    """
+    """Ids of the special tokens."""
 
     pad: int
     unk: int
@@ -40,8 +34,8 @@ class SpecialIds:
 class Tokenizer(abc.ABC):
     """Converts text to ids and back; normalization is included.
 
-    It is made of the tokens in the order of their ids, and the names of those
-    of `SpecialIds`, in their order; `vocabulary` is the file, for the error.
+    It is made of the tokens and of the names of the special ones, both in the
+    order of their ids; `vocabulary` is the file, for the error.
 
     Attributes:
         vocab_size: Number of tokens, V.
@@ -88,7 +82,6 @@ class Tokenizer(abc.ABC):
     def encode(self, text: str) -> list[int]:
         """Encodes a text; `[CLS]` and `[SEP]` are not added."""
 
-    @abc.abstractmethod
     def encode_batch(
         self, texts: Sequence[str]
     ) -> tuple[np.ndarray, np.ndarray]:
@@ -98,6 +91,10 @@ class Tokenizer(abc.ABC):
             The ids of all texts, int32, one text after the other; and the
             number of ids of each text, int64 `[len(texts)]`.
         """
+        rows = [self.encode(text) for text in texts]
+        lengths = np.fromiter(map(len, rows), np.int64, len(rows))
+        flat = itertools.chain.from_iterable(rows)
+        return np.fromiter(flat, np.int32, int(lengths.sum())), lengths
 
     @abc.abstractmethod
     def encode_batch_with_offsets(
@@ -105,18 +102,15 @@ class Tokenizer(abc.ABC):
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Encodes many texts at once and locates each token in its text.
 
-        Returns:
-            Ids and numbers of ids, as `encode_batch` returns them; and for
-            each id the start and the end in its text, as
-            `encode_with_offsets` returns them: int32 `[2, n]`.
+        Returns ids and numbers of ids, as `encode_batch` does; and starts and
+        ends, int32 `[2, n]`, as `encode_with_offsets` does.
         """
 
     @abc.abstractmethod
     def decode(self, ids: Iterable[int]) -> str:
-        """Decodes ids to normalized text.
+        """Decodes ids to normalized text; special tokens are skipped.
 
-        Special tokens are skipped, except for the unknown token, which is
-        shown as ` ⁇ ` (SentencePiece) or `[UNK]` (WordPiece).
+        The unknown one is shown as ` ⁇ ` (SentencePiece) or `[UNK]`.
         """
 
     def batch(
@@ -172,10 +166,9 @@ class Tokenizer(abc.ABC):
 
         Returns:
             The ids; and for each id the start and end of its token, in code
-            points of `text` as given, without surrounding white space.
-            Neither starts nor ends decrease. A token that stands for white
-            space only has an empty span; tokens made from one character (`½`
-            gives three) share its span.
+            points of `text`, without surrounding white space. Neither starts
+            nor ends decrease. Of white space alone, the span is empty; tokens
+            made from one character (`½` gives three) share its span.
         """
         ids, _, offsets = self.encode_batch_with_offsets([text])
         return ids.tolist(), list(zip(*offsets.tolist(), strict=True))
@@ -191,8 +184,7 @@ class Tokenizer(abc.ABC):
     def ids_within_words(self) -> np.ndarray:
         """Int32 `[V]`: each id without SentencePiece's mark of a word's start.
 
-        It is -1 for the mark alone, and the same id where a token has no mark,
-        or the vocabulary lacks the rest.
+        It is -1 for the mark alone, and the same id where there is no other.
         """
         ids = {WORD_MARK: -1} | {
             token: self._ids.get(token.removeprefix(WORD_MARK), i)
@@ -204,8 +196,7 @@ class Tokenizer(abc.ABC):
     def encode_with_masks(self, text: str, mask: str) -> list[int]:
         """Encodes a text in which `mask` stands for the token `[MASK]`.
 
-        What follows a mask without a space is within its word, as in training:
-        no text has a word that starts with a full stop.
+        What follows a mask without a space is within its word, as in training.
         """
         first, *others = text.split(mask)
         ids = self.encode(first)
@@ -242,8 +233,8 @@ def encode_pair(
     >>> encode_pair([7, 8, 9], [5], max_seq_length=6, special=special)
     ([2, 7, 8, 3, 5, 3], [0, 0, 0, 0, 1, 1])
     """
-    num_special = _NUM_SPECIAL_PAIR if ids_b else _NUM_SPECIAL_ALONE
-    num_texts = num_special - 1
+    num_texts = 2 if ids_b else 1
+    num_special = num_texts + 1
     if max_seq_length < num_special + num_texts:
         raise ValueError(
             "`max_seq_length` must leave room for a token of each text beside "
@@ -266,17 +257,11 @@ def truncated_lengths(
 ) -> tuple[int, int]:
     """Returns how many tokens of two texts remain if they share `max_length`.
 
-    The result is the same as removing tokens one by one from the longer text,
-    and from the second if both are equally long, until both together fit.
-
     >>> truncated_lengths(9, 5, 7)
     (4, 3)
     """
-    if length_a + length_b <= max_length:
-        return length_a, length_b
     half = max_length // 2
-    if length_b <= half:
-        return max_length - length_b, length_b
-    if length_a <= max_length - half:
-        return length_a, max_length - length_a
-    return max_length - half, half
+    return (
+        min(length_a, max(max_length - length_b, max_length - half)),
+        min(length_b, max(max_length - length_a, half)),
+    )

@@ -109,10 +109,7 @@ class Document:
 
     @property
     def size(self) -> int:
-        """Characters, those of Chinese, Japanese or Korean text times 4.
-
-        It grows with the number of tokens in every language.
-        """
+        """Characters, those of Chinese, Japanese or Korean text times 4."""
         return _size(self.text)
 
 
@@ -120,8 +117,7 @@ class Documents:
     """The documents of text files, in order; they can be read several times.
 
     The files are those of the settings, or the given ones; `bad_lines_before`
-    are lines of other files that were skipped already, and `num_bad_lines`
-    those that the last reading has skipped.
+    lines of others were skipped, and `num_bad_lines` in the last reading.
     """
 
     def __init__(
@@ -137,7 +133,6 @@ class Documents:
         self._bad_lines_before = bad_lines_before
 
     def __iter__(self) -> Iterator[Document]:
-        """Yields the documents."""
         self.num_bad_lines = 0
         for path in self.paths:
             with text_lines.open_read(path) as file:
@@ -156,12 +151,10 @@ class Documents:
             yield from self._line_documents(path, file)
 
     def _line_documents(self, path: str, file: IO[bytes]) -> Iterator[Document]:
-        numbered = text_lines.numbered_lines(file, path, on_bad_line=self._skip)
+        lines = text_lines.numbered_lines(file, path, on_bad_line=self._skip)
         # Blank lines before the first sentence end no document.
-        first = next((x for x in numbered if not _is_blank(x[1])), None)
-        if first is None:
-            return
-        lines = itertools.chain([first], numbered)
+        first = next((x for x in lines if x[1].strip()), (0, ""))
+        lines = itertools.chain([first], lines)
         if _holds_json(path, first[1]):
             yield from _whole_documents(self._json_texts(path, lines))
         else:
@@ -172,7 +165,7 @@ class Documents:
     ) -> Iterator[str]:
         field = self._settings.text_field
         for number, line in lines:
-            if _is_blank(line):
+            if not line.strip():
                 continue
             try:
                 text = _checked(json.loads(line)[field])
@@ -182,8 +175,8 @@ class Documents:
                     f"...}} with a text ({error}). `text_field` names another "
                     "field."
                 )
-                continue
-            yield text
+            else:
+                yield text
 
     def _parquet_texts(self, path: str, file: IO[bytes]) -> Iterator[str]:
         with checks.needs_package("pyarrow", repr(path)):
@@ -215,8 +208,8 @@ class Documents:
                         f"{path!r}, row {number} has no text in the column "
                         f"{field!r} ({error})."
                     )
-                    continue
-                yield text
+                else:
+                    yield text
         except (pyarrow.ArrowException, OSError) as error:
             raise ValueError(
                 f"{path!r} is not a Parquet file, or is damaged ({error})."
@@ -228,8 +221,7 @@ class Documents:
         num_bad_lines = self._bad_lines_before + self.num_bad_lines
         if num_bad_lines > self._settings.max_bad_lines:
             raise ValueError(
-                f"{message} Correct the line, or skip such lines with "
-                f"`max_bad_lines`. Received: "
+                f"{message} Correct the line, or skip such lines. Received: "
                 f"max_bad_lines={self._settings.max_bad_lines}."
             )
         _LOGGER.debug("Skipped: %s", message)
@@ -237,13 +229,12 @@ class Documents:
 
 def _holds_json(path: str, first_line: str) -> bool:
     name = text_lines.uncompressed_name(path).lower()
-    if name.endswith(_JSON_NAMES):
-        return True
     try:
         # A first line of text that is an object is no sentence.
-        return isinstance(json.loads(first_line), dict)
+        is_object = isinstance(json.loads(first_line), dict)
     except (ValueError, RecursionError):
-        return False
+        is_object = False
+    return is_object or name.endswith(_JSON_NAMES)
 
 
 def _whole_documents(texts: Iterable[str]) -> Iterator[Document]:
@@ -256,7 +247,7 @@ def _text_documents(lines: Iterator[str]) -> Iterator[Document]:
     sentences: list[str] = []
     size = 0
     for line in lines:
-        if not _is_blank(line):
+        if line.strip():
             sentences.append(line)
             size += _size(line)
             if size < DOCUMENT_CHARACTERS:
@@ -278,7 +269,7 @@ def _parts(text: str) -> Iterator[str]:
             space = max(text.rfind(mark, start, end) for mark in "\n ")
             end = space + 1 if space > start else end
         part = text[start:end]
-        if not _is_blank(part):
+        if part.strip():
             yield part
         start = end
 
@@ -311,10 +302,6 @@ def _size(text: str) -> int:
     # Foreign names in a text of another script do not count.
     is_mostly_cjk = 2 * np.count_nonzero(is_cjk) > len(text)
     return len(text) * (_CJK_SIZE if is_mostly_cjk else 1)
-
-
-def _is_blank(line: str) -> bool:
-    return not line or line.isspace()
 
 
 def _checked(text: object) -> str:

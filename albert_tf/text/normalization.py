@@ -15,6 +15,7 @@ import dataclasses
 import functools
 import itertools
 import re
+import string
 import unicodedata
 from collections.abc import Callable, Sequence
 
@@ -25,7 +26,7 @@ _LAST_ASCII = 127
 _WORD = re.compile(r"\S+")
 _REPLACEMENT_CHARACTER = "\ufffd"
 # CJK unified ideographs, extensions A to E, and compatibility ideographs.
-_CHINESE_BLOCKS = (
+CHINESE_BLOCKS = (
     (0x4E00, 0x9FFF),
     (0x3400, 0x4DBF),
     (0x20000, 0x2A6DF),
@@ -53,31 +54,21 @@ class _CharacterTable(dict[int, str]):
 class TracedText:
     """Normalized text with the raw span of each of its characters.
 
-    Args:
-        text: The normalized text.
-        starts: Int64 `[len(text)]`, first raw code point of each character.
-        ends: Int64 `[len(text)]`, one past its last raw code point. Raw
-            characters that were removed, such as accents, belong to the
-            character before them.
-        raw_size: Number of code points of the raw text.
+    Raw characters that were removed, such as accents, belong to the character
+    before them.
     """
 
     text: str
-    starts: np.ndarray
+    starts: np.ndarray  # int64 `[len(text)]`, raw code points
     ends: np.ndarray
-    raw_size: int
+    raw_size: int  # code points of the raw text
 
     def raw_spans(self, spans: npt.ArrayLike) -> np.ndarray:
         """Maps spans of `text` to spans of the raw text, without outer spaces.
 
         A span that is empty or has only spaces becomes an empty span where the
-        next character starts. Neither starts nor ends decrease.
-
-        Args:
-            spans: Whole numbers `[n, 2]`, starts and ends.
-
-        Returns:
-            int64 `[2, n]`: starts, then ends.
+        next character starts. Neither starts nor ends decrease. The spans are
+        `[n, 2]`; the result is int64 `[2, n]`, starts and ends.
         """
         starts, ends = np.asarray(spans, np.int64).reshape(-1, 2).T
         solid = np.flatnonzero(_code_points(self.text) != ord(" "))
@@ -110,11 +101,7 @@ def normalize(text: str, *, do_lower_case: bool) -> str:
 
 
 def trace_all(texts: Sequence[str], normalized: Sequence[str]) -> TracedText:
-    """Traces many texts at once, given the result of `normalize` for each.
-
-    Returns:
-        `" ".join(normalized)` with its raw spans in `" ".join(texts)`.
-    """
+    """Traces `" ".join(normalized)`, of `normalize`, to `" ".join(texts)`."""
     collapsed = [" ".join(text.split()) for text in texts]
     starts = starts_of(texts)
     origins = [np.zeros(0, np.int64)]
@@ -162,13 +149,9 @@ def split_words_traced(
     """Returns normalized text with raw spans, and the spans of its words."""
     spaced = _space_words(text, do_lower_case=do_lower_case)
     table = _SPACED_ALONE[do_lower_case]
-    sizes = [len(table[ord(character)]) for character in text]
-    traced = _trace(
-        spaced,
-        np.arange(len(text)),
-        np.array(sizes, np.int64),
-        raw_size=len(text),
-    )
+    sizes = np.array([len(table[ord(one)]) for one in text], np.int64)
+    origins = np.arange(len(text))
+    traced = _trace(spaced, origins, sizes, raw_size=len(text))
     return traced, [word.span() for word in _WORD.finditer(spaced)]
 
 
@@ -183,10 +166,8 @@ def _space_words(text: str, *, do_lower_case: bool) -> str:
 def _origins(text: str, words: str) -> np.ndarray:
     """Returns where the words of a text, joined by single spaces, come from.
 
-    Returns:
-        Int64 `[1 + len(words)]`, increasing: -1, for a space before the text,
-        and then the position in `text` of each character of `words`; a space
-        is the last one before a word.
+    That is -1, for a space before the text, and then the position in `text` of
+    each character of `words`; a space is the last one before a word.
     """
     if len(words) == len(text):
         return np.arange(-1, len(text))
@@ -201,11 +182,8 @@ def _trace(
 ) -> TracedText:
     """Follows each character of `text` back to the raw one that became it.
 
-    Args:
-        text: The normalized text.
-        origins: Int64 `[n]`, positions in the raw text, increasing.
-        sizes: Int64 `[n]`, how many characters each of them became.
-        raw_size: Number of code points of the raw text.
+    `origins` are positions in the raw text, increasing; `sizes` say how many
+    characters each of them became.
     """
     starts = np.repeat(origins, sizes)
     ends = starts + 1
@@ -235,22 +213,14 @@ def _clean(character: str) -> str:
         return " "
     if category in ("Cc", "Cf") or character == _REPLACEMENT_CHARACTER:
         return ""
-    return f" {character} " if _is_chinese(character) else character
-
-
-def _is_chinese(character: str) -> bool:
-    code_point = ord(character)
-    return any(first <= code_point <= last for first, last in _CHINESE_BLOCKS)
+    is_chinese = any(a <= ord(character) <= b for a, b in CHINESE_BLOCKS)
+    return f" {character} " if is_chinese else character
 
 
 def _space_punctuation(character: str) -> str:
     # TF1: every ASCII symbol counts as punctuation, even "$" and "^", which
     # Unicode classifies as symbols.
-    is_symbol = character.isascii() and not (
-        character.isalnum()
-        or character.isspace()
-        or not character.isprintable()
-    )
+    is_symbol = character in string.punctuation
     if is_symbol or unicodedata.category(character).startswith("P"):
         return f" {character} "
     return character

@@ -38,8 +38,7 @@ class SentencePieceTokenizer(Tokenizer):
         do_lower_case: Whether text is lower-cased.
 
     Attributes:
-        replacements: The ids that replace an id of the model which ALBERT
-            does not use, by that id.
+        replacements: What replaces ids of the model that ALBERT does not use.
     """
 
     def __init__(
@@ -133,14 +132,11 @@ class SentencePieceTokenizer(Tokenizer):
         return normalization.normalize(text, do_lower_case=self.do_lower_case)
 
     def _find_forbidden_ids(self) -> np.ndarray:
+        model = self._processor
+        reserved = model.is_control, model.is_unknown, model.is_unused
         ids = set(dataclasses.astuple(self.special_ids))
-        is_reserved = (
-            self._processor.is_control,
-            self._processor.is_unknown,
-            self._processor.is_unused,
-        )
         for token_id in range(self.vocab_size):
-            if any(check(token_id) for check in is_reserved):
+            if any(check(token_id) for check in reserved):
                 ids.add(token_id)
         return np.array(sorted(ids), np.int32)
 
@@ -172,11 +168,7 @@ class SentencePieceTokenizer(Tokenizer):
     def _replace(
         self, ids: np.ndarray, lengths: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Applies `replacements` to the ids of all texts of a batch.
-
-        Returns:
-            The two arrays after replacement.
-        """
+        """Applies `replacements` to the ids of all texts of a batch."""
         is_replaced = self._is_replaced[ids]
         if not is_replaced.any():
             return ids, lengths
@@ -193,9 +185,8 @@ class SentencePieceTokenizer(Tokenizer):
         """Returns starts and ends of the pieces in a normalized text, `[n, 2]`.
 
         Usually the pieces spell the text, with word marks for spaces and one
-        more in front, so that their sizes give the spans. If a piece is
-        unknown, or the model has changed the text, the slower way is taken:
-        the model computes the offsets.
+        more in front, so that their sizes give the spans. Otherwise, the model
+        computes them, which is slower.
         """
         pieces = "".join([self._tokens[i] for i in ids.tolist()])
         is_spelled = pieces == WORD_MARK + row.replace(" ", WORD_MARK)
@@ -210,21 +201,14 @@ class SentencePieceTokenizer(Tokenizer):
     def _divide_spans(
         self, text: str, ids: np.ndarray, spans: np.ndarray
     ) -> np.ndarray:
-        """Divides the spans of ids, `[n, 2]`, among their replacements.
-
-        Returns:
-            Int64 `[m, 2]`, spans of the ids after replacement.
-        """
+        """Divides the spans of ids, `[n, 2]`, among their replacements."""
         is_replaced = self._is_replaced[ids]
         if not is_replaced.any():
             return spans
+        replaced = ids[is_replaced].tolist(), spans[is_replaced].tolist()
         parts = [
             self._divide_span(text, span, self.replacements[token_id])
-            for token_id, span in zip(
-                ids[is_replaced].tolist(),
-                spans[is_replaced].tolist(),
-                strict=True,
-            )
+            for token_id, span in zip(*replaced, strict=True)
         ]
         num_ids = self._num_ids[ids]
         divided = np.repeat(spans, num_ids, axis=0)
@@ -252,9 +236,7 @@ class SentencePieceTokenizer(Tokenizer):
 def _starts_word(token: str) -> bool:
     """Returns whether a token starts a word, the unit of masking.
 
-    It does if it begins with `▁` or `<`, if it is one punctuation mark, or if
-    it has any character other than English letters and punctuation: digits,
-    the apostrophe and foreign characters count as words of their own.
+    Digits, the apostrophe and foreign characters are words of their own.
     """
     return (
         token.startswith((WORD_MARK, "<"))
@@ -271,6 +253,5 @@ def _make_processor(
         if model:
             return sentencepiece.SentencePieceProcessor(model_proto=model)
     raise ValueError(
-        f"{model_file!r} is not a SentencePiece model, or is damaged. Pass the "
-        "complete file whose name ends in .model."
+        f"{model_file!r} is not a SentencePiece model (.model), or is damaged."
     )

@@ -35,14 +35,13 @@ def open_read(path: Path) -> Iterator[IO[bytes]]:
             yield raw
             return
         if not raw.peek(1):
-            raise ValueError(
-                f"{name!r} is empty, which no compressed file is. Copy it "
-                "again."
-            )
+            raise ValueError(f"{name!r} is empty, which no compressed file is.")
         try:
             yield _decompressed(raw, name, suffix)
         except Exception as error:
-            if not _is_damage(error):
+            # `bz2` raises OSError; the package of ZstdError may be missing.
+            is_damage = isinstance(error, EOFError | OSError | zlib.error)
+            if not is_damage and type(error).__name__ != "ZstdError":
                 raise
             raise ValueError(
                 f"{name!r}: the compressed data is damaged or incomplete "
@@ -58,17 +57,9 @@ def _decompressed(raw: IO[bytes], name: str, suffix: str) -> Any:
     with checks.needs_package("backports.zstd", repr(name)):
         from backports import zstd
     # Large corpora are compressed with `zstd --long=31`.
-    _, largest = zstd.DecompressionParameter.window_log_max.bounds()
-    limits: dict[int, int] = {
-        zstd.DecompressionParameter.window_log_max: largest
-    }
+    parameter = zstd.DecompressionParameter.window_log_max
+    limits: dict[int, int] = {parameter: parameter.bounds()[1]}
     return zstd.open(raw, options=limits)
-
-
-def _is_damage(error: Exception) -> bool:
-    # `bz2` raises OSError; the package of ZstdError may be missing.
-    is_damage = isinstance(error, EOFError | OSError | zlib.error)
-    return is_damage or type(error).__name__ == "ZstdError"
 
 
 def read_lines(path: Path) -> Iterator[str]:
@@ -89,11 +80,8 @@ def numbered_lines(
     Lines end at `\n` or `\r\n` only: U+2028 and similar characters stay in the
     text. A byte order mark at the start of the file is removed.
 
-    Args:
-        file: The file, open for reading bytes.
-        name: Its name, for messages.
-        on_bad_line: Called with what is wrong with a line that is not UTF-8,
-            which is then skipped; if None, such a line is a ValueError.
+    `on_bad_line` is called with what is wrong with a line that is not UTF-8,
+    which is then skipped; without it, such a line is a ValueError.
     """
     for number, line in enumerate(file, start=1):
         if number == 1 and b"\0" in line:

@@ -4,9 +4,6 @@ Folders of Hugging Face's transformers may have this file only. It lists the
 pieces and scores of the SentencePiece model that it was made of, and the steps
 around it. From a file whose steps are all ALBERT's, the model follows.
 
-Data flow: tokenizer.json <-> [this file] <-> a SentencePiece model's bytes.
-Plain Python and the SentencePiece library.
-
 Source: transformers, `convert_slow_tokenizer.AlbertConverter`, reversed.
 """
 
@@ -22,6 +19,7 @@ from albert_tf.text import base
 
 FILE_NAME = "tokenizer.json"
 _NORMALIZERS = {"NFKD", "StripAccents", "Lowercase", "Precompiled"}
+_SPLITS = ["Metaspace"], ["Metaspace", "WhitespaceSplit"]
 # What may be replaced, and by what.
 _REPLACEMENTS = (
     ({"String": "``"}, '"'),
@@ -68,11 +66,8 @@ def lower_cases(path: files.Path) -> bool:
 
 
 def _model_class() -> Any:
-    """Returns SentencePiece's message of a model.
-
-    Apache Beam wants an older protobuf than these messages, which only this
-    file needs.
-    """
+    """Returns SentencePiece's message of a model."""
+    # Apache Beam wants an older protobuf than these messages.
     from sentencepiece import sentencepiece_model_pb2
 
     # Created on import, so that a type checker does not see it.
@@ -94,7 +89,7 @@ def _unmet_conditions(values: Mapping[str, Any]) -> list[str]:
     normalizers = _steps(values, "normalizer")
     kinds = [step["type"] for step in normalizers]
     splits = _steps(values, "pre_tokenizer")
-    marks = [step for step in splits if step["type"] == "Metaspace"]
+    kinds_of_splits = sorted(step["type"] for step in splits)
     if model["type"] != "Unigram":
         return [f"its model is {model['type']} and not Unigram"]
     is_ours = _are_ours(normalizers)
@@ -109,9 +104,7 @@ def _unmet_conditions(values: Mapping[str, Any]) -> list[str]:
             kinds.count("Precompiled") == 1
         ),
         "it does not split text into words marked by ▁ (Metaspace)": (
-            len(marks) == 1
-            and _marks_words(marks[0])
-            and {s["type"] for s in splits} <= {"Metaspace", "WhitespaceSplit"}
+            kinds_of_splits in _SPLITS and all(map(_marks_words, splits))
         ),
         "it has tokens outside its vocabulary": added <= pieces,
     }
@@ -136,7 +129,7 @@ def _is_known(step: Mapping[str, Any]) -> bool:
 
 
 def _marks_words(step: Mapping[str, Any]) -> bool:
-    return (
+    return step["type"] != "Metaspace" or (
         step["replacement"] == base.WORD_MARK
         and step.get("add_prefix_space") is not False
         and step.get("prepend_scheme") != "never"
@@ -176,10 +169,7 @@ def _model(values: Mapping[str, Any]) -> Any:
 def _kinds(
     values: Mapping[str, Any], vocab: list[tuple[str, float]]
 ) -> list[int]:
-    """Returns the type of each piece.
-
-    The score of a user-defined piece is 0, and that of no other one in text.
-    """
+    """Returns the type of each piece; only a user-defined one has score 0."""
     types = _model_class().SentencePiece
     control = {*base.SENTENCEPIECE_NAMES} | {
         token["content"]

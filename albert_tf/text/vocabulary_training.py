@@ -79,11 +79,9 @@ class VocabularyTrainingConfig(CorpusSettings):
         checks.check_integer(
             "vocab_size", self.vocab_size, at_least=num_fixed + 1
         )
+        coverage, least = self.character_coverage, MIN_CHARACTER_COVERAGE
         checks.check_number(
-            "character_coverage",
-            self.character_coverage,
-            at_least=MIN_CHARACTER_COVERAGE,
-            at_most=1,
+            "character_coverage", coverage, at_least=least, at_most=1
         )
         checks.check_integer(
             "input_sentence_size", self.input_sentence_size, at_least=1
@@ -92,39 +90,29 @@ class VocabularyTrainingConfig(CorpusSettings):
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class TrainedVocabulary:
-    """The result of a training; `str` gives a summary to print.
-
-    Args:
-        vocab_file: The pieces and their scores, for people to read.
-        num_sentences: Sentences read, without empty lines.
-        num_long_sentences: Sentences that were skipped because they are
-            longer than `MAX_SENTENCE_BYTES`.
-        num_bad_lines: Lines that were skipped because they are not UTF-8, or
-            not JSON with a text.
-    """
+    """The result of a training; `str` gives a summary to print."""
 
     model_file: str
-    vocab_file: str
+    vocab_file: str  # the pieces and their scores, for people to read
     vocab_size: int
-    num_sentences: int
-    num_long_sentences: int
-    num_bad_lines: int
+    num_sentences: int  # without empty lines
+    num_long_sentences: int  # longer than `MAX_SENTENCE_BYTES`, skipped
+    num_bad_lines: int  # skipped
 
     def __str__(self) -> str:
         lines = [
             f"tokens              {self.vocab_size:,}",
             f"sentences read      {self.num_sentences:,}",
-            f"written             {self.model_file}, {self.vocab_file}",
         ]
+        if self.num_bad_lines:
+            lines.append(f"bad lines skipped   {self.num_bad_lines:,}")
         if self.num_long_sentences:
-            skipped = (
+            lines.append(
                 f"  left out          {self.num_long_sentences:,} longer than "
                 f"{MAX_SENTENCE_BYTES:,} bytes"
             )
-            lines.insert(2, skipped)
-        if self.num_bad_lines:
-            lines.insert(2, f"bad lines skipped   {self.num_bad_lines:,}")
-        return "\n".join(lines)
+        written = f"written             {self.model_file}, {self.vocab_file}"
+        return "\n".join([*lines, written])
 
 
 def train(config: VocabularyTrainingConfig) -> TrainedVocabulary:
@@ -136,7 +124,7 @@ def train(config: VocabularyTrainingConfig) -> TrainedVocabulary:
     paths = [f"{config.output_prefix}{end}" for end in (".model", ".vocab")]
     _check_free(paths)
     corpus = _Corpus(Documents(config), do_lower_case=config.do_lower_case)
-    if not corpus.num_usable_sentences:
+    if corpus.num_sentences == corpus.num_long_sentences:
         raise ValueError(
             f"The corpus has no usable sentence: {corpus.num_sentences} were "
             f"read, {corpus.num_long_sentences} of them longer than "
@@ -158,7 +146,9 @@ def train(config: VocabularyTrainingConfig) -> TrainedVocabulary:
         processor = sentencepiece.SentencePieceProcessor(model_proto=model)
         model_file.write(model)
         model_file.flush()
-        vocab_file.write(_list_pieces(processor).encode())
+        for i in range(len(processor)):
+            piece, score = processor.id_to_piece(i), processor.get_score(i)
+            vocab_file.write(f"{piece}\t{score:.6g}\n".encode())
     return TrainedVocabulary(
         model_file=paths[0],
         vocab_file=paths[1],
@@ -195,14 +185,11 @@ class _Corpus:
             self.num_long_sentences += _is_long(sentence)
         self.error: BaseException | None = None
 
-    @property
-    def num_usable_sentences(self) -> int:
-        return self.num_sentences - self.num_long_sentences
-
     def sample(self, size: int, seed: int) -> Iterator[str]:
         """Yields at most `size` usable sentences, a uniform random sample."""
         random_numbers = random.Random(seed)
-        num_wanted, num_left = size, self.num_usable_sentences
+        num_wanted = size
+        num_left = self.num_sentences - self.num_long_sentences
         try:
             for sentence in self._read():
                 if _is_long(sentence):
@@ -250,10 +237,3 @@ def _train_model(corpus: _Corpus, config: VocabularyTrainingConfig) -> bytes:
             f"SentencePiece could not train a vocabulary: {error}"
         ) from error
     return model.getvalue()
-
-
-def _list_pieces(processor: sentencepiece.SentencePieceProcessor) -> str:
-    return "".join(
-        f"{processor.id_to_piece(i)}\t{processor.get_score(i):.6g}\n"
-        for i in range(processor.get_piece_size())
-    )

@@ -10,7 +10,7 @@ lists, tables and headings are left out.
 
 import re
 from collections.abc import Callable, Iterable, Iterator
-from typing import IO, Any, NamedTuple
+from typing import IO, Any
 from xml.etree import ElementTree
 
 from albert_tf import checks
@@ -33,14 +33,6 @@ _SWITCH = re.compile(r"__[A-Z]+__")
 _WIKI_TEXT = "wikitext"
 
 
-class Page(NamedTuple):
-    """A page of a dump, with the wiki text of its last revision there."""
-
-    number: int
-    title: str
-    wiki_text: str
-
-
 def read_texts(
     file: IO[bytes], name: str, *, on_bad_page: Callable[[str], None]
 ) -> Iterator[str]:
@@ -52,28 +44,22 @@ def read_texts(
     with checks.needs_package("mwparserfromhell", repr(name)):
         from mwparserfromhell import parser
     hidden = set(_HIDDEN_NAMES)
-    for page in _articles(file, name, hidden):
+    errors = parser.ParserError, RecursionError, UnicodeEncodeError
+    for number, title, wiki_text in _articles(file, name, hidden):
         try:
-            text = strip(page.wiki_text, hidden)
+            text = _passages(wiki_text, hidden)
             text.encode()  # Half a character may be written as a number.
-        except (
-            parser.ParserError,
-            RecursionError,
-            UnicodeEncodeError,
-        ) as error:
+        except errors as error:
             on_bad_page(
-                f"{name!r}, page {page.number} ({page.title!r}) cannot be "
-                f"parsed ({error})."
+                f"{name!r}, page {number} ({title!r}) cannot be parsed "
+                f"({error})."
             )
-            continue
-        yield text
+        else:
+            yield text
 
 
-def strip(wiki_text: str, hidden: set[str]) -> str:
-    """Returns the text passages of wiki text.
-
-    `hidden` are lower-case names of namespaces whose links show no text.
-    """
+def _passages(wiki_text: str, hidden: set[str]) -> str:
+    """Returns the text passages of wiki text, without `hidden` namespaces."""
     import mwparserfromhell
 
     code = mwparserfromhell.parse(wiki_text)
@@ -118,7 +104,8 @@ def _stripped(node: Any, hidden: set[str]) -> Any:
             return Text("\n")
         inner = node.contents
     elif isinstance(node, Wikilink):
-        if _is_hidden(str(node.title), hidden):
+        namespace, mark, _ = str(node.title).partition(":")
+        if mark and namespace.strip().lower() in hidden:
             return None
         inner = node.text
     if inner is not None:
@@ -126,13 +113,13 @@ def _stripped(node: Any, hidden: set[str]) -> Any:
     return node
 
 
-def _is_hidden(title: str, hidden: set[str]) -> bool:
-    namespace, mark, _ = title.partition(":")
-    return bool(mark) and namespace.strip().lower() in hidden
+def _articles(
+    file: IO[bytes], name: str, hidden: set[str]
+) -> Iterator[tuple[int, str, str]]:
+    """Yields numbers of pages, titles and wiki text of articles.
 
-
-def _articles(file: IO[bytes], name: str, hidden: set[str]) -> Iterator[Page]:
-    """Yields articles; adds what the dump calls hidden namespaces."""
+    Adds what the dump calls hidden namespaces.
+    """
     number = 0
     try:
         events = ElementTree.iterparse(file, events=("start", "end"))
@@ -151,14 +138,16 @@ def _articles(file: IO[bytes], name: str, hidden: set[str]) -> Iterator[Page]:
             elif tag == "namespace" and element.get("key") in _HIDDEN:
                 hidden.add((element.text or "").lower())
             elif tag == "revision":
+                is_wiki_text = _find(element, "model") in (None, _WIKI_TEXT)
+                text = _find(element, "text") if is_wiki_text else None
+                wiki_text = text or ""
                 # A page may have more of them than fit in memory.
-                wiki_text = _wiki_text(element)
                 page.remove(element)
             elif tag == "page":
                 number += 1
-                if _is_article(page):
-                    title = _find(page, "title") or ""
-                    yield Page(number, title, wiki_text)
+                is_redirect = _find(page, "redirect") is not None
+                if _find(page, "ns") == _ARTICLES and not is_redirect:
+                    yield number, _find(page, "title") or "", wiki_text
                 root.clear()
     except ElementTree.ParseError as error:
         raise ValueError(
@@ -174,12 +163,3 @@ def _tag(element: ElementTree.Element) -> str:
 def _find(element: ElementTree.Element, tag: str) -> str | None:
     """Returns the text of the child with this tag."""
     return next((x.text or "" for x in element if _tag(x) == tag), None)
-
-
-def _is_article(page: ElementTree.Element) -> bool:
-    return _find(page, "ns") == _ARTICLES and _find(page, "redirect") is None
-
-
-def _wiki_text(revision: ElementTree.Element) -> str:
-    is_wiki_text = _find(revision, "model") in (None, _WIKI_TEXT)
-    return (_find(revision, "text") or "") if is_wiki_text else ""

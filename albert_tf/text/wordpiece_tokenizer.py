@@ -55,21 +55,10 @@ class WordPieceTokenizer(Tokenizer):
 
     def encode(self, text: str) -> list[int]:
         """See `Tokenizer.encode`."""
-        ids: list[int] = []
-        for word in normalization.split_words(
+        words = normalization.split_words(
             text, do_lower_case=self.do_lower_case
-        ):
-            ids += self._cut(word)[0]
-        return ids
-
-    def encode_batch(
-        self, texts: Sequence[str]
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """See `Tokenizer.encode_batch`."""
-        rows = [self.encode(text) for text in texts]
-        lengths = np.fromiter(map(len, rows), np.int64, len(rows))
-        flat = itertools.chain.from_iterable(rows)
-        return np.fromiter(flat, np.int32, int(lengths.sum())), lengths
+        )
+        return [token_id for word in words for token_id in self._cut(word)[0]]
 
     def encode_batch_with_offsets(
         self, texts: Sequence[str]
@@ -95,11 +84,7 @@ class WordPieceTokenizer(Tokenizer):
     def decode(self, ids: Iterable[int]) -> str:
         """See `Tokenizer.decode`; words are joined by single spaces."""
         left_out = set(self.forbidden_ids.tolist()) - {self.special_ids.unk}
-        tokens = [
-            self.id_to_token(int(token_id))
-            for token_id in ids
-            if token_id not in left_out
-        ]
+        tokens = [self.id_to_token(int(i)) for i in ids if i not in left_out]
         return " ".join(tokens).replace(f" {_CONTINUATION}", "")
 
     def _cut(self, word: str) -> tuple[list[int], list[int]]:
@@ -117,29 +102,24 @@ class WordPieceTokenizer(Tokenizer):
         ids: list[int] = []
         cuts = [0]
         while cuts[-1] < len(word):
-            token = self._longest_token(word, cuts[-1])
-            if token is None:
+            start = cuts[-1]
+            mark = _CONTINUATION if start else ""
+            for end in range(len(word), start, -1):
+                token_id = self._ids.get(mark + word[start:end])
+                if token_id is not None:
+                    ids.append(token_id)
+                    cuts.append(end)
+                    break
+            else:
                 return unknown
-            ids.append(token[0])
-            cuts.append(token[1])
         return ids, cuts
-
-    def _longest_token(self, word: str, start: int) -> tuple[int, int] | None:
-        """Returns the id and end of the longest token at `start`, if any."""
-        mark = _CONTINUATION if start else ""
-        for end in range(len(word), start, -1):
-            token_id = self._ids.get(mark + word[start:end])
-            if token_id is not None:
-                return token_id, end
-        return None
 
 
 def _read_tokens(vocab_file: files.Path) -> list[str]:
     """Returns the tokens in the order of their ids.
 
-    A token is the first column of its line. Lines end at a line feed only
-    (the Chinese vocabulary has a token U+2028), an empty line is the token
-    `" "`, and a repeated token gets no second id.
+    A token is the first column of its line, `" "` of an empty one; a repeated
+    token gets no second id. Lines end at a line feed only (there is a U+2028).
     """
     lines = files.read_text(vocab_file).removesuffix("\n").split("\n")
     columns = (line.split() for line in lines)

@@ -382,7 +382,7 @@ def test_a_format_holds_it_or_says_what_it_leaves_out(name, trained, tmp_path):
 def _batch(model):
     rng = np.random.default_rng(0)
     specs = model.input_specs()
-    shape = (2, 3, 9) if specs["input_ids"].rank == 3 else (2, 9)
+    shape = (2, 3, 9) if model.input_rank == 3 else (2, 9)
     batch = {
         "input_ids": rng.integers(5, 300, shape),
         "input_mask": np.arange(9) < rng.integers(5, 9, (*shape[:-1], 1)),

@@ -31,7 +31,7 @@ _SHAPES = [*itertools.product([1, 2, 3, 5], [1, 4, 7, 16, 31])]
 def _batch(model, batch_size, length):
     rng = np.random.default_rng([batch_size, length])
     shape = (batch_size, length)
-    if model.input_specs()["input_ids"].rank == 3:
+    if model.input_rank == 3:
         shape = (batch_size, 3, length)
     lengths = rng.integers(1, length + 1, (*shape[:-1], 1))
     batch = {

@@ -60,7 +60,7 @@ class BeamSpanTask(MeanLossTask):
 
     def _measure(
         self, outputs: Totals, batch: Batch, weights: tf.Tensor
-    ) -> losses.BeamSpanSums:
+    ) -> losses.LossSums:
         return losses.beam_span_sums(outputs, batch, weights)
 
     def outputs(self, batch: Batch) -> Totals:
