@@ -72,10 +72,20 @@ def notes_of_metadata(known: Metadata, reason: str) -> list[Note]:
     ]
 
 
+def _weights(names: Iterable[str]) -> list[str]:
+    """Returns names without optimizer slots and step counter."""
+    state, counter = variable_names.SLOT_SUFFIXES, variable_names.GLOBAL_STEP
+    return [n for n in names if n != counter and not n.endswith(state)]
+
+
+def _head_groups(names: Iterable[str]) -> set[str]:
+    return {*map(variable_names.head_of, _weights(names))} - {""}
+
+
 def stored_head(known: Metadata, left_out: Iterable[str]) -> Metadata:
     """Returns metadata that name no head whose arrays are left out."""
     head = heads.HEADS.get(known.head or "")
-    if head and head.groups.isdisjoint(map(variable_names.head_of, left_out)):
+    if head and head.groups.isdisjoint(_head_groups(left_out)):
         return known
     return dataclasses.replace(known, head=None)
 
@@ -173,14 +183,7 @@ class Checkpoint:
     @property
     def weights(self) -> dict[str, np.ndarray]:
         """The arrays without optimizer slots and step counter."""
-        return {name: self.arrays[name] for name in self._names}
-
-    @property
-    def _names(self) -> list[str]:
-        state = variable_names.SLOT_SUFFIXES
-        counter = variable_names.GLOBAL_STEP
-        names = (name for name in self.arrays if name != counter)
-        return [name for name in names if not name.endswith(state)]
+        return {name: self.arrays[name] for name in _weights(self.arrays)}
 
     @property
     def step(self) -> int:
@@ -190,7 +193,7 @@ class Checkpoint:
     @property
     def heads(self) -> set[str]:
         """Groups of its heads' variables, of `variable_names.head_of`."""
-        return {*map(variable_names.head_of, self._names)} - {""}
+        return _head_groups(self.arrays)
 
     def head(self, wanted: str | Head | None = None) -> Head:
         """Returns the head that it has, or the wanted one, which it must have.
@@ -216,6 +219,12 @@ class Checkpoint:
                 )
             return heads.HEADS[name]
         head = heads.named(wanted)
+        known = heads.known(self.metadata)
+        if known and known.groups == head.groups and known.name != head.name:
+            raise ValueError(
+                f"{self.path!r} has a {known.name} head, whose variables only "
+                f"look like those of {head.name}. Pass another checkpoint."
+            )
         is_known = head.name == named
         if head.groups and not is_known and not head.groups & self.heads:
             raise ValueError(

@@ -16,6 +16,8 @@ from albert_tf.checkpoints import (
     huggingface,
     keras_file,
     keras_hub,
+    metadata,
+    run_checkpoints,
     tf1,
 )
 from albert_tf.checkpoints.checkpoint import Checkpoint
@@ -28,6 +30,14 @@ LITERT = "litert"
 # The model of an export for LiteRT, and the settings that it was made with.
 LITERT_MODEL = "model.tflite"
 LITERT_SETTINGS = "export.json"
+
+
+def _describe_tf1(path: str, albert_config: AlbertConfig | None) -> Checkpoint:
+    source = tf1.describe(path, albert_config)
+    # The files of transformers may be there, without its weights.
+    theirs = huggingface.metadata_of(run_checkpoints.folders_of(path)[0])
+    known = metadata.combined(source.metadata, theirs)
+    return dataclasses.replace(source, metadata=known)
 
 
 def _describe_litert(path: str, _: AlbertConfig | None) -> Checkpoint:
@@ -48,7 +58,7 @@ def _describe_litert(path: str, _: AlbertConfig | None) -> Checkpoint:
 
 # They describe a checkpoint at a path, with arrays that are not read yet.
 _READERS: Mapping[str, Callable[[str, AlbertConfig | None], Checkpoint]] = {
-    "tf1": tf1.describe,
+    "tf1": _describe_tf1,
     "huggingface": huggingface.describe,
     "keras_hub": keras_hub.describe,
     KERAS_FILE: keras_file.describe,

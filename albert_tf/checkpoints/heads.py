@@ -150,6 +150,11 @@ def of_task(task: str | None) -> Head | None:
     return next((h for h in HEADS.values() if task in h.other_names), None)
 
 
+def known(metadata: Metadata) -> Head | None:
+    """Returns the head that metadata name, if it is in the table."""
+    return HEADS.get(metadata.head or "") or of_task(metadata.task)
+
+
 def present(groups: Collection[str], known: Metadata) -> list[Head]:
     """Returns the heads that have one of some groups, those of tasks first.
 

@@ -24,6 +24,7 @@ from albert_tf.checkpoints import (
     metadata,
 )
 from albert_tf.checkpoints.checkpoint import Checkpoint, LazyArrays, Note
+from albert_tf.checkpoints.metadata import Metadata
 from albert_tf.config import AlbertConfig
 from albert_tf.text import tokenizer_json
 
@@ -103,16 +104,24 @@ def describe(path: str, albert_config: AlbertConfig | None) -> Checkpoint:
         for name, ours in _TOKENIZER_SETTINGS.items()
         if tokenizer.get(name, ours) != ours
     ]
-    facts = _facts(values, config_file)
-    facts["do_lower_case"] = _lower_cases(path, tokenizer)
-    theirs = metadata.from_values(config_file, facts)
     return Checkpoint(
         arrays=LazyArrays(path, lambda: _read_arrays(path, config)),
         config=config,
         vocabulary=next(filter(os.path.isfile, vocabularies), None),
-        metadata=metadata.combined(metadata.read(path), theirs),
+        metadata=metadata.combined(metadata.read(path), metadata_of(path)),
         notes=tuple(notes),
     )
+
+
+def metadata_of(folder: str) -> Metadata:
+    """Returns what the files of transformers say that are in a folder."""
+    path = os.path.join(folder, _CONFIG_FILE)
+    facts = _facts(files.read_json_object(path, missing_ok=True), path)
+    settings = os.path.join(folder, _TOKENIZER_FILE)
+    facts["do_lower_case"] = _lower_cases(
+        folder, files.read_json_object(settings, missing_ok=True)
+    )
+    return metadata.from_values(path, facts)
 
 
 def _facts(config: dict[str, Any], path: str) -> dict[str, Any]:

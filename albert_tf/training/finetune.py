@@ -14,7 +14,7 @@ import shutil
 from collections.abc import Callable, Mapping
 
 from albert_tf import files
-from albert_tf.checkpoints import compatibility, run_checkpoints, tf1
+from albert_tf.checkpoints import compatibility, heads, run_checkpoints, tf1
 from albert_tf.checkpoints.checkpoint import Checkpoint
 from albert_tf.checkpoints.metadata import Metadata
 from albert_tf.devices import workers as workers_lib
@@ -101,6 +101,8 @@ def _check_weights(
 ) -> None:
     """Checks that weights have the model, labels and tokenizer of the task."""
     run_folder.check_model(config, data.name)
+    if config.head in heads.HEADS:
+        weights.head(config.head)
     labels = data.settings.get("labels")
     compatibility.check_task(
         weights,

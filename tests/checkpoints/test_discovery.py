@@ -122,6 +122,20 @@ def _weights(run, place, **known):
     prefix.with_name(f"{prefix.name}.index").touch()
 
 
+def test_files_of_transformers_beside_weights_of_tf1_are_read(tmp_path):
+    names = {"id2label": {"0": "no", "1": "yes"}}
+    (tmp_path / "model.ckpt.index").touch()
+    (tmp_path / "config.json").write_text(json.dumps(names))
+    (tmp_path / "tokenizer_config.json").write_text('{"do_lower_case": false}')
+
+    found = discovery.open(tmp_path)
+
+    assert found.metadata.known() == {
+        "do_lower_case": False,
+        "labels": ("no", "yes"),
+    }
+
+
 def test_a_run_stands_for_its_best_weights(tmp_path):
     for place, threshold in (("checkpoints/step-00000007", 7.0), ("best", 5.0)):
         _weights(tmp_path, place, null_threshold=threshold)

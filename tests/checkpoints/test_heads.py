@@ -60,6 +60,9 @@ def test_the_head_is_the_named_one_or_that_of_the_variables(
         ([_LABELS], {}, "span", "'there' has no span head. It has: task"),
         ([], {}, "span", "has no span head. It has: none"),
         ([_LABELS], {}, _WORD_COUNT, "has no word_count head"),
+        # They have the same variables.
+        ([_LABELS], {"head": "classifier"}, "multiple_choice", "classifier he"),
+        ([_LABELS], {"task": "race"}, "classifier", "multiple_choice head"),
     ],
 )
 def test_a_head_that_is_not_there_or_not_known_is_an_error(
