@@ -207,11 +207,7 @@ EXPORTS = {
     "classifier": (
         ClassifierModel,
         {"num_labels": len(LABELS)},
-        {
-            "head": "classifier",
-            "labels": LABELS,
-            "max_seq_length": 20,
-        },
+        {"head": "classifier", "labels": LABELS, "max_seq_length": 20},
     ),
     "several_labels": (
         ClassifierModel,
@@ -347,6 +343,7 @@ class ExportedTask:
 
 def write_checkpoint(folder, model, **beside):
     """Writes the weights of a model, and what lies beside them."""
+    pathlib.Path(folder).mkdir(parents=True, exist_ok=True)
     by_name = variable_names.variables_by_tf1_name(model.weights)
     arrays = {name: variable.numpy() for name, variable in by_name.items()}
     checkpoint = Checkpoint(arrays=arrays, config=model.config, **beside)

@@ -253,6 +253,30 @@ def test_notebooks_run(notebook, tmp_path):
     assert (tmp_path / notebook.name).exists()
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("name", "num_blocks"), [("keras.md", 8), ("small_models.md", 2)]
+)
+def test_the_examples_of_a_page_run_one_after_another(
+    name, num_blocks, tmp_path, monkeypatch
+):
+    monkeypatch.chdir(tmp_path)
+    # XLA takes minutes to compile what these tiny models run once.
+    monkeypatch.setattr(
+        "keras.src.trainers.trainer.model_supports_jit", lambda model: False
+    )
+    page = (ROOT / "docs" / name).read_text(encoding="utf-8")
+    blocks = [*re.finditer(r"^```python\n(.*?)^```$", page, re.M | re.S)]
+    names = {}
+
+    for block in blocks:
+        # So that the lines of a traceback are those of the page.
+        code = "\n" * page[: block.start(1)].count("\n") + block[1]
+        exec(compile(code, name, "exec"), names)
+
+    assert len(blocks) == num_blocks
+
+
 def test_the_hours_and_batches_of_devices_are_those_of_the_planner():
     page = (ROOT / "docs" / "resources.md").read_text()
     rows = re.findall(r"^\| (\w+_v2) \| (.*) \|$", page, re.M)

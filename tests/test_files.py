@@ -165,19 +165,6 @@ def test_a_folder_may_be_replaced(tmp_path):
     assert os.listdir(tmp_path / "folder") == ["new"]
 
 
-def test_what_kills_have_left_is_put_right_and_nothing_else(tmp_path):
-    lost, kept = "lost.01234567.replaced", "kept.01234567.replaced"
-    own = ["own.old", "own.replaced", "own.partial"]
-    _touch(tmp_path, f"{lost}/a", "kept/new", f"{kept}/old", *own)
-    _touch(tmp_path, "x.01234567.partial/a", "file.01234567.partial")
-
-    files.clean_up(tmp_path)
-
-    assert sorted(os.listdir(tmp_path)) == sorted(["lost", "kept", *own])
-    assert os.listdir(tmp_path / "lost") == ["a"]
-    assert os.listdir(tmp_path / "kept") == ["new"]
-
-
 def test_a_name_with_a_number_stands_for_its_shards(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     names = files.shard_names("a/train@3")

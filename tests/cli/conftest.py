@@ -2,8 +2,6 @@
 
 import functools
 import json
-import os
-import subprocess
 
 import numpy as np
 import pytest
@@ -86,23 +84,6 @@ def run_before_imports(tmp_path_factory):
     output = tmp_path_factory.mktemp("output")
     with processes.serve(modules, path, output) as start:
         yield lambda *command, **options: start(*command, **options).wait()
-
-
-@pytest.fixture
-def refuse(run_before_imports, tmp_path):
-    """Runs a command that must fail before any slow import; returns its error.
-
-    Nothing may be left in the folder, `tmp_path`.
-    """
-
-    def run(script, *flags, before=""):
-        done = run_before_imports(
-            script, *flags, folder=tmp_path, before=before
-        )
-        assert list(tmp_path.iterdir()) == []
-        return done.error
-
-    return run
 
 
 @pytest.fixture(scope="session")
@@ -234,24 +215,3 @@ def logged():
         ]
 
     return read
-
-
-@pytest.fixture
-def small_disk(tmp_path):
-    """Mounts an empty disk: a function of its size in bytes."""
-    if os.geteuid() != 0:
-        pytest.skip("only root may mount a small disk")
-    folder = tmp_path / "disk"
-    folder.mkdir()
-
-    def mount(size):
-        command = ["mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs"]
-        done = subprocess.run(
-            [*command, folder], capture_output=True, text=True
-        )
-        if done.returncode:
-            pytest.skip(f"no small disk can be mounted: {done.stderr}")
-        return folder
-
-    yield mount
-    subprocess.run(["umount", folder], stderr=subprocess.DEVNULL)

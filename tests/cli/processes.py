@@ -70,6 +70,29 @@ for line in sys.stdin:
     os._exit(0)
 """
 
+_HOOK = """
+import functools, importlib, os, signal, sys, time
+(target, number, action), calls = {hook!r}, []
+module, path = target.split(":")
+*outer, name = path.split(".")
+owner = functools.reduce(getattr, outer, importlib.import_module(module))
+original = getattr(owner, name)
+def hooked(*arguments, **named):
+    calls.append(None)
+    if len(calls) == number:
+        print(f"HOOK {{time.time()}}", file=sys.stderr, flush=True)
+        if action == "fail":
+            raise OSError(28, "No space left on device", "a file")
+        os.kill(os.getpid(), getattr(signal, action))
+    return original(*arguments, **named)
+setattr(owner, name, hooked)
+"""
+# Where hooks hang.
+STEP = "albert_tf.training.loop:TrainingLoop._record"
+WRITE = "albert_tf.training.loop:TrainingLoop._write"
+SAVE = "albert_tf.checkpoints.train_state:_write_folder"
+FIRST_CHECK = "albert_tf.training.pretrain:_open_records"
+
 
 class Done(subprocess.CompletedProcess):
     """A command that has ended."""
@@ -169,3 +192,14 @@ def serve(modules, path, output, **environment):
 
         yield start
         server.stdin.close()
+
+
+def hook(target, number, action):
+    """Code that lets something happen before a call of a function.
+
+    Args:
+        target: The function: `module:path`.
+        number: Which of its calls.
+        action: A signal to the process itself; or `fail`.
+    """
+    return _HOOK.format(hook=(target, number, action))

@@ -5,10 +5,8 @@ import json
 import numpy as np
 import pytest
 
-from tests.cli import workers
+from tests.cli import processes
 from tests.training import runs
-
-NUM_STEPS = 20
 
 
 @pytest.fixture
@@ -49,19 +47,20 @@ def finetuning_flags(table_flags, config_flag):
 
 @pytest.fixture
 def compare_one_and_two(run_alone, run_workers, tmp_path):
-    """Runs alone, and in two workers, of which the second is stopped.
+    """Runs alone, and in workers, of which the second is stopped.
 
-    Returns the folders and the results.
+    Two of them go on, however many there were. Returns the folders and the
+    results.
     """
 
-    def run(script, flags, *, step):
+    def run(script, flags, *, step, number=2):
         one, two = tmp_path / "one", tmp_path / "two"
         run_alone(script, *flags, "--output_dir=one", folder=tmp_path)
         flags = (*flags, "--output_dir=two")
-        hooks = {1: (workers.STEP, step, "SIGTERM")}
-        ends = run_workers(script, flags, tmp_path, hooks=hooks)
-        assert [end.code for end in ends] == [3, 3], ends
-        # A signal to the second stops both.
+        hooks = {1: (processes.STEP, step, "SIGTERM")}
+        ends = run_workers(script, flags, tmp_path, number=number, hooks=hooks)
+        assert [end.code for end in ends] == [3] * number, ends
+        # A signal to the second stops all.
         assert all("a checkpoint is saved" in end.said for end in ends)
         assert not (two / "eval_results.json").exists()
         ends = run_workers(script, flags, tmp_path)
@@ -77,12 +76,14 @@ def compare_one_and_two(run_alone, run_workers, tmp_path):
 
 
 @pytest.mark.slow
-def test_two_workers_pretrain_and_evaluate_like_one(
+def test_workers_pretrain_and_evaluate_like_one(
     pretraining_flags, config_flag, compare_one_and_two, logged
 ):
     flags = (*pretraining_flags, config_flag)
 
-    one, two, results = compare_one_and_two("run_pretraining.py", flags, step=4)
+    one, two, results = compare_one_and_two(
+        "run_pretraining.py", flags, step=4, number=4
+    )
 
     assert (two / "checkpoints" / "step-00000004").exists()
     events = [path for path in two.iterdir() if path.name.startswith("events")]
@@ -96,53 +97,6 @@ def test_two_workers_pretrain_and_evaluate_like_one(
         if "/key/bias" not in name:  # rounding noise, amplified
             scale = np.abs(wanted).max()
             assert np.abs(arrays[name] - wanted).max() <= 1e-5 * scale, name
-
-
-@pytest.fixture
-def losses_flags(pretraining_flags, config_flag):
-    """Flags of a run of 20 steps that logs each."""
-    return (
-        *pretraining_flags,
-        config_flag,
-        f"--num_train_steps={NUM_STEPS}",
-        "--log_steps=1",
-    )
-
-
-@pytest.fixture
-def losses_alone(losses_flags, run_alone, logged, tmp_path):
-    """The log of such a run in one process."""
-    flags = (*losses_flags, "--output_dir=one")
-    run_alone("run_pretraining.py", *flags, folder=tmp_path)
-    return logged(tmp_path / "one" / "metrics.jsonl")
-
-
-def assert_equal_logs(ours, theirs, *, rel):
-    assert [line["step"] for line in ours] == [line["step"] for line in theirs]
-    assert max(line["step"] for line in ours) == NUM_STEPS
-    for one, other in zip(ours, theirs, strict=True):
-        assert one.keys() == other.keys()
-        for name in one:
-            if name.endswith("loss"):
-                assert one[name] == pytest.approx(other[name], rel=rel), one
-
-
-@pytest.mark.slow
-def test_a_run_goes_on_with_another_number_of_workers(
-    losses_flags, losses_alone, run_workers, logged, tmp_path
-):
-    flags = (*losses_flags, "--output_dir=many")
-    hooks = {3: (workers.STEP, 7, "SIGTERM")}
-
-    ends = run_workers(
-        "run_pretraining.py", flags, tmp_path, number=4, hooks=hooks
-    )
-    assert [one.code for one in ends] == [3] * 4, ends
-    ends = run_workers("run_pretraining.py", flags, tmp_path, number=2)
-    assert [one.code for one in ends] == [0] * 2, ends
-
-    log = logged(tmp_path / "many" / "metrics.jsonl")
-    assert_equal_logs(log, losses_alone, rel=1e-5)
 
 
 @pytest.mark.slow

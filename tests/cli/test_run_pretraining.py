@@ -2,10 +2,8 @@
 
 import json
 import os
-import pathlib
 import random
 import re
-import shutil
 import signal
 import subprocess
 import sys
@@ -15,11 +13,26 @@ import tensorflow as tf
 
 from albert_tf import settings
 from albert_tf.cli import flags, run_pretraining
-from albert_tf.config import published_config
+from albert_tf.config import AlbertConfig, published_config
+from albert_tf.training import plan
 from albert_tf.training.pretrain_config import PretrainingConfig
+from tests.cli.processes import ROOT, STEP, hook
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
 SCRIPT = "run_pretraining.py"
+# As in the original's README, and in its `run_pretraining_test.py`, which sets
+# the last ones after the others; other flags follow.
+ORIGINAL = """
+    --do_train --do_eval --train_batch_size=4096 --eval_batch_size=64
+    --max_seq_length=512 --max_predictions_per_seq=20 --optimizer=lamb
+    --learning_rate=.00176 --num_train_steps=125000 --num_warmup_steps=3125
+    --save_checkpoints_steps=5000
+"""
+ORIGINAL_TEST = """
+    --do_train --do_eval --nouse_tpu --train_batch_size=2 --eval_batch_size=1
+    --max_seq_length=4 --num_train_steps=2 --max_eval_steps=3
+    --max_predictions_per_seq=7 --max_seq_length=13 --num_train_steps=1
+    --save_checkpoints_steps=1
+"""
 SCORES = [
     "masked_lm_loss",
     "masked_lm_accuracy",
@@ -29,8 +42,6 @@ SCORES = [
 ]
 LOG_LINE = re.compile(r"\d\d:\d\d:\d\d \w+")
 NUM_STEPS = 10
-# A checkpoint of the tiny model takes 76 kB.
-NUM_BYTES_FOR_THREE = 280_000
 
 
 @pytest.fixture(scope="module")
@@ -42,7 +53,7 @@ def first_run(pretraining_flags, tmp_path_factory):
     folder = tmp_path_factory.mktemp("first")
     name = "my rüns/first one"
     done = subprocess.run(
-        [sys.executable, ROOT / SCRIPT, *pretraining_flags]
+        [sys.executable, ROOT / SCRIPT, *ORIGINAL.split(), *pretraining_flags]
         + [f"--output_dir={name}"],
         cwd=folder,
         # As a user's shell has it, whatever other tests have set.
@@ -80,73 +91,6 @@ def run(run_script, pretraining_flags, tmp_path):
 
 def results_of(folder):
     return json.loads((folder / "eval_results.json").read_text())
-
-
-# `tests/training/test_run_config.py` has the other errors of settings.
-@pytest.mark.parametrize(
-    ("flags", "words"),
-    [
-        ("--albert_config_file=", "--albert_config_file or --init_check"),
-        ("--input_file=nowhere/x", "No file matches 'nowhere/x'"),
-        ("--eval_file=nowhere/*", "No file matches 'nowhere/*'"),
-        ("--albert_config_file=base_v3", "base_v3"),
-        ("--preemption_exit_code=256", "Received: preemption_exit_code=256"),
-    ],
-)
-def test_bad_flags_are_one_line_before_tensorflow_is_imported(
-    flags, words, pretraining_flags, refuse
-):
-    given = (*pretraining_flags, "--output_dir=run", flags)
-
-    assert words in refuse(SCRIPT, *given)
-
-
-# Tests of the library have the other reasons.
-@pytest.mark.parametrize(
-    ("flags", "words"),
-    [
-        ("--albert_config_file=larger.json", "vocab_size=301"),
-        ("--init_checkpoint=damaged", "is damaged or incomplete"),
-        ("--output_dir=.", "contains files but no run.json"),
-        (
-            "--output_dir=finished --learning_rate=0.02",
-            "learning_rate=0.01 (now 0.02)",
-        ),
-    ],
-)
-def test_inputs_that_cannot_be_used_are_one_line(
-    flags, words, run, finished_run, workshop, tmp_path
-):
-    before = sorted(finished_run.rglob("*"))
-    (tmp_path / "finished").symlink_to(finished_run)  # its name has a space
-    config = json.loads((workshop / "config.json").read_text())
-    config["vocab_size"] = 301
-    (tmp_path / "larger.json").write_text(json.dumps(config))
-    shutil.copytree(finished_run / "best", tmp_path / "damaged")
-    data = tmp_path / "damaged" / "model.ckpt.data-00000-of-00001"
-    data.write_bytes(bytes(byte ^ 255 for byte in data.read_bytes()))
-
-    assert words in run(*flags.split()).error
-
-    assert not (tmp_path / "run").exists()
-    assert sorted(finished_run.rglob("*")) == before
-
-
-def test_a_full_disk_leaves_the_last_good_checkpoint(
-    run, small_disk, tiny_spm_model
-):
-    vocabulary = -(-tiny_spm_model.stat().st_size // 4096) * 4096
-    folder = small_disk(NUM_BYTES_FOR_THREE + vocabulary) / "run"
-
-    done = run(f"--output_dir={folder}", "--nodo_eval", "--num_train_steps=50")
-
-    assert "No space left on device" in done.error
-    checkpoints = sorted(folder.glob("checkpoints/*"))
-    names = ["step-00000000", "step-00000005", "step-00000010"]
-    assert [path.name for path in checkpoints] == names
-    newest = tf.train.load_checkpoint(str(checkpoints[-1] / "model.ckpt"))
-    for name in newest.get_variable_to_shape_map():
-        newest.get_tensor(name)
 
 
 def test_a_run_is_quiet_but_for_its_own_log_and_its_scores(first_run):
@@ -204,26 +148,13 @@ def test_a_recipe_is_a_file_of_flags(parse):
     assert (config.num_train_steps, config.num_warmup_steps) == (20_000, 2000)
 
 
-# A run to which something happens after a step.
-BREAK = """
-import os, signal
-from albert_tf.training import loop
-record = loop.TrainingLoop._record
-def stop(self, *arguments):
-    record(self, *arguments)
-    if self.state.step == {step}:
-        os.kill(os.getpid(), signal.{name})
-loop.TrainingLoop._record = stop
-"""
-
-
 # `tests/training/test_loop.py` presses twice, which ends at once.
 def test_control_c_saves_a_checkpoint(run, tmp_path):
     done = run(
         "--num_train_steps=100000",
         "--nodo_eval",
         "--preemption_exit_code=7",
-        before=BREAK.format(step=2, name="SIGINT"),
+        before=hook(STEP, 2, "SIGINT"),
     )
 
     assert (done.returncode, done.stdout) == (7, "")
@@ -237,7 +168,7 @@ def test_a_killed_run_ends_as_an_unbroken_one(
     finished_run, run, logged, tmp_path
 ):
     step = random.randrange(1, NUM_STEPS)
-    killed = run(before=BREAK.format(step=step, name="SIGKILL"))
+    killed = run(before=hook(STEP, step, "SIGKILL"))
     assert killed.returncode == -signal.SIGKILL, killed.stderr
     # An early one may have saved nothing yet.
     saved = any(tmp_path.glob("run/checkpoints/step-*"))
@@ -254,3 +185,87 @@ def test_a_killed_run_ends_as_an_unbroken_one(
     assert logs[0] == logs[1], step
     assert logs[0][-1]["step"] == NUM_STEPS
     assert results_of(tmp_path / "run") == results_of(finished_run)
+
+
+def test_a_pretraining_is_fine_tuned(finished_run, table, run_script, tmp_path):
+    def fine_tune(checkpoint, *flags):
+        return run_script(
+            "run_classifier.py",
+            "--task_name=custom",
+            "--text_columns=text",
+            "--label_column=kind",
+            f"--data_dir={table}",
+            f"--init_checkpoint={checkpoint}",
+            "--output_dir=tuned",
+            "--do_eval",
+            "--train_step=2",
+            "--max_seq_length=16",
+            "--train_batch_size=4",
+            *flags,
+            folder=tmp_path,
+        )
+
+    done = fine_tune(finished_run, "--do_train", "--nodo_lower_case")
+    assert "trained with another tokenizer than" in done.error
+    assert not (tmp_path / "tuned").exists()
+    for given in ((finished_run, "--do_train"), ("",)):
+        # The folder of the run alone is enough, too.
+        done = fine_tune(*given)
+        assert done.returncode == 0, done.stderr
+
+
+# `tests/training/test_continuation.py` has what is continued.
+def test_a_run_that_is_continued_brings_its_config(
+    finished_run, pretraining_flags, parse
+):
+    given = [x for x in pretraining_flags if "config_file" not in x]
+    given += [f"--continue_from={finished_run}", "--output_dir=run"]
+
+    config = plan.pretraining(
+        flags.given(parse(run_pretraining.define_flags, *given))
+    )
+
+    path = finished_run / "albert_config.json"
+    assert config.albert_config == AlbertConfig.from_json_file(path)
+
+
+def write_records(path, *, length, num_predictions):
+    """Writes random records of the seven fields that BERT's have, too."""
+    rng = random.Random(1)
+
+    def integers(size, stop, start=0):
+        values = [rng.randrange(start, stop) for _ in range(size)]
+        return tf.train.Feature(int64_list=tf.train.Int64List(value=values))
+
+    weights = tf.train.FloatList(value=[1.0] * num_predictions)
+    with tf.io.TFRecordWriter(str(path)) as writer:
+        for _ in range(400):
+            feature = {
+                "input_ids": integers(length, 300),
+                "input_mask": integers(length, 2),
+                "segment_ids": integers(length, 1),
+                "masked_lm_positions": integers(num_predictions, length),
+                "masked_lm_ids": integers(num_predictions, 300),
+                "masked_lm_weights": tf.train.Feature(float_list=weights),
+                "next_sentence_labels": integers(1, 2),
+            }
+            features = tf.train.Features(feature=feature)
+            example = tf.train.Example(features=features)
+            writer.write(example.SerializeToString())
+
+
+def test_the_test_of_the_original_passes(run_script, workshop, tmp_path):
+    write_records(tmp_path / "records", length=13, num_predictions=7)
+
+    done = run_script(
+        SCRIPT,
+        f"--albert_config_file={workshop / 'config.json'}",
+        "--input_file=records",
+        "--output_dir=run",
+        *ORIGINAL_TEST.split(),
+        folder=tmp_path,
+    )
+
+    assert results_of(tmp_path / "run")["global_step"] == 1, done.stderr
+    assert "which is also trained on" in done.stderr
+    assert "the first 3 of 400 records" in done.stderr

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from tests.cli import workers
+from tests.cli import processes
 
 pytestmark = pytest.mark.slow
 
@@ -32,15 +32,15 @@ def flags(pretraining_flags):
 @pytest.mark.parametrize(
     ("number", "victim", "hook"),
     [
-        (2, 0, (workers.FIRST_CHECK, 1, "SIGKILL")),
-        (2, 1, (workers.STEP, 3, "SIGKILL")),
-        (2, 1, (workers.STEP, 3, "SIGSTOP")),
-        (2, 0, (workers.STEP, 3, "SIGSTOP")),
-        (4, 2, (workers.STEP, 3, "SIGKILL")),
+        (2, 0, (processes.FIRST_CHECK, 1, "SIGKILL")),
+        (2, 1, (processes.STEP, 3, "SIGKILL")),
+        (2, 1, (processes.STEP, 3, "SIGSTOP")),
+        (2, 0, (processes.STEP, 3, "SIGSTOP")),
+        (4, 2, (processes.STEP, 3, "SIGKILL")),
         # In the thread that writes.
-        (2, 0, (workers.SAVE, 2, "SIGKILL")),
+        (2, 0, (processes.SAVE, 2, "SIGKILL")),
         # Before the training, which handles it, SIGTERM ends a process soon.
-        (2, 1, (workers.FIRST_CHECK, 1, "SIGTERM")),
+        (2, 1, (processes.FIRST_CHECK, 1, "SIGTERM")),
     ],
 )
 def test_a_worker_that_dies_ends_all(
@@ -62,7 +62,7 @@ def test_a_worker_that_dies_ends_all(
 def test_the_error_of_a_worker_is_that_of_all(
     victim, flags, run_workers, tmp_path
 ):
-    hooks = {victim: (workers.WRITE, 3, "fail")}
+    hooks = {victim: (processes.WRITE, 3, "fail")}
 
     ends = run_workers(SCRIPT, flags, tmp_path, hooks=hooks)
 

@@ -6,31 +6,9 @@ import json
 import socket
 import time
 
+from tests.cli import processes
+
 TIMEOUT = 300  # seconds, on a machine that is busy
-# Lets something happen at a call of a function: `module:path`, number of the
-# call, and a signal or `fail`.
-_HOOK = """
-import functools, importlib, os, signal, sys, time
-(target, number, action), calls = {hook!r}, []
-module, path = target.split(":")
-*outer, name = path.split(".")
-owner = functools.reduce(getattr, outer, importlib.import_module(module))
-original = getattr(owner, name)
-def hooked(*arguments, **named):
-    calls.append(None)
-    if len(calls) == number:
-        print(f"HOOK {{time.time()}}", file=sys.stderr, flush=True)
-        if action == "fail":
-            raise OSError(28, "No space left on device", "a file")
-        os.kill(os.getpid(), getattr(signal, action))
-    return original(*arguments, **named)
-setattr(owner, name, hooked)
-"""
-# Where hooks hang: `module:function`.
-STEP = "albert_tf.training.loop:TrainingLoop._record"
-WRITE = "albert_tf.training.loop:TrainingLoop._write"
-SAVE = "albert_tf.checkpoints.train_state:_write_folder"
-FIRST_CHECK = "albert_tf.training.pretrain:_open_records"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -86,7 +64,7 @@ def run(
         flags: Flags of all workers.
         folder: Where they run.
         number: Number of workers.
-        hooks: By index, what happens to a worker: see `_HOOK`.
+        hooks: By index, what happens to a worker: see `processes.hook`.
         own_flags: By index, further flags of a worker.
         environments: Variables of each in place of TF_CONFIG.
         absent: Workers that are not started.
@@ -99,7 +77,7 @@ def run(
         task = {"type": "worker", "index": index}
         text = json.dumps({"cluster": {"worker": addresses}, "task": task})
         own = environments[index] if environments else {"TF_CONFIG": text}
-        hook = _HOOK.format(hook=hooks[index]) if index in hooks else ""
+        hook = processes.hook(*hooks[index]) if index in hooks else ""
         commands[index] = start_script(
             script,
             *flags,

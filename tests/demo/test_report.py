@@ -5,9 +5,9 @@ import numpy as np
 import pytest
 
 import albert_tf
-from albert_tf.checkpoints import tf1, variable_names
 from demo import report
 from tests import tiny
+from tests.exported_models import write_checkpoint
 
 
 @pytest.fixture(scope="module")
@@ -76,15 +76,8 @@ def test_guesses_come_likeliest_first(model, sentences, tokenizer):
 
 def _write_run(folder, model, lines):
     """Writes what the report reads of a run."""
-    arrays = {
-        name: variable.numpy()
-        for name, variable in variable_names.variables_by_tf1_name(
-            model.trainable_variables
-        ).items()
-    }
     for name in ("checkpoints/step-00000000", "best"):
-        (folder / name).mkdir(parents=True)
-        tf1.write(str(folder / name / "model.ckpt"), arrays)
+        write_checkpoint(folder / name, model)
     model.config.to_json_file(folder / "albert_config.json")
     text = "".join(json.dumps(line) + "\n" for line in lines)
     (folder / "metrics.jsonl").write_text(text)

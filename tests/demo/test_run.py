@@ -102,9 +102,7 @@ def values(monkeypatch, tmp_path):
     monkeypatch.setattr(run.corpus, "train_and_held_out", lambda: parts)
     monkeypatch.setattr(serving, "answers", lambda **_: [("Is it?", "yes")])
     monkeypatch.setattr(
-        report,
-        "write",
-        lambda _, **contents: sys.stdout.write(f"{contents}\n"),
+        report, "write", lambda _, **contents: sys.stdout.write(f"{contents}\n")
     )
     write_results(tmp_path, {"accuracy": 0.955, "accuracy_baseline": 0.55})
     tuned = []

@@ -49,23 +49,3 @@ def test_the_container_is_healthy_once_the_model_is_loaded(
 
     assert (done.returncode == 0) == is_healthy
     assert not rest_server.requests
-
-
-def test_both_images_are_of_one_release(compose):
-    gpu = (FOLDER / "docker-compose.gpu.yml").read_text("utf-8")
-    readme = (FOLDER / "README.md").read_text("utf-8")
-
-    [image] = re.findall(r"image: (.*)\n", compose)
-    assert f"image: {image}-gpu\n" in gpu
-    [version] = re.findall(r":-(.*)\}", image)
-    assert set(re.findall(r"tensorflow/serving:(\S+)", readme)) == {version}
-
-
-def test_every_file_that_the_instructions_name_is_there():
-    pages = [FOLDER / "README.md", *FOLDER.glob("*.yml")]
-    text = "\n".join(path.read_text("utf-8") for path in pages)
-
-    for name in re.findall(r"[^\s`]+\.(?:py|yml)\b", text):
-        # Commands are for the root; the text names files of this folder.
-        found = (FOLDER.parents[1] / name, FOLDER / name)
-        assert any(path.exists() for path in found), name

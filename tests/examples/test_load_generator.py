@@ -1,8 +1,6 @@
 import itertools
 import json
 import os
-import subprocess
-import sys
 import time
 
 import load_generator
@@ -116,24 +114,6 @@ def test_hard_texts_are_of_every_size_and_of_any_bytes():
     assert any(isinstance(t, str) and "\0" in t for t in texts)
     with pytest.raises(UnicodeDecodeError):
         b"".join(t for t in texts if isinstance(t, bytes)).decode()
-
-
-# `test_only_tensorflow_is_silenced` and the next one are quicker.
-@pytest.mark.slow
-def test_a_saved_model_is_asked_without_a_word_of_tensorflow(export):
-    done = subprocess.run(
-        [sys.executable, load_generator.__file__, f"--saved_model={export}"]
-        + ["--num_requests=30", "--num_in_flight=4"],
-        env={n: v for n, v in os.environ.items() if not n.startswith("TF_")},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-
-    assert (done.stderr, done.returncode) == ("", 0)
-    result = json.loads(done.stdout.splitlines()[-1])
-    assert result["num_answers"] == result["num_requests"] == 30
-    assert 0 < result["p50_milliseconds"] <= result["p99_milliseconds"]
 
 
 def test_only_tensorflow_is_silenced(export, capfd):

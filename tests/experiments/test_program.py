@@ -2,7 +2,6 @@
 
 import contextlib
 import dataclasses
-import itertools
 import json
 import os
 import re
@@ -94,47 +93,6 @@ def test_claims_are_of_models_and_scores_that_are_there(name, scale):
         for score in (claim.above, claim.below):
             assert score.label in labels
             assert score.pairs in experiment.pairs
-
-
-def test_a_chain_of_depths_starts_each_from_the_one_below(tmp_path):
-    place = _place(tmp_path, "tiny")
-    variants = EXPERIMENTS["depth"].variants(place.scale)
-
-    for below, deeper in itertools.pairwise(variants[:4]):
-        convert, train = runs.training_commands(deeper, place)
-        start = _flags_of(convert)
-        made = tmp_path / runs.model_name(below, place.scale)
-        steps = place.scale.second.num_train_steps
-        newest = made / "checkpoints" / f"step-{steps:08d}"
-        assert start["input_path"] == str(newest)
-        assert start["num_hidden_layers"] == str(
-            deeper.config.num_hidden_layers
-        )
-        assert _flags_of(train)["init_checkpoint"] == start["output_path"]
-
-
-def test_longer_records_are_built_for_models_that_are_lengthened(tmp_path):
-    place = _place(tmp_path, "small")
-    variants = EXPERIMENTS["long_texts"].variants(place.scale)
-    texts = {part: part for part in runs.PARTS}
-    built = {
-        str(command.made): _flags_of(command)
-        for command in runs.data_commands(
-            place.scale, texts, place.data, variants
-        )
-    }
-
-    for variant, length, window in zip(
-        variants, ("512", "512", "4096"), (None, None, "128"), strict=True
-    ):
-        convert, train = map(_flags_of, runs.training_commands(variant, place))
-        evaluate = _flags_of(runs.evaluation_command(variant, place, "none"))
-        assert convert.get("max_position_embeddings", "512") == length
-        assert convert.get("attention_window") == window
-        assert train["init_checkpoint"] == convert["output_path"]
-        for given in (train["input_file"], evaluate["eval_file"]):
-            assert built[given]["max_seq_length"] == length
-            assert built[given]["pair_objective"] == "none"
 
 
 def test_one_document_in_forty_is_held_out(tmp_path):
@@ -313,19 +271,6 @@ def test_what_a_killed_command_left_is_removed(tmp_path):
     assert not folder.exists() and not file.exists()
 
 
-def test_the_time_of_a_run_is_that_of_its_updates(tmp_path):
-    (tmp_path / "run.json").write_text('{"train_batch_size": 32}')
-    lines = [
-        {"step": 0, "eval_masked_lm_loss": 9.0},
-        {"step": 100, "sequences_per_second": 320.0},
-        {"step": 150, "sequences_per_second": 160.0},
-    ]
-    text = "".join(f"{json.dumps(line)}\n" for line in lines)
-    (tmp_path / "metrics.jsonl").write_text(text)
-
-    assert runs.seconds_of(tmp_path) == 10 + 10
-
-
 def test_the_figure_of_the_layers_is_drawn_and_its_roughness_told():
     curves = {"l2_distance": [1.0, 3.0, 2.0], "degrees": [10.0, 10.0, 10.0]}
     flat = {"l2_distance": [2.0, 2.0, 2.0], "degrees": [5.0, 10.0, 15.0]}
@@ -476,35 +421,41 @@ def test_a_killed_experiment_goes_on_where_it_was(tmp_path, calls):
     assert again[0]["tasks"]["rte"]["score"] == 0.6
 
 
-def test_chance_on_next_sentences_is_the_share_of_the_larger_class(
-    tmp_path, calls
-):
-    place = _place(tmp_path, "tiny")
+@pytest.mark.parametrize(
+    ("name", "tasks", "read", "expected"),
+    [
+        # The next sentence is told by the larger class in 8 of 10.
+        (
+            "objective",
+            (),
+            lambda one: one["scores"]["nsp"]["larger_class"],
+            [0.8] * 4,
+        ),
+        (
+            "objective",
+            (),
+            lambda one: one["scores"]["sop"]["larger_class"],
+            [0.5] * 4,
+        ),
+        # Shares, like all other scores.
+        (
+            "sharing",
+            ("squad",),
+            lambda one: one["tasks"]["squad"]["score"],
+            [0.6] * 4,
+        ),
+        # Ten seconds each: the first phase, and one of every depth.
+        ("depth", (), lambda one: one["seconds"], [20, 30, 40, 50]),
+    ],
+)
+def test_the_results_of_a_seed(name, tasks, read, expected, tmp_path, calls):
+    config = ExperimentConfig(tasks=tasks, data_dir="data" if tasks else None)
 
     found = program.run_seed(
-        EXPERIMENTS["objective"], place, ExperimentConfig()
+        EXPERIMENTS[name], _place(tmp_path, "tiny"), config
     )
 
-    assert found[0]["scores"]["nsp"]["larger_class"] == 0.8
-    assert found[0]["scores"]["sop"]["larger_class"] == 0.5
-
-
-def test_squad_scores_are_shares_like_all_others(tmp_path, calls):
-    place = _place(tmp_path, "tiny")
-    config = ExperimentConfig(tasks=("squad",), data_dir="tasks")
-
-    found = program.run_seed(EXPERIMENTS["sharing"], place, config)
-
-    assert found[0]["tasks"]["squad"]["score"] == 0.6
-
-
-def test_a_model_has_taken_the_time_of_all_before_it(tmp_path, calls):
-    place = _place(tmp_path, "tiny")
-
-    found = program.run_seed(EXPERIMENTS["depth"], place, ExperimentConfig())
-
-    # Ten seconds each: the first phase, and one of every depth.
-    assert [one["seconds"] for one in found[:4]] == [20, 30, 40, 50]
+    assert [*map(read, found)][:4] == expected[: len(found)]
 
 
 # The program, with trainings of four updates.

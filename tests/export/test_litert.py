@@ -1,6 +1,7 @@
 """Exports for LiteRT, run by `load_predictor` as the checkpoint is."""
 
 import dataclasses
+import functools
 import os
 
 import numpy as np
@@ -59,24 +60,21 @@ def close_to(value, tolerance=1e-5):
 @pytest.mark.parametrize(
     ("num_labels", "known"),
     [
-        (2, {}),
-        (1, {"labels": (), "target_mean": 40.0, "target_scale": 9.0}),
+        (1, Metadata(target_mean=40.0, target_scale=9.0)),
         (
             3,
-            {
-                "labels": LABELS,
-                "multi_label": True,
-                "thresholds": (0.1, 0.5, 0.9),
-            },
+            Metadata(
+                labels=LABELS, multi_label=True, thresholds=(0.1, 0.5, 0.9)
+            ),
         ),
     ],
-    ids=["unnamed", "regression", "several_labels"],
+    ids=["regression", "several_labels"],
 )
 def test_every_kind_of_classifier_answers_as_its_checkpoint(
     num_labels, known, export
 ):
     source, exported = export(
-        albert_tf.ClassifierModel, Metadata(**known), num_labels=num_labels
+        albert_tf.ClassifierModel, known, num_labels=num_labels
     )
 
     expected = albert_tf.load_predictor(source).predict(TEXTS)
@@ -86,11 +84,8 @@ def test_every_kind_of_classifier_answers_as_its_checkpoint(
 
 
 def test_int8_is_a_quarter_of_the_size_and_near(export):
-    make = lambda **options: export(  # noqa: E731
-        albert_tf.ClassifierModel,
-        Metadata(labels=LABELS),
-        num_labels=3,
-        **options,
+    make = functools.partial(
+        export, albert_tf.ClassifierModel, Metadata(labels=LABELS), num_labels=3
     )
     source, full = make()
     _, small = make(values={"quantize": "int8"})
@@ -108,15 +103,12 @@ def test_int8_is_a_quarter_of_the_size_and_near(export):
     assert sizes[0] < 0.5 * sizes[1]
 
 
-def test_lengths_and_limits_are_those_of_the_export(export):
-    values = {"max_seq_length": 16}
-    _, exported = export(albert_tf.AlbertModel, values=values)
-    encoder = albert_tf.load_predictor(exported)
-    values["max_answer_length"] = 1
+def test_it_keeps_its_lengths_and_is_no_checkpoint(export):
+    values = {"max_seq_length": 16, "max_answer_length": 1}
     _, exported = export(albert_tf.SpanModel, values=values)
+
     span = albert_tf.load_predictor(exported)
 
-    assert encoder._data.max_seq_length == 16
     assert span._data.lengths.max_seq_length == 16
     for answer in span.predict(QUESTIONS):
         assert " " not in answer["answer"]
@@ -127,11 +119,6 @@ def test_lengths_and_limits_are_those_of_the_export(export):
         "model.tflite",
         "tiny.model",
     }
-
-
-def test_an_export_is_no_checkpoint(export):
-    _, exported = export(albert_tf.SpanModel)
-
     with pytest.raises(ValueError, match="an export for LiteRT, which only"):
         albert_tf.load_model(exported)
     with pytest.raises(ValueError, match="no encoder head. It has: span"):

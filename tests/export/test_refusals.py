@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from albert_tf.checkpoints.checkpoint import Checkpoint
-from albert_tf.export import saved_model, version_folder
+from albert_tf.export import saved_model
 from tests.exported_models import base_config, make_config
 
 LITERT = {"format": "litert"}
@@ -115,10 +115,7 @@ def test_exports_that_cannot_succeed(
     check, values, changes, words, tiny_spm_model, tmp_path
 ):
     config = make_config(
-        **{
-            "folder": tmp_path / "x",
-            "spm_model_file": str(tiny_spm_model),
-        }
+        **{"folder": tmp_path / "x", "spm_model_file": str(tiny_spm_model)}
         | values
     )
 
@@ -127,18 +124,15 @@ def test_exports_that_cannot_succeed(
     assert os.listdir(tmp_path) == []
 
 
-@pytest.mark.parametrize(
-    "values",
-    [
-        {"head": "multiple_choice", "max_qa_length": 61},
-        {"task": "squad", "max_query_length": 61},
-    ],
-    ids=str,
-)
 def test_lengths_of_a_task_are_checked_before_training(
-    values, tiny_spm_model, tmp_path
+    tiny_spm_model, tmp_path
 ):
-    config = make_config(tmp_path, spm_model_file=str(tiny_spm_model), **values)
+    config = make_config(
+        tmp_path,
+        spm_model_file=str(tiny_spm_model),
+        task="squad",
+        max_query_length=61,
+    )
 
     # The model takes 64 tokens.
     with pytest.raises(ValueError, match="must .* at most 60"):
@@ -177,12 +171,3 @@ def test_the_head_of_a_checkpoint(asked_for, groups, head):
     found = saved_model._find_spec(make_config("a", **asked_for), source)
 
     assert found.head.name == head
-
-
-def test_a_version_is_not_written_over(tmp_path):
-    (tmp_path / "4").mkdir()
-
-    with pytest.raises(
-        ValueError, match="4 exists already.*Pass another.*export_version=4"
-    ):
-        version_folder.write_version(tmp_path, 4, os.listdir, batching="")

@@ -2,10 +2,8 @@
 
 import dataclasses
 import json
-import os
 import pathlib
 
-import numpy as np
 import pytest
 import tensorflow as tf
 
@@ -50,16 +48,6 @@ def test_what_lies_in_the_folder(exported, tiny_spm_model):
         "signatures serving_default, tokens, mlm, fill_mask, sop\n"
         f"written    {path} ("
     )
-
-
-def test_what_can_be_exported_passes_the_check(tiny_spm_model, tmp_path):
-    config = make_config(tmp_path / "x", spm_model_file=str(tiny_spm_model))
-
-    saved_model.check(
-        dataclasses.replace(config, init_checkpoint="not/there"), base_config()
-    )
-
-    assert os.listdir(tmp_path) == []
 
 
 def test_another_config_file_is_read(tiny_spm_model, tmp_path):
@@ -135,28 +123,26 @@ def test_a_run_keeps_its_case_and_new_labels_are_noted(run, tiny_spm_model):
     assert {*found["prediction"].numpy()} <= {b"a", b"b", b"c"}
 
 
+@pytest.mark.parametrize(
+    ("num_labels", "given", "expected"),
+    [
+        (3, {}, {"bad", "so-so", "good"}),
+        (2, {"labels": ("no", "yes")}, {"no", "yes"}),
+    ],
+)
 def test_a_keras_file_is_exported_with_its_labels_or_those_given(
-    run, tiny_spm_model, tmp_path
+    num_labels, given, expected, run, tiny_spm_model, tmp_path
 ):
-    def answers(path, **values):
-        summary = _export_run(path, tiny_spm_model, **values)
-        serve = tf.saved_model.load(summary.path).signatures["serving_default"]
-        texts = ["The Snow fell.", "a", ""]
-        return serve(text_a=tf.constant(texts), text_b=tf.constant([""] * 3))
+    path = tmp_path / "model.keras"
+    load.load_model(run, num_labels=num_labels).save(path)
 
-    own, new = tmp_path / "own.keras", tmp_path / "new.keras"
-    load.load_model(run).save(own)
-    load.load_model(run, num_labels=2).save(new)
+    summary = _export_run(path, tiny_spm_model, **given)
 
-    found, expected = answers(own), answers(run)
-    renamed = answers(new, labels=("no", "yes"))
-
-    for name, values in expected.items():
-        np.testing.assert_array_equal(found[name], values)
-    assert {*renamed["prediction"].numpy()} <= {b"no", b"yes"}
-    assert {*answers(new)["prediction"].numpy()} <= {b"0", b"1"}
+    serve = tf.saved_model.load(summary.path).signatures["serving_default"]
+    found = serve(text_a=tf.constant(["a"]), text_b=tf.constant([""]))
+    assert {x.decode() for x in found["labels"].numpy()[0]} == expected
     with pytest.raises(ValueError, match="trained with another tokenizer"):
-        _export_run(new, tiny_spm_model, do_lower_case=True)
+        _export_run(path, tiny_spm_model, do_lower_case=True)
 
 
 @pytest.fixture(scope="module")

@@ -97,7 +97,7 @@ def test_two_exports_at_once_of_one_number_are_not_mixed(tmp_path):
     def write(folder):
         write_version(tmp_path, 1, _write_file)
 
-    with pytest.raises(ValueError, match="1 exists already"):
+    with pytest.raises(ValueError, match="1 exists already.*Pass another"):
         write_version(tmp_path, 1, write)
 
     assert os.listdir(tmp_path / "1") == ["file"]

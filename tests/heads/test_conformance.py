@@ -8,7 +8,6 @@ import dataclasses
 import functools
 import io
 import json
-import shutil
 import sys
 from collections.abc import Callable
 from typing import Any
@@ -27,14 +26,10 @@ from albert_tf.export import saved_model
 from albert_tf.export.export_config import ExportConfig
 from albert_tf.predict import __main__ as predict
 from albert_tf.tasks import table
-from tests import tiny
 from tests.checkpoints.weights import check_same, convert
-from tests.exported_models import write_checkpoint
 from tests.heads import toy
+from tests.heads.conftest import CONFIG
 
-CONFIG = tiny.config(
-    vocab_size=300, num_hidden_layers=1, max_position_embeddings=32
-)
 WORDS = ("cat", "dog", "fox", "hen")
 LONG = "The snow fell on the hills of the old man. " * 4
 TEXTS = ["The cat sat.", "Zoë: 25 dogs, or a FOX?", LONG]
@@ -217,15 +212,6 @@ class Trained:
 
 
 @pytest.fixture(scope="module")
-def base(tmp_path_factory, tiny_spm_model):
-    """An encoder with its vocabulary, where all fine-tunings begin."""
-    folder = tmp_path_factory.mktemp("base")
-    write_checkpoint(folder, albert_tf.AlbertModel(CONFIG))
-    shutil.copy(tiny_spm_model, folder)
-    return folder
-
-
-@pytest.fixture(scope="module")
 def pretrain(tiny_corpus, tiny_spm_model, tmp_path_factory):
     """Pretrains three steps, in a folder."""
 
@@ -344,6 +330,9 @@ def test_litert_gives_the_answers_of_python(trained, tmp_path):
         )
     found = albert_tf.load_predictor(path, head=trained.head)
     assert found.predict(trained.row.inputs) == near(expected)
+    if not trained.is_known:
+        with pytest.raises(ValueError, match=trained.name):
+            albert_tf.load_predictor(path)
 
 
 @pytest.mark.parametrize("name", FORMATS)

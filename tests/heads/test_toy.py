@@ -7,7 +7,6 @@ not passed, errors name it: it is never taken for an encoder.
 import json
 import logging
 import pathlib
-import re
 import shutil
 import subprocess
 import sys
@@ -16,28 +15,15 @@ import numpy as np
 import pytest
 
 import albert_tf
-from albert_tf.checkpoints import conversion, conversion_config, tf1
-from albert_tf.checkpoints.conversion_config import ConversionConfig
+from albert_tf.checkpoints import tf1
 from albert_tf.export import saved_model
 from albert_tf.export.export_config import ExportConfig
-from albert_tf.predict import __main__ as predict
-from tests import exported_models, tiny
 from tests.heads import toy
 
 TEXTS = ["the cat", "a dog sat on the mat", "snow"]
 ROWS = [{"text": "the cat " * (1 + i % 4)} for i in range(24)]
 KNOWN = "encoder, pretraining, classifier, multiple_choice, span, beam_span"
 UNKNOWN = f"(?s)(?=.*word_count)(?=.*{KNOWN})"
-
-
-@pytest.fixture(scope="module")
-def base(tmp_path_factory, tiny_spm_model):
-    """A pretrained encoder with its vocabulary."""
-    config = tiny.config(vocab_size=300, max_position_embeddings=32)
-    folder = tmp_path_factory.mktemp("base")
-    exported_models.write_checkpoint(folder, albert_tf.AlbertModel(config))
-    shutil.copy(tiny_spm_model, folder)
-    return folder
 
 
 def _run(output_dir, **given):
@@ -68,15 +54,7 @@ def trained(base, tmp_path_factory):
     )
 
 
-@pytest.fixture(scope="module")
-def answers(trained):
-    predictor = albert_tf.load_predictor(
-        trained.output_dir, head=toy.WordCountSpec()
-    )
-    return [answer["num_words"] for answer in predictor.predict(TEXTS)]
-
-
-def test_it_is_trained_evaluated_and_predicted(trained, answers):
+def test_it_is_trained_evaluated_and_predicted(trained):
     path = pathlib.Path(trained.output_dir, "predictions.jsonl")
     lines = path.read_text().splitlines()
 
@@ -125,7 +103,9 @@ print(json.dumps(serve(text=tf.constant(texts))["num_words"].numpy().tolist()))
 """
 
 
-def test_a_plain_tensorflow_serves_it(trained, answers, tmp_path):
+def test_a_plain_tensorflow_serves_it(trained, tmp_path):
+    answers = [one["num_words"] for one in trained.predictor.predict(TEXTS)]
+
     done = subprocess.run(
         [sys.executable, "-c", _LOAD, trained.export.path, *TEXTS],
         cwd=tmp_path,
@@ -144,17 +124,6 @@ def _export(path, folder, **values):
             init_checkpoint=str(path), export_dir=str(folder), **values
         )
     )
-
-
-def test_litert_answers_as_the_checkpoint(trained, answers, tmp_path):
-    head = toy.WordCountSpec()
-    done = _export(trained.output_dir, tmp_path, head=head, format="litert")
-
-    found = albert_tf.load_predictor(done.path, head=head).predict(TEXTS)
-
-    assert [x["num_words"] for x in found] == pytest.approx(answers, rel=1e-5)
-    with pytest.raises(ValueError, match=UNKNOWN):
-        albert_tf.load_predictor(done.path)
 
 
 # Where the record is not passed.
@@ -180,42 +149,6 @@ def test_it_is_never_taken_for_an_encoder(road, is_named, trained, tmp_path):
 
     with pytest.raises(ValueError, match=UNKNOWN):
         _ROADS[road](folder, tmp_path / "out")
-
-
-def test_the_command_does_not_know_it(trained, capsys):
-    for flags in ([], ["--head=word_count"]):
-        assert predict.main([trained.output_dir, "a cat", *flags]) == 1
-        assert re.search(UNKNOWN, capsys.readouterr().err)
-    assert predict.main([trained.output_dir, "a cat", "--head=encoder"]) == 0
-    assert capsys.readouterr().out.startswith('{"vector": [')
-
-
-@pytest.mark.parametrize("name", conversion_config.FORMATS)
-def test_a_format_holds_it_or_says_that_it_does_not(
-    name, trained, answers, tmp_path
-):
-    done = conversion.convert(
-        ConversionConfig(
-            input_path=trained.output_dir,
-            output_path=str(tmp_path / "out"),
-            output_format=name,
-            verify=True,
-        )
-    )
-
-    head = toy.WordCountSpec()
-    if name in ("tf1", "keras"):
-        assert done.left_out == ()
-        with pytest.raises(ValueError, match=UNKNOWN):
-            albert_tf.load_predictor(tmp_path / "out")
-        model = albert_tf.load_model(tmp_path / "out", head=head.head)
-        kept = albert_tf.load_model(trained.output_dir, head=head.head)
-        for found, expected in zip(model.weights, kept.weights, strict=True):
-            np.testing.assert_array_equal(found, expected)
-    else:
-        assert "heads/word_count_head/output_weights" in done.left_out
-        with pytest.raises(ValueError, match="has no word_count head"):
-            albert_tf.load_predictor(tmp_path / "out", head=head)
 
 
 def test_the_card_says_that_it_has_learnt_a_task(trained):

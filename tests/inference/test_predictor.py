@@ -4,6 +4,7 @@ The tests of the commands compare answers with the files of `--do_predict`.
 """
 
 import dataclasses
+import functools
 import json
 
 import numpy as np
@@ -71,34 +72,6 @@ def test_several_labels_have_their_thresholds(load):
     assert {*answer["probabilities"]} == {"a", "b", "c"}
 
 
-@pytest.mark.parametrize(
-    ("item", "message"),
-    [
-        (3, "Input 1 has 3, which is no text"),
-        ({"text": "a", "other": "b"}, "Input 1 must have text_a, text_b"),
-        (("a", 3), "Input 1 has 3, which is no text"),
-        (("a", "b", "c"), "Input 1 must have"),
-        (None, "Input 1 has None, which is no text"),
-        ({"text_a": ["a", "b"]}, "Input 1 has .* which is no text"),
-    ],
-)
-def test_an_input_of_another_kind_is_named(item, message, classify):
-    with pytest.raises(ValueError, match=message):
-        classify.predict(["fine", item])
-
-
-def test_a_folder_without_a_vocabulary(load):
-    with pytest.raises(ValueError, match="no one vocabulary beside"):
-        load(albert_tf.AlbertModel(CONFIG), vocabulary=None)
-
-
-def test_heads_of_transformers_for_questions(load):
-    model = albert_tf.SpanModel(CONFIG)
-
-    with pytest.raises(ValueError, match="export_saved_model"):
-        load(model, Metadata(null_from_cls=True))
-
-
 def test_the_training_decides_the_length(load):
     config = dataclasses.replace(CONFIG, max_position_embeddings=16)
     predictor = load(albert_tf.ClassifierModel(config, num_labels=2))
@@ -114,36 +87,6 @@ def test_a_model_of_one_text_takes_no_pair(load, tmp_path):
     with pytest.raises(ValueError, match="trained on one text"):
         predictor.predict(("One.", "Two."))
     assert len(predictor.predict(["One.", "Two."])) == 2
-
-
-@pytest.mark.parametrize("inputs", [None, 5])
-def test_what_is_no_iterable_is_refused(inputs, classify):
-    with pytest.raises(ValueError, match="Pass a text, a dict, or an iter"):
-        classify.predict(inputs)
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"max_seq_length": 0}, "max_seq_length"),
-        ({"max_seq_length": 65}, "max_seq_length"),
-        ({"head": "span"}, "has no span head. It has: task"),
-    ],
-)
-def test_what_the_model_does_not_have(options, message, load):
-    with pytest.raises(ValueError, match=message):
-        load(albert_tf.ClassifierModel(CONFIG, num_labels=2), **options)
-
-
-@pytest.mark.parametrize("options", ["CDE", [], ["a"], ["a"] * 27])
-def test_options_are_a_list(options, load):
-    config = dataclasses.replace(CONFIG, max_position_embeddings=160)
-    predictor = load(
-        albert_tf.MultipleChoiceModel(config), Metadata(task="race")
-    )
-
-    with pytest.raises(ValueError, match="must be a list of 2 to 26"):
-        predictor.predict(("An article.", "A question?", options))
 
 
 def test_masks_and_order(load):
@@ -178,8 +121,9 @@ def test_masks_and_order(load):
     assert pair == {"in_order": pytest.approx(float(expected), rel=1e-4)}
 
 
-@pytest.mark.parametrize("pooling", ["mean", "cls"])
-@pytest.mark.parametrize("normalize", [True, False])
+@pytest.mark.parametrize(
+    ("pooling", "normalize"), [("mean", True), ("cls", False)]
+)
 def test_vectors(load, pooling, normalize):
     model = albert_tf.AlbertModel(CONFIG)
     predictor = load(
@@ -200,18 +144,66 @@ def test_vectors(load, pooling, normalize):
 
 
 @pytest.mark.parametrize(
-    ("text", "message"),
+    ("options", "message"),
     [
-        ("no mask", "Pass a text with"),
-        ("[MASK]" * 9, "may have 8 .MASK., .* 9, of which 8"),
-        ("snow " * 99 + "[MASK]", "1, of which 0"),
+        ({"max_seq_length": 0}, "max_seq_length"),
+        ({"max_seq_length": 65}, "max_seq_length"),
+        ({"head": "span"}, "has no span head. It has: task"),
+        ({"vocabulary": None}, "no one vocabulary beside"),
     ],
 )
-def test_texts_that_no_head_answers(text, message, load):
-    predictor = load(albert_tf.PretrainingModel(CONFIG))
+def test_what_a_checkpoint_does_not_have(options, message, load):
+    with pytest.raises(ValueError, match=message):
+        load(albert_tf.ClassifierModel(CONFIG, num_labels=2), **options)
+
+
+def test_heads_of_transformers_for_questions(load):
+    with pytest.raises(ValueError, match="export_saved_model"):
+        load(albert_tf.SpanModel(CONFIG), Metadata(null_from_cls=True))
+
+
+@pytest.mark.parametrize(
+    ("make_model", "inputs", "message"),
+    [
+        *(
+            (functools.partial(albert_tf.ClassifierModel, num_labels=2), *row)
+            for row in (
+                (None, "Pass a text, a dict, or an iter"),
+                (5, "Pass a text, a dict, or an iter"),
+                (["a", 3], "Input 1 has 3, which is no text"),
+                (["a", {"text": "a", "b": "b"}], "Input 1 must have text_a"),
+                (["a", ("a", 3)], "Input 1 has 3, which is no text"),
+                (["a", ("a", "b", "c")], "Input 1 must have"),
+                (["a", None], "Input 1 has None, which is no text"),
+                ([{"text_a": ["a"]}], "Input 0 has .* which is no text"),
+            )
+        ),
+        *(
+            (
+                albert_tf.MultipleChoiceModel,
+                ("An article.", "A question?", options),
+                "must be a list of 2 to 26",
+            )
+            for options in ("CDE", [], ["a"], ["a"] * 27)
+        ),
+        *(
+            (albert_tf.PretrainingModel, *row)
+            for row in (
+                ("no mask", "Pass a text with"),
+                ("[MASK]" * 9, "may have 8 .MASK., .* 9, of which 8"),
+                ("snow " * 99 + "[MASK]", "1, of which 0"),
+            )
+        ),
+    ],
+)
+def test_inputs_of_another_kind_are_named(make_model, inputs, message, load):
+    is_race = make_model is albert_tf.MultipleChoiceModel
+    predictor = load(
+        make_model(CONFIG), Metadata(task="race" if is_race else None)
+    )
 
     with pytest.raises(ValueError, match=message):
-        predictor.predict(text)
+        predictor.predict(inputs)
 
 
 def test_what_follows_a_mask_without_a_space_starts_no_word(load):

@@ -105,18 +105,6 @@ def test_replicas_give_the_outputs_of_one(bucket_width, outputs, two_replicas):
         np.testing.assert_array_equal(ours, theirs)
 
 
-def test_rows_of_other_workers_are_gathered_in_order(two_replicas):
-    def replica_rows():
-        context = tf.distribute.get_replica_context()
-        number = tf.cast(context.replica_id_in_sync_group, tf.float32)
-        return record_outputs._from_all(number * 10 + [[1.0, 2.0], [3.0, 4.0]])
-
-    rows = tf.function(lambda: two_replicas.run(replica_rows))()
-
-    for part in two_replicas.experimental_local_results(rows):
-        assert part.numpy().tolist() == [[1, 2], [3, 4], [11, 12], [13, 14]]
-
-
 class Table:
     """Examples that are no sequence."""
 

@@ -8,25 +8,22 @@ import sys
 import pytest
 
 import albert_tf
-from albert_tf.checkpoints import tf1, variable_names
-from albert_tf.checkpoints.checkpoint import Checkpoint
 from albert_tf.checkpoints.metadata import Metadata
 from albert_tf.predict import __main__ as predict
+from tests.exported_models import write_checkpoint
 from tests.inference.test_predictor import CONFIG
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory, tiny_spm_model):
     model = albert_tf.ClassifierModel(CONFIG, num_labels=2)
-    by_name = variable_names.variables_by_tf1_name(model.weights)
-    source = Checkpoint(
-        arrays={name: v.numpy() for name, v in by_name.items()},
-        config=CONFIG,
+    path = tmp_path_factory.mktemp("classifier")
+    write_checkpoint(
+        path,
+        model,
         vocabulary=str(tiny_spm_model),
         metadata=Metadata(labels=("ham", "grün")),
     )
-    path = tmp_path_factory.mktemp("classifier")
-    tf1.write_ours(str(path), source)
     return str(path)
 
 
@@ -57,13 +54,6 @@ def test_lines_are_texts_or_json(run, folder):
     assert code == 0
     inputs = ["A house.", ("a", "b"), "a", "[MASK] x", ""]
     assert answers == predictor.predict(inputs)
-
-
-def test_vectors_are_lists(run):
-    code, [answer], _ = run("a", "--head=encoder")
-
-    assert code == 0
-    assert len(answer["vector"]) == 16
 
 
 @pytest.mark.parametrize(

@@ -8,10 +8,8 @@ import numpy as np
 import pytest
 
 import albert_tf
-from albert_tf.checkpoints import tf1, variable_names
-from albert_tf.checkpoints.checkpoint import Checkpoint
-from albert_tf.modeling.albert_model import AlbertModel
 from tests import tiny
+from tests.exported_models import write_checkpoint
 
 WORDS = ("cat", "dog", "fox", "hen")
 ROWS = [
@@ -34,12 +32,8 @@ class DataFrame:
 def start(tmp_path, tiny_spm_model, monkeypatch):
     """A checkpoint to start from, and settings of a short run."""
     config = tiny.config(vocab_size=300, max_position_embeddings=16)
-    named = variable_names.variables_by_tf1_name(AlbertModel(config).weights)
-    arrays = {name: np.asarray(value) for name, value in named.items()}
     (tmp_path / "base").mkdir()
-    tf1.write_ours(
-        str(tmp_path / "base"), Checkpoint(arrays=arrays, config=config)
-    )
+    write_checkpoint(tmp_path / "base", albert_tf.AlbertModel(config))
     shutil.copy(tiny_spm_model, tmp_path / "base")
     monkeypatch.chdir(tmp_path)
     return {
@@ -104,57 +98,6 @@ def test_rows_are_evaluated_and_predicted(start, tmp_path):
     predictions = (tmp_path / "run" / "predictions.tsv").read_text()
     assert len(predictions.splitlines()) == 2
     assert again.scores.step == first.scores.step
-
-
-@pytest.mark.parametrize("is_possible", [True, False])
-def test_questions_in_memory_are_those_of_squad(is_possible, start):
-    rows = [
-        {
-            "question": f"who is {word}",
-            "context": f"the {word} is here",
-            "answers": [{"text": word, "answer_start": 4}] * is_possible,
-            "is_impossible": not is_possible,
-        }
-        for word in WORDS * 4
-    ]
-    rows += [rows[0] | {"answers": [], "is_impossible": True}]
-    rows += [rows[0] | {"answers": [{"text": "the", "answer_start": 0}]}]
-    rows[-1]["is_impossible"] = False
-
-    result = albert_tf.finetune(
-        "squad",
-        train_examples=rows,
-        eval_examples=rows,
-        version_2_with_negative=True,
-        max_query_length=6,
-        output_dir="run",
-        **start,
-    )
-
-    assert {"exact", "f1"} <= result.scores.flat().keys()
-
-
-def test_choices_in_memory_are_those_of_race(start):
-    rows = [
-        {
-            "article": f"the {word} is here",
-            "question": "who is here",
-            "options": list(WORDS),
-            "answer": word,
-        }
-        for word in WORDS * 4
-    ]
-
-    result = albert_tf.finetune(
-        "race",
-        train_examples=rows,
-        eval_examples=rows,
-        output_dir="run",
-        max_qa_length=8,
-        **start,
-    )
-
-    assert result.baselines == {"accuracy": 0.25}
 
 
 @pytest.mark.parametrize(

@@ -161,10 +161,7 @@ def test_settings_become_the_config_of_the_run(
     [
         # 320 rows, a model of width 64.
         ({}, (500, 50, 100, 6e-4)),
-        (
-            {"num_train_epochs": 2.0, "learning_rate": 1e-3},
-            (20, 2, 4, 1e-3),
-        ),
+        ({"num_train_epochs": 2.0, "learning_rate": 1e-3}, (20, 2, 4, 1e-3)),
         (
             {
                 "num_train_steps": 40,
@@ -279,7 +276,6 @@ def test_the_vocabulary_and_the_length_reach_the_sets(make_plan):
     [
         ({"output_dir": ""}, "--output_dir must be given"),
         ({"albert_config_file": ""}, "--albert_config_file or"),
-        ({"albert_config_file": "base_v3"}, "base_v3.*base_v2"),
         (
             {"spm_model_file": ""},
             "commands have --spm_model_file and --vocab_file",
@@ -306,20 +302,8 @@ def test_the_vocabulary_and_the_length_reach_the_sets(make_plan):
             "--num_warmup_steps and --warmup_proportion contradict each other",
         ),
         ({"num_train_epochs": 0.0}, "`num_train_epochs` must be .*above 0"),
-        (
-            {"num_train_epochs": 1.0, "train_batch_size": 0},
-            "`train_batch_size` must be .*at least 1",
-        ),
         ({"warmup_proportion": 1.0}, "`warmup_proportion` must be .*below 1"),
         ({"output_dir": "gs://bucket"}, "'gs://bucket' is a remote path"),
-        (
-            {"export_dir": "served", "cluster": "slurm"},
-            "for runs on one machine",
-        ),
-        (
-            {"preset": "paper", "max_seq_length": 17},
-            "`max_seq_length` must not exceed the 16",
-        ),
     ],
 )
 def test_settings_that_cannot_be_are_named(given, message, make_plan):

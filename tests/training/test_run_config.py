@@ -6,18 +6,6 @@ from tests.training import runs
 from tests.training.test_refusals import finetuning, pretraining
 
 
-@pytest.mark.parametrize(
-    ("precision", "policy"),
-    [
-        ("float32", "float32"),
-        ("bfloat16", "mixed_bfloat16"),
-        ("float16", "mixed_float16"),
-    ],
-)
-def test_weights_stay_float32_in_every_precision(precision, policy):
-    assert pretraining(precision=precision).dtype_policy == policy
-
-
 def test_each_seed_has_its_own_directory():
     config = finetuning(output_dir="run", num_seeds=2, do_predict=True)
 

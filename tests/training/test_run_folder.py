@@ -2,10 +2,6 @@
 
 import dataclasses
 import json
-import os
-import signal
-import subprocess
-import sys
 
 import pytest
 
@@ -180,10 +176,7 @@ def test_a_fine_tuning_is_its_task_s_settings_too(tmp_path):
             {"task_settings": {"dropout_prob": 0.2}},
             r"task_settings.dropout_prob=0.1 \(now 0.2\)",
         ),
-        (
-            {"layerwise_lr_decay": 0.5},
-            r"layerwise_lr_decay=1.0 \(now 0.5\)",
-        ),
+        ({"layerwise_lr_decay": 0.5}, r"layerwise_lr_decay=1.0 \(now 0.5\)"),
     ):
         with pytest.raises(ValueError, match=words):
             check(**changes)
@@ -261,21 +254,6 @@ def test_a_folder_that_is_locked_is_refused_and_then_free(tmp_path):
         assert tmp_path.exists()
 
 
-def test_the_lock_of_a_process_that_was_killed_is_free(tmp_path):
-    code = (
-        "import os, signal, sys\n"
-        "from albert_tf.training.run_folder import RunFolder\n"
-        "with RunFolder(path=sys.argv[1], fingerprint={}).locked():\n"
-        "    os.kill(os.getpid(), signal.SIGKILL)\n"
-    )
-    path = str(tmp_path / "run")
-    done = subprocess.run([sys.executable, "-c", code, path])
-
-    assert done.returncode == -signal.SIGKILL
-    with RunFolder(path=path, fingerprint={}).locked():
-        assert os.path.exists(os.path.join(path, run_folder.LOCK_FILE))
-
-
 @pytest.fixture
 def trained_folder(tmp_path):
     """The folder of a run that started from weights named `start`."""
@@ -337,13 +315,3 @@ def test_weights_are_used_for_the_same_model_only(tmp_path):
         run_folder.check_model(config, "cola")
     with pytest.raises(ValueError, match=r"with config\.intermediate_size"):
         run_folder.check_model(other_size, "rte")
-
-
-def test_checkpoints_say_what_they_are_for(tmp_path):
-    settings = {"labels": ["no", "yes"], "tokenizer": "abc"}
-    fingerprint = {"task": "rte", "settings": settings}
-
-    found = RunFolder(path=str(tmp_path), fingerprint=fingerprint).metadata
-
-    assert (found.task, found.labels) == ("rte", ("no", "yes"))
-    assert found.tokenizer_hash == "abc"

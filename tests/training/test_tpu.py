@@ -219,21 +219,6 @@ def test_a_tpu_strategy_accepts_the_updates(kind, monkeypatch):
     assert not host & {"PyFunc", "EagerPyFunc", "Timestamp"}
 
 
-def test_what_is_compiled_computes_the_same(tpu, monkeypatch):
-    config = runs.run_config(
-        albert_config=runs.config(num_hidden_layers=1),
-        gradient_accumulation_steps=2,
-    )
-    batches = runs.batches(2)
-
-    found, _ = runs.Trainer(config, strategy=tpu).run(batches, depth=1)
-    monkeypatch.undo()
-    expected, _ = runs.Trainer(config).run(batches, depth=1)
-
-    for one, other in zip(found, expected, strict=True):
-        assert one == pytest.approx(other, rel=1e-5)
-
-
 def test_batches_of_a_fine_tuning_have_one_shape(tpu):
     columns = bucketed_batches.collect(
         runs.WordData().records(runs.sentences(11), is_training=True),
@@ -269,10 +254,6 @@ def _size_of_values(values):
     return tf.reduce_sum(tf.boolean_mask(values, values > 0))
 
 
-def _unique(values):
-    return tf.size(tf.unique(tf.cast(values, tf.int32))[0])
-
-
 def _complex(values):
     return tf.abs(tf.cast(values, tf.complex128))
 
@@ -295,21 +276,3 @@ def test_what_a_tpu_cannot_compile_is_found(function, expected):
     compiled = tf.function(function, jit_compile=True)
 
     assert expected in problems(compiled, [tf.TensorSpec([6], tf.float32)])
-
-
-def test_shapes_that_are_not_known_are_found():
-    compiled = tf.function(tf.square, jit_compile=True)
-
-    found = problems(compiled, [tf.TensorSpec([None, 6], tf.float32)])
-
-    assert found == ["argument of shape (None, 6)"]
-
-
-def test_sizes_that_are_not_known_in_what_is_compiled_are_found(monkeypatch):
-    compilable = simulation.compilable_ops() | {"Unique"}
-    monkeypatch.setattr(simulation, "compilable_ops", lambda: compilable)
-    compiled = tf.function(_unique, jit_compile=True)
-
-    found = problems(compiled, [tf.TensorSpec([6], tf.float32)])
-
-    assert any(problem.startswith("unknown size") for problem in found)
