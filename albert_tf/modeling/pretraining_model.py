@@ -125,6 +125,7 @@ class PretrainingModel(ModelWithHead):
         self,
         inputs: Mapping[str, Tensor],
         training: bool | None = None,
+        seed: Tensor | None = None,
         fusion: Fusion | None = None,
         **options: Any,
     ) -> dict[str, Tensor]:
@@ -136,6 +137,7 @@ class PretrainingModel(ModelWithHead):
         encoded = self.albert(
             inputs,
             training=training,
+            seed=seed,
             fusion=fusion,
             output_positions=positions,
             **options,

@@ -47,9 +47,10 @@ class SpanModel(ModelWithHead):
         self,
         inputs: Mapping[str, Tensor],
         training: bool | None = None,
+        seed: Tensor | None = None,
         **options: Any,
     ) -> dict[str, Tensor]:
-        encoded = self.albert(inputs, training=training, **options)
+        encoded = self.albert(inputs, training=training, seed=seed, **options)
         logits = self.span_head(encoded["sequence_output"])  # [B, S, 2]
         return {"start_logits": logits[..., 0], "end_logits": logits[..., 1]}
 

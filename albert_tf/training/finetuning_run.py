@@ -10,7 +10,7 @@ from typing import NamedTuple, cast
 import numpy as np
 
 from albert_tf import files
-from albert_tf.checkpoints import load, run_checkpoints, tf1
+from albert_tf.checkpoints import run_checkpoints, tf1
 from albert_tf.checkpoints.checkpoint import Checkpoint
 from albert_tf.devices.workers import Workers
 from albert_tf.inference import record_outputs
@@ -174,10 +174,8 @@ class FinetuningRun:
         The results of all seeds, if any, are written in place of the scores.
         """
         config, sets, workers = self._config, self._sets, self._workers
-        load.load_checkpoint(self._task.model, weights)
-        workers.check_same_weights(self._task.model)
         path, step = weights.path, weights.step
-        _LOGGER.info("Using the weights of %s, of step %d.", path, step)
+        resume.set_weights(self._task.model, weights, workers)
         computer = OutputComputer(self._task, workers, self._padding)
 
         # 1. Evaluation.

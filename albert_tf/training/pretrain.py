@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 import numpy as np
 import tensorflow as tf
 
-from albert_tf.checkpoints import compatibility, discovery, load, tf1
+from albert_tf.checkpoints import compatibility, discovery, tf1
 from albert_tf.checkpoints.checkpoint import Checkpoint
 from albert_tf.checkpoints.metadata import Metadata
 from albert_tf.data import example_order, input_pipeline, record_source, shards
@@ -103,12 +103,9 @@ def run(config: PretrainingConfig) -> Scores | None:
         if not evaluator:
             return Scores()
         weights = _weights_to_evaluate(config, folder)
-        load.load_checkpoint(task.model, weights)
-        workers.check_same_weights(task.model)
-        path, step = weights.path, weights.step
-        _LOGGER.info("Using the weights of %s, of step %d.", path, step)
-        scores = dataclasses.replace(evaluator.evaluate(), step=step)
-        workers.run_in_chief(_write_results, config, scores, task, path)
+        resume.set_weights(task.model, weights, workers)
+        scores = dataclasses.replace(evaluator.evaluate(), step=weights.step)
+        workers.run_in_chief(_write_results, config, scores, task, weights.path)
         return scores
 
 

@@ -143,6 +143,17 @@ def _warn_of_short_runs(config: RunConfig) -> None:
         )
 
 
+def set_weights(
+    model: keras.Model, weights: Checkpoint, workers: Workers
+) -> None:
+    """Sets the weights that a run evaluates, in all workers."""
+    load.load_checkpoint(model, weights)
+    workers.check_same_weights(model)
+    _LOGGER.info(
+        "Using the weights of %s, of step %d.", weights.path, weights.step
+    )
+
+
 def _is_claimed(path: str) -> bool:
     """Returns whether the chief's claim is seen here; waits for it a little."""
     deadline = time.monotonic() + _SECONDS_TO_SEE

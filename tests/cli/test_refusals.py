@@ -51,8 +51,8 @@ def files(tmp_path_factory, tiny_corpus, tiny_spm_model):
     [
         ("build_vocab", "--input_file=no/*.txt", "No file matches 'no/*.txt'"),
         ("create_pretraining_data", "--max_seq_length=4", "`max_seq_length`"),
-        ("convert_checkpoint", "", "Pass --output_format"),
-        ("export_saved_model", "--export_dir=", "--export_dir must be given"),
+        ("convert_checkpoint", "", "`output_format` must be given"),
+        ("export_saved_model", "--export_dir=", "`export_dir` must be given"),
         ("export_saved_model", "--head=squad", "should be one of <encoder"),
         ("run_pretraining", "--input_file=no/x", "No file matches 'no/x'"),
         ("run_pretraining", "--albert_config_file=", "--albert_config_file or"),
