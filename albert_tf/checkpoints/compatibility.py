@@ -193,7 +193,7 @@ def find_labels(
         return tuple(map(str, range(num_labels)))
     if len(labels) != num_labels:
         raise ValueError(
-            f"{repr(where) if given is None else '--labels'} names "
+            f"{where if given is None else '--labels'} names "
             f"{len(labels)} labels ({checks.listed(labels)}), but the model "
             f"has {num_outputs} outputs, which means {num_labels} labels. Pass "
             "--labels with a name for each, in their order."
@@ -229,22 +229,23 @@ def with_vocabulary(
     """Returns a checkpoint with the vocabulary and lower-casing to use.
 
     They are those that the user names, or else those beside the checkpoint. If
-    the tokenizer that the model was trained with is known, it decides.
+    the tokenizer of the training is known, what contradicts it is an error.
     """
     known = source.metadata.do_lower_case
-    if None not in (known, do_lower_case) and known != do_lower_case:
+    path = given or source.vocabulary
+    if do_lower_case is None:
+        do_lower_case = known
+    result = _with(source, path, do_lower_case)
+    if path is not None:
+        result = as_trained(result)
+    if known not in (None, do_lower_case):
         _LOGGER.warning(
             "The checkpoint says do_lower_case=%s; %s is used, as you say.",
             known,
             do_lower_case,
         )
-    path = given or source.vocabulary
-    if do_lower_case is None:
-        do_lower_case = known
-    result = _with(source, path, do_lower_case)
     if path is None:
         return result
-    result = as_trained(result)
     num_tokens = result.load_tokenizer().vocab_size
     vocab_size = source.known_config.vocab_size
     if given and source.vocabulary not in (None, given):

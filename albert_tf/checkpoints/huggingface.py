@@ -315,7 +315,7 @@ def _config_values(config: AlbertConfig, source: Checkpoint) -> dict[str, Any]:
         labels = tuple(f"{_UNNAMED_LABEL}{i}" for i in range(num_labels))
         if known.labels:
             labels = compatibility.find_labels(
-                known, num_labels, where=source.path
+                known, num_labels, where=repr(source.path)
             )
         values["id2label"] = {str(i): name for i, name in enumerate(labels)}
         values["label2id"] = {name: i for i, name in enumerate(labels)}

@@ -134,13 +134,13 @@ def _run_seeds(
             seed_run = make_run(seed_config, seed_sets)
             try:
                 weights = seed_run.train()
+                if weights is None:
+                    return None
+                result = seed_run.evaluate_and_predict(weights)
             except loop.TrainingDiverged as problem:
                 failures[seed] = str(problem)
                 _LOGGER.warning("%s", problem)
                 continue
-            if weights is None:
-                return None
-            result = seed_run.evaluate_and_predict(weights)
             scores[seed] = result.scores
             if result.problem:
                 failures[seed] = result.problem

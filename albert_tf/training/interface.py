@@ -87,8 +87,8 @@ def finetune(
         predict_examples: Rows to predict, in place of `predict_file`.
         **given: The flags of the task's command, by name; docs/flags.md lists
             them with their defaults. Unless given, `do_train` is true;
-            `do_eval` if there is something to evaluate, and `do_predict` if
-            there are rows to predict.
+            `do_eval` with `eval_examples`, `eval_file`, `validation_share` or
+            `data_dir`; `do_predict` with `predict_examples` or `predict_file`.
 
     Raises:
         ValueError: A setting, a file or a row cannot be used.
@@ -96,7 +96,7 @@ def finetune(
     """
     spec = finetunings.find(task_name)
     values = settings.checked(given, plans.config_classes(spec))
-    if "task_name" in plans.defaults(spec):
+    if isinstance(task_name, str) and "task_name" in plans.defaults(spec):
         values["task_name"] = task_name
     examples = {
         use: example_files.rows_in_memory(f"{use}_examples", rows)

@@ -314,7 +314,8 @@ class ClassificationData:
         self, examples: _Examples, outputs: Outputs
     ) -> Iterator[dict[str, Any]]:
         """Yields `prediction` and `probabilities`; see `load_predictor`."""
-        thresholds = self._thresholds_to_use(Scores())
+        least = [scores_lib.DEFAULT_THRESHOLD] * len(self.labels)
+        thresholds = self.thresholds or least
         rows, predictions = self._answers(outputs, thresholds)
         for row, prediction in zip(rows.tolist(), predictions, strict=True):
             if self.is_regression:
@@ -351,21 +352,17 @@ class ClassificationData:
         self, examples: _Examples, outputs: Outputs, scores: Scores
     ) -> list[dict[str, Any]]:
         """Returns tables of the errors, and of the scores of each class."""
-        labels = np.stack([self._label_ids(example) for example in examples])
-        logits = np.asarray(outputs["logits"])
-        if labels.dtype.kind == "f":
-            labels, logits = (
-                x * self.target_scale + self.target_mean
-                for x in (labels, logits)
-            )
+        labels, values = self._label_array(examples), outputs["logits"]
+        if self.is_regression:
+            values = self._numbers(outputs)
         tables = error_tables.prediction_sections(
-            examples, labels, logits, self.labels
+            examples, labels, np.asarray(values), self.labels
         )
         if self.is_regression:
             return tables
         thresholds = self._thresholds_to_use(scores)
         rows = self._class_scores(
-            self._label_array(examples), self._predictions(outputs, thresholds)
+            labels, self._predictions(outputs, thresholds)
         )
         table = {
             "title": "Scores of each class",

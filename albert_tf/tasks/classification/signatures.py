@@ -31,7 +31,7 @@ def make_signatures(exported: Exported) -> list[Signature]:
     labels = compatibility.find_labels(
         known,
         model.task_head.output_bias.shape[0],
-        where="the checkpoint",
+        where="The checkpoint",
         given=settings.labels or None,
     )
     head_flags.check_single_label(

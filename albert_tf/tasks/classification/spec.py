@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import logging
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
     from albert_tf.serving.signature import Signature
     from albert_tf.tasks.classification.data import ClassificationData
     from albert_tf.tasks.classification.examples import ClassificationExample
+
+_LOGGER = logging.getLogger(__name__)
 
 # Answers are lists of labels; nothing is written with it.
 _SEPARATOR = "|"
@@ -80,6 +83,10 @@ class ClassifierSpec(TaskSpec):
         from albert_tf.tasks.classification.data import ClassificationData
 
         facts, prediction_range = source.metadata, None
+        if facts.multi_label and facts.thresholds is None:
+            _LOGGER.warning(
+                "The thresholds of the labels are not known; using 0.5."
+            )
         if facts.task:
             from albert_tf.tasks.classification import glue
 
@@ -88,7 +95,7 @@ class ClassifierSpec(TaskSpec):
         return ClassificationData(
             name=facts.task or "texts",
             labels=compatibility.find_labels(
-                facts, model.num_labels, where="The checkpoint"
+                facts, model.num_labels, where=repr(source.path)
             ),
             score_names=(),
             tokenizer=source.load_tokenizer(),
