@@ -89,7 +89,6 @@ TESTED_TOGETHER = {
     "modeling/attention.py": "modeling/test_conformance.py",
     "modeling/losses.py": "modeling/test_task_models.py",
     "modeling/sequence_models.py": "modeling/test_task_models.py",
-    "tasks/squad/span_search.py": "tasks/squad/test_signatures.py",
     "tasks/task.py": "tasks/test_all_tasks.py",
 }
 
