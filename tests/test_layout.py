@@ -66,8 +66,8 @@ TESTED_TOGETHER = {
             "tasks/spec.py",
             "tasks/table.py",
             *(
-                f"tasks/{room}/spec.py"
-                for room in (
+                f"tasks/{package}/spec.py"
+                for package in (
                     "classification",
                     "encoder",
                     "pretraining",

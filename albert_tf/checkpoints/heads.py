@@ -1,6 +1,6 @@
 """The heads of ALBERT, as checkpoints of every format store them.
 
-One record for each head. What is done with a head is its `tasks.spec.TaskSpec`.
+One record for each head. What is done with a head is its `tasks.spec.HeadSpec`.
 A head that is not in the table is used by passing its record: the groups of its
 variables are then called as its layers are, see `variable_names.head_of`.
 A model is imported when it is made.

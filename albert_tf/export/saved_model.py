@@ -29,7 +29,7 @@ from albert_tf.serving.exported_encoder import ExportedWeights
 from albert_tf.serving.signature import Signature
 from albert_tf.tasks import table
 from albert_tf.tasks.serving_settings import ServingSettings
-from albert_tf.tasks.spec import Exported, TaskSpec
+from albert_tf.tasks.spec import Exported, HeadSpec
 
 _NOT_USED = "the task has no use for it"
 _KERAS_DTYPES = {"float32": "float32", "bfloat16": "mixed_bfloat16"}
@@ -137,7 +137,7 @@ def _num_bytes(folder: str) -> int:
     return sum(path.stat().st_size for path in found if path.is_file())
 
 
-def _find_spec(config: ExportConfig, source: Checkpoint) -> TaskSpec:
+def _find_spec(config: ExportConfig, source: Checkpoint) -> HeadSpec:
     """Returns the head to export, which the checkpoint has."""
     if not config.names_head:
         return table.spec_of(source.head().name)
@@ -149,7 +149,7 @@ def _find_spec(config: ExportConfig, source: Checkpoint) -> TaskSpec:
 
 def _settings(
     config: ExportConfig,
-    spec: TaskSpec,
+    spec: HeadSpec,
     trained: Mapping[str, Any],
     albert_config: AlbertConfig,
 ) -> ServingSettings:

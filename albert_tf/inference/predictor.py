@@ -17,7 +17,7 @@ from albert_tf.devices.workers import Workers
 from albert_tf.inference.litert_model import LiteRtModel
 from albert_tf.inference.record_outputs import OutputComputer
 from albert_tf.tasks import table
-from albert_tf.tasks.spec import TaskSpec
+from albert_tf.tasks.spec import HeadSpec
 from albert_tf.tasks.task import AnswerData, AnswerTask
 
 # Texts whose answers are in memory together.
@@ -29,7 +29,7 @@ _GPU_BUCKET_WIDTH = 8
 def load_predictor(
     path: files.Path,
     *,
-    head: str | TaskSpec | None = None,
+    head: str | HeadSpec | None = None,
     max_seq_length: int | None = None,
     dtype: Any = None,
     pooling: str = "mean",
@@ -43,7 +43,7 @@ def load_predictor(
             `export_saved_model.py --format=litert`.
         head: As for `load_model`: None for the head that the checkpoint has;
             `encoder` for vectors. A head that is not among those of
-            `checkpoints.heads.HEADS` is passed as its `TaskSpec`.
+            `checkpoints.heads.HEADS` is passed as its `HeadSpec`.
         max_seq_length: Longest sequence in tokens; None for that of the
             fine-tuning or the export, or else 512 (384 for questions about a
             context; always 512 for a checkpoint without the head of a task).
@@ -81,8 +81,8 @@ def load_predictor(
                 f"{model.head}."
             )
     else:
-        found = source.head(head.head if isinstance(head, TaskSpec) else head)
-        spec = head if isinstance(head, TaskSpec) else table.spec_of(found.name)
+        found = source.head(head.head if isinstance(head, HeadSpec) else head)
+        spec = head if isinstance(head, HeadSpec) else table.spec_of(found.name)
         model, _ = load.make_model(source, spec.head, dtype=dtype)
     settings = source.settings if spec.is_finetuned or is_export else {}
     most = source.known_config.max_position_embeddings
@@ -102,7 +102,7 @@ class Predictor:
     """Answers texts; `load_predictor` makes one."""
 
     def __init__(
-        self, spec: TaskSpec, data: AnswerData, task: AnswerTask
+        self, spec: HeadSpec, data: AnswerData, task: AnswerTask
     ) -> None:
         self.spec = spec
         self.model = task.model

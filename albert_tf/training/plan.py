@@ -174,7 +174,7 @@ def finetuning(
         albert_config=albert_config,
         task_settings=settings.affects_training(task_config),
         vocabulary=source.vocabulary,
-        head=spec.spec_of(task_config).head.name,
+        head=spec.head_spec(task_config).head.name,
         **start.run_fields(values),
         **warmup,
     )

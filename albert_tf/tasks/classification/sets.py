@@ -272,6 +272,6 @@ FINETUNING = FinetuningSpec(
     read_sets=read_sets,
     make_task=make_task,
     export_settings=export_settings,
-    spec_of=lambda _: ClassifierSpec,
+    head_spec=lambda _: ClassifierSpec(),
     predict_arguments='"TEXT"  # or < texts, one a line',
 )

@@ -11,7 +11,7 @@ from albert_tf.checkpoints.metadata import Metadata
 from albert_tf.settings import setting
 from albert_tf.tasks import inputs
 from albert_tf.tasks.serving_settings import EarlyExitSettings
-from albert_tf.tasks.spec import Exported, TaskSpec
+from albert_tf.tasks.spec import Exported, HeadSpec
 from albert_tf.tasks.task import ExampleSet
 
 if TYPE_CHECKING:
@@ -59,7 +59,7 @@ class ClassifierSettings(EarlyExitSettings):
         return notes
 
 
-class ClassifierSpec(TaskSpec):
+class ClassifierSpec(HeadSpec):
     """What is done with the head `classifier`."""
 
     head = heads.CLASSIFIER

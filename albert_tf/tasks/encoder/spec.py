@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from albert_tf.checkpoints import heads
 from albert_tf.checkpoints.checkpoint import Checkpoint
 from albert_tf.tasks import inputs
-from albert_tf.tasks.spec import Exported, TaskSpec
+from albert_tf.tasks.spec import Exported, HeadSpec
 from albert_tf.tasks.task import AnswerData, AnswerTask
 
 if TYPE_CHECKING:
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from albert_tf.tasks.encoder.data import OneOrTwoTexts
 
 
-class EncoderSpec(TaskSpec):
+class EncoderSpec(HeadSpec):
     """What is done with the head `encoder`."""
 
     head = heads.ENCODER

@@ -156,6 +156,6 @@ FINETUNING = FinetuningSpec(
     read_sets=read_sets,
     make_task=make_task,
     export_settings=export_settings,
-    spec_of=lambda _: MultipleChoiceSpec,
+    head_spec=lambda _: MultipleChoiceSpec(),
     predict_arguments="< questions.jsonl",
 )
