@@ -146,4 +146,4 @@ def load_tokenizer(
             source.metadata, do_lower_case=do_lower_case
         )
         source = dataclasses.replace(source, metadata=known)
-    return compatibility.as_trained(source).load_tokenizer()
+    return compatibility.as_trained(source).tokenizer

@@ -29,9 +29,9 @@ class Head:
     """A head, as a checkpoint has it.
 
     Args:
-        name: The word for it, in Python, of commands and in `metadata.json`.
-        make_model: Makes a model of a config, of the checkpoint whose sizes it
-            takes, and of keyword arguments of the model's class.
+        name: Its name in Python, in commands and in `metadata.json`.
+        make_model: Takes a config, the checkpoint (for sizes such as the number
+            of labels) and keywords of the model's class; returns the model.
         model_class: Name of this class.
         groups: Groups of variables, of `variable_names.head_of`; a checkpoint
             with one of them may have this head. Empty for the bare encoder.

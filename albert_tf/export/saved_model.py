@@ -65,7 +65,7 @@ def check(config: ExportConfig, albert_config: AlbertConfig) -> None:
         Checkpoint(config=albert_config),
         config.spm_model_file or config.vocab_file,
     )
-    source.load_tokenizer()
+    _ = source.tokenizer  # raises if it cannot be loaded
 
 
 def export(
@@ -88,7 +88,7 @@ def export(
     spec = _find_spec(config, source)
     settings = _settings(config, spec, source.settings, source.known_config)
     # 2. Text to tokens; the model and copies of its weights.
-    tokenizer = graph_tokenizer.make(source.load_tokenizer())
+    tokenizer = graph_tokenizer.make(source.tokenizer)
     model, left_out = load.make_model(
         source,
         spec.head,

@@ -11,7 +11,11 @@ import numpy as np
 import tensorflow as tf
 
 from albert_tf.data import bucketed_batches
-from albert_tf.data.bucketed_batches import Padding, RecordColumns
+from albert_tf.data.bucketed_batches import (
+    GPU_BUCKET_WIDTH,
+    Padding,
+    RecordColumns,
+)
 from albert_tf.devices import strategies
 from albert_tf.tasks.task import ExampleSet, Sets
 from albert_tf.training import run_folder
@@ -22,8 +26,6 @@ _LOGGER = logging.getLogger(__name__)
 
 # Records of a training set that a model is compared with chance on.
 SAMPLE_SIZE = 1000
-# Tensor cores of a GPU multiply by eights.
-_GPU_BUCKET_WIDTH = 8
 # XLA compiles the model again for every length.
 _COMPILED_BUCKET_WIDTH = 64
 
@@ -135,7 +137,7 @@ def padding_for(
 ) -> Padding:
     """Returns how batches are padded: on a TPU, all to the same length."""
     device = strategies.device_type(strategy)
-    width = _GPU_BUCKET_WIDTH if device == "GPU" else None
+    width = GPU_BUCKET_WIDTH if device == "GPU" else None
     if config.jit_compile:
         width = _COMPILED_BUCKET_WIDTH
     if device == "TPU":

@@ -24,6 +24,8 @@ from albert_tf.training.plan import FinetuningPlan
 from albert_tf.training.pretrain_config import PretrainingConfig
 from albert_tf.training.start import StartConfig
 
+_STOPPED = "A signal stopped the run. Call it again to go on."
+
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class RunResult:
@@ -119,9 +121,6 @@ def finetune(
         raise KeyboardInterrupt(_STOPPED)
     baselines.warn_of(result.scores, plan.sets.evaluation)
     return result
-
-
-_STOPPED = "A signal stopped the run. Call it again to go on."
 
 
 def run_finetuning(plan: FinetuningPlan) -> RunResult | None:

@@ -157,7 +157,7 @@ def finetuning(
     sets = spec.read_sets(
         task_config,
         [use for use in SPLITS if values[f"do_{use}"]],
-        tokenizer=source.load_tokenizer(),
+        tokenizer=source.tokenizer,
         max_seq_length=values["max_seq_length"],
         weights=weights,
         given_examples=examples,

@@ -183,7 +183,7 @@ class WordCountSpec(HeadSpec):
 
     def answer_data(self, source, model, settings):
         return WordCountData(
-            tokenizer=source.load_tokenizer(),
+            tokenizer=source.tokenizer,
             max_seq_length=settings["max_seq_length"],
             most_words=settings.get("most_words", WordCountSettings.most_words),
         )

@@ -91,7 +91,7 @@ class ClassifierSpec(HeadSpec):
                 facts, model.num_labels, where="The checkpoint"
             ),
             score_names=(),
-            tokenizer=source.load_tokenizer(),
+            tokenizer=source.tokenizer,
             max_seq_length=settings["max_seq_length"],
             prediction_range=prediction_range,
             label_separator=_SEPARATOR if facts.multi_label else "",

@@ -34,7 +34,7 @@ class EncoderSpec(HeadSpec):
         from albert_tf.tasks.encoder.data import VectorData
 
         return VectorData(
-            tokenizer=source.load_tokenizer(),
+            tokenizer=source.tokenizer,
             max_seq_length=settings["max_seq_length"],
             pooling=settings["pooling"],
             normalizes=settings["normalizes"],

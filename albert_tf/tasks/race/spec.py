@@ -90,7 +90,7 @@ class MultipleChoiceSpec(HeadSpec):
         from albert_tf.tasks.race.data import MultipleChoiceData
 
         return MultipleChoiceData(
-            tokenizer=source.load_tokenizer(),
+            tokenizer=source.tokenizer,
             lengths=ChoiceLengths.within(settings),
         )
 

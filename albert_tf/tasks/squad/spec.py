@@ -119,7 +119,7 @@ class SpanSpec(HeadSpec):
                 "export_saved_model.py."
             )
         return SquadData(
-            tokenizer=source.load_tokenizer(),
+            tokenizer=source.tokenizer,
             lengths=WindowLengths.within(settings),
             limits=settings_lib.read(SpanLimits, settings),
             version_2_with_negative=self.has_null_answers,
