@@ -176,9 +176,8 @@ class Padding:
 
     Without one, the multiples grow with the length, from 1 to 8, so that no
     batch is more than a sixteenth longer than needed. A width of
-    `max_seq_length` gives all batches the same shape, as TPUs need it. With
-    `is_compiled`, where every shape is compiled, all batches of a length have
-    as many rows.
+    `max_seq_length` gives all the same shape, as TPUs need it. With
+    `is_compiled`, where shapes are compiled, all of a length have as many rows.
     """
 
     max_seq_length: int

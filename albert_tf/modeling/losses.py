@@ -22,10 +22,8 @@ from albert_tf.modeling.fused import Fusion
 
 # TF1: keeps the loss of a batch without targets at 0 instead of 0 / 0.
 MASKED_LM_EPSILON = 1e-5
-# Weight of each cross entropy in the loss of a span.
-_SPAN_SHARE = 0.5
-# A label of 0 or 1 is 1 above it.
-_LABEL_THRESHOLD = 0.5
+_SPAN_SHARE = 0.5  # weight of each cross entropy in the loss of a span
+_LABEL_THRESHOLD = 0.5  # a label is 1 above it
 
 
 class LossSums(NamedTuple):

@@ -1,9 +1,9 @@
 """What is done with a head, and how a task is fine-tuned.
 
 Whatever depends on the head of a model asks its `HeadSpec`: `load_predictor`,
-the evaluation of a run, exports. A new head is a package of this folder with a
-`HeadSpec`, and a row of `tasks.table`; or a `HeadSpec` that is passed as
-`head`. A `FinetuningSpec` is what a fine-tuning command asks.
+the evaluation of a run, exports. A new head is a package of this folder with
+one, and a row of `tasks.table`; or one that is passed as `head`. A command that
+fine-tunes asks a `FinetuningSpec`.
 
 Plain Python: a package imports its slow parts where they are used.
 """

@@ -9,10 +9,7 @@ from albert_tf.tasks.spec import HeadSpec
 
 
 def spec_class(head: str) -> type[HeadSpec]:
-    """Returns the class of a head's `HeadSpec`, by name.
-
-    It imports nothing of other heads.
-    """
+    """Returns the class of a head's `HeadSpec`; imports nothing of others."""
     match heads.named(head):
         case heads.ENCODER:
             from albert_tf.tasks.encoder.spec import EncoderSpec

@@ -11,11 +11,7 @@ import numpy as np
 import tensorflow as tf
 
 from albert_tf.data import bucketed_batches
-from albert_tf.data.bucketed_batches import (
-    GPU_BUCKET_WIDTH,
-    Padding,
-    RecordColumns,
-)
+from albert_tf.data.bucketed_batches import Padding, RecordColumns
 from albert_tf.devices import strategies
 from albert_tf.tasks.task import ExampleSet, Sets
 from albert_tf.training import run_folder
@@ -137,7 +133,7 @@ def padding_for(
 ) -> Padding:
     """Returns how batches are padded: on a TPU, all to the same length."""
     device = strategies.device_type(strategy)
-    width = GPU_BUCKET_WIDTH if device == "GPU" else None
+    width = bucketed_batches.GPU_BUCKET_WIDTH if device == "GPU" else None
     if config.jit_compile:
         width = _COMPILED_BUCKET_WIDTH
     if device == "TPU":
