@@ -127,9 +127,8 @@ def finetuning(
         given: The settings that the user gave, by name.
         examples: Rows in place of files, by use: `train`, `eval`, `predict`.
     """
-    usual = defaults(spec)
-    resolved = start.resolved(given, usual)
-    values = usual | resolved
+    resolved = start.resolved(given, defaults(spec))
+    values = defaults(spec) | resolved
     # 1. What can be checked before any file is read.
     options = settings.read(FinetuningOptions, values)
     _check(values, resolved)
