@@ -258,12 +258,9 @@ class Checkpoint:
             "do_lower_case": self.do_lower_case,
         }
 
-    def load_tokenizer(self) -> Tokenizer:
-        """Loads the tokenizer of a checkpoint that has a vocabulary, once."""
-        return self._tokenizer
-
     @functools.cached_property
-    def _tokenizer(self) -> Tokenizer:
+    def tokenizer(self) -> Tokenizer:
+        """The tokenizer of a checkpoint that has a vocabulary."""
         from albert_tf.text import tokenizer
 
         return tokenizer.load_tokenizer(**self.tokenizer_settings)

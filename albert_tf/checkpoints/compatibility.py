@@ -246,12 +246,12 @@ def with_vocabulary(
         )
     if path is None:
         return result
-    num_tokens = result.load_tokenizer().vocab_size
+    num_tokens = result.tokenizer.vocab_size
     vocab_size = source.known_config.vocab_size
     if given and source.vocabulary not in (None, given):
         tokens, expected = (
             [*map(one.id_to_token, range(one.vocab_size))]
-            for one in (result.load_tokenizer(), source.load_tokenizer())
+            for one in (result.tokenizer, source.tokenizer)
         )
         if tokens != expected:
             raise ValueError(
@@ -285,7 +285,7 @@ def as_trained(source: Checkpoint) -> Checkpoint:
     known = source.metadata.do_lower_case
     for do_lower_case in (True, False) if known is None else (known,):
         result = _with(source, source.vocabulary, do_lower_case)
-        if result.load_tokenizer().fingerprint == trained_with:
+        if result.tokenizer.fingerprint == trained_with:
             return result
     raise ValueError(
         f"The model was trained with another tokenizer than "

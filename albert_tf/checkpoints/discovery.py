@@ -57,7 +57,7 @@ def _describe_litert(path: str, _: AlbertConfig | None) -> Checkpoint:
 
 
 # They describe a checkpoint at a path, with arrays that are not read yet.
-_READERS: Mapping[str, Callable[[str, AlbertConfig | None], Checkpoint]] = {
+_DESCRIBERS: Mapping[str, Callable[[str, AlbertConfig | None], Checkpoint]] = {
     "tf1": _describe_tf1,
     "huggingface": huggingface.describe,
     "keras_hub": keras_hub.describe,
@@ -109,7 +109,7 @@ def open(  # noqa: A001
     # Our own files name themselves in errors.
     is_ours = format_name in ("tf1", LITERT)
     with contextlib.nullcontext() if is_ours else checkpoint.naming(name):
-        source = _READERS[format_name](name, albert_config)
+        source = _DESCRIBERS[format_name](name, albert_config)
     return compatibility.with_config(
         dataclasses.replace(source, path=name, format=format_name),
         albert_config,
@@ -146,4 +146,4 @@ def load_tokenizer(
             source.metadata, do_lower_case=do_lower_case
         )
         source = dataclasses.replace(source, metadata=known)
-    return compatibility.as_trained(source).load_tokenizer()
+    return compatibility.as_trained(source).tokenizer

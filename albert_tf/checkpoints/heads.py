@@ -1,6 +1,6 @@
 """The heads of ALBERT, as checkpoints of every format store them.
 
-One record for each head. What is done with a head is its `tasks.spec.TaskSpec`.
+One record for each head. What is done with a head is its `tasks.spec.HeadSpec`.
 A head that is not in the table is used by passing its record: the groups of its
 variables are then called as its layers are, see `variable_names.head_of`.
 A model is imported when it is made.
@@ -29,9 +29,9 @@ class Head:
     """A head, as a checkpoint has it.
 
     Args:
-        name: The word for it, in Python, of commands and in `metadata.json`.
-        make_model: Makes a model of a config, of the checkpoint whose sizes it
-            takes, and of keyword arguments of the model's class.
+        name: Its name in Python, in commands and in `metadata.json`.
+        make_model: Takes a config, the checkpoint (for sizes such as the number
+            of labels) and keywords of the model's class; returns the model.
         model_class: Name of this class.
         groups: Groups of variables, of `variable_names.head_of`; a checkpoint
             with one of them may have this head. Empty for the bare encoder.

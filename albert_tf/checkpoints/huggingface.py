@@ -305,7 +305,7 @@ def _config_values(config: AlbertConfig, source: Checkpoint) -> dict[str, Any]:
         "tie_word_embeddings": True,
     }
     if source.vocabulary:
-        ids = source.load_tokenizer().special_ids
+        ids = source.tokenizer.special_ids
         values["pad_token_id"] = ids.pad
         values["bos_token_id"] = ids.cls
         values["eos_token_id"] = ids.sep

@@ -24,7 +24,7 @@ def compare(folder: str, source: Checkpoint) -> list[Note]:
     path = os.path.join(folder, tokenizer_json.FILE_NAME)
     if not os.path.isfile(path):
         return []
-    ours, theirs = source.load_tokenizer(), tokenizers.Tokenizer.from_file(path)
+    ours, theirs = source.tokenizer, tokenizers.Tokenizer.from_file(path)
     texts = sentences(ours)
     found = theirs.encode_batch(texts, add_special_tokens=False)
     different = [

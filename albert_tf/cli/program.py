@@ -50,7 +50,8 @@ UNSUPPORTED_FLAGS = {
 _CONTROLS = re.compile("[\0-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
 _EXIT_CODE_FLAG = "preemption_exit_code"
 
-# What to type after a command, with values of its flags.
+# What to type after a command, with values of its flags. Fine-tuning commands
+# log theirs in `cli.finetuning.run`.
 _NEXT = {
     "build_vocab": "python create_pretraining_data.py --input_file={input_file}"
     " --spm_model_file={output_prefix}.model --do_lower_case={do_lower_case}"
@@ -157,8 +158,8 @@ def _say_what_is_next(command: str, values: flags.FlagValues) -> None:
     if command == "export_saved_model" and values["format"].value == "litert":
         command = "export_litert"
     if following := _NEXT.get(command):
-        given = {n: shlex.quote(str(values[n].value)) for n in values}
-        _LOGGER.info("next: %s", following.format_map(given))
+        by_name = {n: shlex.quote(str(values[n].value)) for n in values}
+        _LOGGER.info("next: %s", following.format_map(by_name))
 
 
 @contextlib.contextmanager

@@ -40,6 +40,8 @@ _CHUNK_SIZE = 1024
 _SMALL_TYPES = (np.uint8, np.uint16)
 POOL_SIZE = 32
 _LARGEST_BUCKET_WIDTH = 8
+# Tensor cores of a GPU multiply by eights.
+GPU_BUCKET_WIDTH = 8
 # A batch of an evaluation uses at least a fourth of its budget.
 _LEAST_PART = 4
 # Separates the draws of pools from the draws of epochs.
@@ -173,9 +175,9 @@ class Padding:
     """The lengths that batches are padded to: multiples of `bucket_width`.
 
     Without one, the multiples grow with the length, from 1 to 8, so that no
-    batch is more than a sixteenth longer than needed. With `max_seq_length`,
-    shapes do not change, as TPUs need it. With `is_compiled`, as where every
-    shape is compiled, all batches of a length have as many rows.
+    batch is more than a sixteenth longer than needed. A width of
+    `max_seq_length` gives all the same shape, as TPUs need it. With
+    `is_compiled`, where shapes are compiled, all of a length have as many rows.
     """
 
     max_seq_length: int

@@ -1,6 +1,6 @@
 """The settings of an export, in plain Python.
 
-Those of its head are of the class `TaskSpec.serving_settings`.
+Those of its head are of the class `HeadSpec.serving_settings`.
 """
 
 import dataclasses
@@ -12,7 +12,7 @@ from albert_tf.checks import check_given, check_integer, check_vocab_file
 from albert_tf.settings import check_choices, setting
 from albert_tf.tasks import table
 from albert_tf.tasks.serving_settings import ServingSettings
-from albert_tf.tasks.spec import TaskSpec
+from albert_tf.tasks.spec import HeadSpec
 from albert_tf.text.tokenizer import VocabularyBeside
 
 LITERT = "litert"
@@ -40,7 +40,7 @@ class ExportConfig(VocabularyBeside):
         "one (base_v2, xxlarge_v1, base_zh, bert_base, ...). Default: the "
         "config beside the checkpoint.",
     )
-    head: str | TaskSpec | None = setting(
+    head: str | HeadSpec | None = setting(
         None,
         "What the model computes. Default: the task that the checkpoint has a "
         "head for, or else pretraining, or else encoder.",
@@ -127,7 +127,7 @@ class ExportConfig(VocabularyBeside):
         return self.head is not None or self.task is not None
 
     @property
-    def specs(self) -> list[TaskSpec]:
+    def specs(self) -> list[HeadSpec]:
         """The heads that may be meant."""
         if self.head is not None:
             return [table.spec_of(self.head)]
@@ -141,7 +141,7 @@ class ExportConfig(VocabularyBeside):
         ]
 
     def settings_of(
-        self, spec: TaskSpec, defaults: Mapping[str, Any] | None = None
+        self, spec: HeadSpec, defaults: Mapping[str, Any] | None = None
     ) -> ServingSettings:
         """Returns the settings of a head, for signatures.
 

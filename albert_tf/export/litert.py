@@ -24,7 +24,7 @@ from albert_tf.config import CONFIG_FILE
 from albert_tf.export.export_config import ExportConfig
 from albert_tf.serving import signature
 from albert_tf.serving.signature import Signature
-from albert_tf.tasks.spec import Exported, TaskSpec
+from albert_tf.tasks.spec import Exported, HeadSpec
 
 
 def write(
@@ -32,7 +32,7 @@ def write(
     exported: Exported,
     signatures: Iterable[Signature],
     source: Checkpoint,
-    spec: TaskSpec,
+    spec: HeadSpec,
     config: ExportConfig,
 ) -> None:
     """Writes the signature of ids as `model.tflite`, and what is beside it.

@@ -29,7 +29,7 @@ from albert_tf.serving.exported_encoder import ExportedWeights
 from albert_tf.serving.signature import Signature
 from albert_tf.tasks import table
 from albert_tf.tasks.serving_settings import ServingSettings
-from albert_tf.tasks.spec import Exported, TaskSpec
+from albert_tf.tasks.spec import Exported, HeadSpec
 
 _NOT_USED = "the task has no use for it"
 _KERAS_DTYPES = {"float32": "float32", "bfloat16": "mixed_bfloat16"}
@@ -65,7 +65,7 @@ def check(config: ExportConfig, albert_config: AlbertConfig) -> None:
         Checkpoint(config=albert_config),
         config.spm_model_file or config.vocab_file,
     )
-    source.load_tokenizer()
+    _ = source.tokenizer  # raises if it cannot be loaded
 
 
 def export(
@@ -88,7 +88,7 @@ def export(
     spec = _find_spec(config, source)
     settings = _settings(config, spec, source.settings, source.known_config)
     # 2. Text to tokens; the model and copies of its weights.
-    tokenizer = graph_tokenizer.make(source.load_tokenizer())
+    tokenizer = graph_tokenizer.make(source.tokenizer)
     model, left_out = load.make_model(
         source,
         spec.head,
@@ -137,7 +137,7 @@ def _num_bytes(folder: str) -> int:
     return sum(path.stat().st_size for path in found if path.is_file())
 
 
-def _find_spec(config: ExportConfig, source: Checkpoint) -> TaskSpec:
+def _find_spec(config: ExportConfig, source: Checkpoint) -> HeadSpec:
     """Returns the head to export, which the checkpoint has."""
     if not config.names_head:
         return table.spec_of(source.head().name)
@@ -149,7 +149,7 @@ def _find_spec(config: ExportConfig, source: Checkpoint) -> TaskSpec:
 
 def _settings(
     config: ExportConfig,
-    spec: TaskSpec,
+    spec: HeadSpec,
     trained: Mapping[str, Any],
     albert_config: AlbertConfig,
 ) -> ServingSettings:

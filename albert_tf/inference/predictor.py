@@ -12,24 +12,22 @@ import tensorflow as tf
 
 from albert_tf import checks, files
 from albert_tf.checkpoints import compatibility, discovery, load
-from albert_tf.data.bucketed_batches import Padding
+from albert_tf.data.bucketed_batches import GPU_BUCKET_WIDTH, Padding
 from albert_tf.devices.workers import Workers
 from albert_tf.inference.litert_model import LiteRtModel
 from albert_tf.inference.record_outputs import OutputComputer
 from albert_tf.tasks import table
-from albert_tf.tasks.spec import TaskSpec
+from albert_tf.tasks.spec import HeadSpec
 from albert_tf.tasks.task import AnswerData, AnswerTask
 
 # Texts whose answers are in memory together.
 _CHUNK_SIZE = 4096
-# A GPU computes lengths that are multiples of it faster.
-_GPU_BUCKET_WIDTH = 8
 
 
 def load_predictor(
     path: files.Path,
     *,
-    head: str | TaskSpec | None = None,
+    head: str | HeadSpec | None = None,
     max_seq_length: int | None = None,
     dtype: Any = None,
     pooling: str = "mean",
@@ -41,12 +39,12 @@ def load_predictor(
         path: A run, or a folder of any format with a config and a vocabulary,
             or `hf://owner/name`, of Hugging Face's hub; or an export of
             `export_saved_model.py --format=litert`.
-        head: As for `load_model`: None for the head that the checkpoint has;
-            `encoder` for vectors. A head that is not among those of
-            `checkpoints.heads.HEADS` is passed as its `TaskSpec`.
-        max_seq_length: Longest sequence in tokens; None for that of the
-            fine-tuning or the export, or else 512 (384 for questions about a
-            context; always 512 for a checkpoint without the head of a task).
+        head: None for the head that the checkpoint has; a name of
+            `checkpoints.heads.HEADS`, as `encoder` for vectors; or, for any
+            other head, its `HeadSpec`.
+        max_seq_length: Longest sequence in tokens; None for that of the export
+            or, unless the head is `encoder`, of the fine-tuning; or else 512
+            (384 for questions about a context); at most what the model takes.
         dtype: Keras dtype policy; None for the global policy of Keras. It has
             no effect on an export.
         pooling: Of vectors: `mean` over the tokens of a text, or `cls`.
@@ -81,8 +79,9 @@ def load_predictor(
                 f"{model.head}."
             )
     else:
-        found = source.head(head.head if isinstance(head, TaskSpec) else head)
-        spec = head if isinstance(head, TaskSpec) else table.spec_of(found.name)
+        wanted = head.head if isinstance(head, HeadSpec) else head
+        found = source.head(wanted)
+        spec = head if isinstance(head, HeadSpec) else table.spec_of(found.name)
         model, _ = load.make_model(source, spec.head, dtype=dtype)
     settings = source.settings if spec.is_finetuned or is_export else {}
     most = source.known_config.max_position_embeddings
@@ -102,7 +101,7 @@ class Predictor:
     """Answers texts; `load_predictor` makes one."""
 
     def __init__(
-        self, spec: TaskSpec, data: AnswerData, task: AnswerTask
+        self, spec: HeadSpec, data: AnswerData, task: AnswerTask
     ) -> None:
         self.spec = spec
         self.model = task.model
@@ -114,7 +113,7 @@ class Predictor:
             Workers(tf.distribute.get_strategy()),
             Padding(
                 max_seq_length=data.max_seq_length,
-                bucket_width=_GPU_BUCKET_WIDTH if has_gpu else None,
+                bucket_width=GPU_BUCKET_WIDTH if has_gpu else None,
             ),
         )
 
@@ -123,8 +122,8 @@ class Predictor:
 
         An input is a text, a tuple of two, or a dict of the names that
         `load_predictor` lists. Returns a dict for one input, a list of dicts
-        for a list, and else an iterator, which reads and answers some thousand
-        inputs at a time; of a `tf.data.Dataset`, too.
+        for a list, and else (a generator, an array, a `tf.data.Dataset`) an
+        iterator, which reads and answers some thousand inputs at a time.
         """
         checks.check_integer("batch_size", batch_size, at_least=1)
         if tf.is_tensor(inputs):
@@ -148,9 +147,13 @@ class Predictor:
     ) -> Iterator[dict[str, Any]]:
         numbered = enumerate(inputs)
         while chunk := list(itertools.islice(numbered, _CHUNK_SIZE)):
-            examples = [self.spec.example(*one) for one in chunk]
+            examples = [
+                self.spec.example(position, item) for position, item in chunk
+            ]
             example_set = self.spec.example_set(self._data, examples)
+            # RACE: with the number of choices of these inputs.
             data: Any = example_set.data
+            # One chunk: `_CHUNK_SIZE` is smaller than that of `record_outputs`.
             for some, outputs in self._computer.run_chunks(
                 example_set, batch_size
             ):

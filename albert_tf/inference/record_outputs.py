@@ -105,7 +105,8 @@ class OutputComputer:
         )
         make_dataset = functools.partial(
             bucketed_batches.evaluation_dataset,
-            *(columns, plan),
+            columns,
+            plan,
             padding=self._padding,
         )
         dataset = strategies.distribute(self._strategy, make_dataset)

@@ -8,9 +8,10 @@ Every layer and model takes the `config` of the whole model, unless it takes
 sizes; the `seed` of its initial weights; `dtype`, a Keras dtype policy; and a
 `name`. Checkpoints identify the variables of heads by their names.
 
-A model is called on a dict of tensors, of which it ignores those that it does
-not know, and with the call arguments of `AlbertModel`. Its encoder starts with
-the weights of an `AlbertModel` of the same seed.
+A model is called on a dict of tensors: its own inputs, and those that only
+other models have, which it ignores; any other name is an error. Its call
+arguments are those of `AlbertModel`. Its encoder starts with the weights of an
+`AlbertModel` of the same seed.
 
 Two of these arguments are handed down to all layers: `seed`, an int tensor
 `[2]`, decides the dropout masks; without one, a layer drops nothing. `fusion`

@@ -22,8 +22,8 @@ from albert_tf.modeling.fused import Fusion
 
 # TF1: keeps the loss of a batch without targets at 0 instead of 0 / 0.
 MASKED_LM_EPSILON = 1e-5
-# Weight of each of two cross entropies; also the threshold of a 0/1 label.
-_HALF = 0.5
+_SPAN_SHARE = 0.5  # weight of each cross entropy in the loss of a span
+_LABEL_THRESHOLD = 0.5  # a label is 1 above it
 
 
 class LossSums(NamedTuple):
@@ -37,7 +37,8 @@ class LossSums(NamedTuple):
     loss: Tensor  # sum of weight x loss
     weight: Tensor  # sum of the weights
     correct: Tensor  # sum of weight x (1 if the row is correct)
-    # The same of whether there is an answer, where that is predicted.
+    # Sum of weight x (1 if it is right whether there is an answer);
+    # `beam_span_sums` only.
     answerable_correct: Tensor = 0.0
 
 
@@ -48,7 +49,7 @@ def example_weights(batch: Mapping[str, Tensor]) -> Tensor:
     return ops.ones(ops.shape(batch["input_ids"])[:1], "float32")
 
 
-def weighted_sums(
+def cross_entropy_sums(
     logits: Tensor,
     labels: Tensor,
     weights: Tensor,
@@ -66,19 +67,19 @@ def sentence_order_sums(
     logits: Tensor, labels: Tensor, weights: Tensor
 ) -> LossSums:
     """Returns the sums of logits `[B, 2]`; labels: 0 in order, 1 swapped."""
-    return weighted_sums(logits, ops.reshape(labels, (-1,)), weights)
+    return cross_entropy_sums(logits, ops.reshape(labels, (-1,)), weights)
 
 
 def regression_sums(
-    logits: Tensor, label_ids: Tensor, weights: Tensor
+    logits: Tensor, labels: Tensor, weights: Tensor
 ) -> LossSums:
     """Returns the sums of squared errors of `[B, 1]`; `correct` is 0."""
-    errors = ops.cast(logits[:, 0], "float32") - ops.cast(label_ids, "float32")
+    errors = ops.cast(logits[:, 0], "float32") - ops.cast(labels, "float32")
     return _sums(weights, ops.square(errors), ops.zeros_like(errors))
 
 
 def multi_label_sums(
-    logits: Tensor, label_ids: Tensor, weights: Tensor
+    logits: Tensor, labels: Tensor, weights: Tensor
 ) -> LossSums:
     """Returns the sums of the mean binary cross entropy of K labels.
 
@@ -86,8 +87,8 @@ def multi_label_sums(
     weight x the share of correctly predicted labels.
     """
     logits = ops.cast(logits, "float32")
-    entropies = ops.binary_crossentropy(label_ids, logits, from_logits=True)
-    is_right = ops.equal(logits > 0, label_ids > _HALF)
+    entropies = ops.binary_crossentropy(labels, logits, from_logits=True)
+    is_right = ops.equal(logits > 0, labels > _LABEL_THRESHOLD)
     shares = ops.mean(ops.cast(is_right, "float32"), axis=-1)
     return _sums(weights, ops.mean(entropies, axis=-1), shares)
 
@@ -97,11 +98,11 @@ def span_sums(
 ) -> LossSums:
     """Returns the sums of `start_logits` and `end_logits`, `[B, S]`."""
     start_logits, end_logits = outputs["start_logits"], outputs["end_logits"]
-    start = weighted_sums(start_logits, starts, weights)
-    end = weighted_sums(end_logits, ends, weights)
+    start = cross_entropy_sums(start_logits, starts, weights)
+    end = cross_entropy_sums(end_logits, ends, weights)
     both_correct = _hits(start_logits, starts) * _hits(end_logits, ends)
     return LossSums(
-        loss=_HALF * (start.loss + end.loss),
+        loss=_SPAN_SHARE * (start.loss + end.loss),
         weight=start.weight,
         correct=ops.sum(ops.cast(weights, "float32") * both_correct),
     )
@@ -133,12 +134,12 @@ def beam_span_sums(
     answerable_losses = ops.binary_crossentropy(
         is_impossible, cls_logits, from_logits=True
     )
-    is_right = ops.equal(cls_logits > 0, is_impossible > _HALF)
+    is_right = ops.equal(cls_logits > 0, is_impossible > _LABEL_THRESHOLD)
     answerable = _sums(
         weights, answerable_losses, ops.cast(is_right, "float32")
     )
     return spans._replace(
-        loss=spans.loss + _HALF * answerable.loss,
+        loss=spans.loss + _SPAN_SHARE * answerable.loss,
         answerable_correct=answerable.correct,
     )
 

@@ -101,7 +101,7 @@ class TokenizerLayer(keras.layers.Layer):
     def load_assets(self, dir_path: str) -> None:
         [path] = checkpoint.vocabularies_in(dir_path)
         source = Checkpoint(vocabulary=path, metadata=metadata.read(dir_path))
-        self._use(source.load_tokenizer())
+        self._use(source.tokenizer)
 
 
 def _is_pair(texts: Any) -> bool:

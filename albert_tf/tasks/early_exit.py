@@ -36,8 +36,8 @@ def run(
         classify: From the output of a layer to logits, float32 `[R / C, K]`.
         hidden: Float `[B x C, S, H]`, C choices of each of B examples.
         mask: Int tensor `[B x C, 1, 1, S]`.
-        patience: After how many layers in a row with the same prediction an
-            example leaves; at least 1.
+        patience: How many times in a row the next layer must repeat a
+            prediction before an example leaves; at least 1.
         num_choices: C.
 
     Returns:
@@ -62,7 +62,7 @@ class _Exits:
     logits: tf.Tensor = None
     num_layers: tf.Tensor = None
     # Of the examples that are left: their numbers, their predictions, and how
-    # many layers in a row have predicted the same.
+    # many layers in a row have repeated them.
     examples: tf.Tensor = None
     prediction: tf.Tensor = None
     num_same: tf.Tensor = None

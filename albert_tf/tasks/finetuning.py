@@ -21,20 +21,21 @@ _LEAST_WEIGHT = 1e-30
 class MeanLossTask(abc.ABC):
     """A `task.Task` and `task.AnswerTask`, but for `model` and `_measure`.
 
-    `accuracies` are names of scores by the field of the totals that they are
-    the mean of, `options` those of the model's call for a loss.
+    `accuracies` maps fields of `LossSums` to names of scores in the log;
+    `loss_options` are extra arguments of the model's call in `loss`;
+    `_exit_patience` is `HeadFlags.exit_patience`.
     """
 
     model: Any
     accuracies: Mapping[str, str] = {"correct": "accuracy"}
     sequence_outputs: frozenset[str] = frozenset()
-    options: Mapping[str, bool] = {}
+    loss_options: Mapping[str, bool] = {}
     _exit_patience = 0
 
     @abc.abstractmethod
     def _measure(
         self, outputs: Totals, batch: Batch, weights: tf.Tensor
-    ) -> Any:
+    ) -> losses.LossSums:
         """Returns the sums of a batch, of a kind of `modeling.losses`.
 
         `weights` are 0 for rows that only pad the batch.
@@ -42,7 +43,7 @@ class MeanLossTask(abc.ABC):
 
     @property
     def total_names(self) -> tuple[str, ...]:
-        """See `task.Task`, also for what follows."""
+        """Keys of the metric totals that `loss` returns."""
         return ("examples", "weights", "tokens", "loss", *self.accuracies)
 
     def _weights(self, batch: Batch) -> tf.Tensor:
@@ -68,7 +69,7 @@ class MeanLossTask(abc.ABC):
             self.model.inputs_of(batch),
             training=seed is not None,
             seed=seed,
-            **self.options,
+            **self.loss_options,
             **computation,
         )
         measured = self._measure(outputs, batch, weights)

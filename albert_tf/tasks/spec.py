@@ -1,10 +1,11 @@
-"""What is done with a head: one record for each, and the table of them.
+"""What is done with a head, and how a task is fine-tuned.
 
-Whatever depends on the head of a model asks its record: `load_predictor`, the
-evaluation of a run, exports. A new head is a room of this folder with such a
-record, and a row of `tasks.table`; or a record that is passed as `head`.
+Whatever depends on the head of a model asks its `HeadSpec`: `load_predictor`,
+the evaluation of a run, exports. A new head is a package of this folder with
+one, and a row of `tasks.table`; or one that is passed as `head`. A command that
+fine-tunes asks a `FinetuningSpec`.
 
-Plain Python: a room imports its slow parts where they are used.
+Plain Python: a package imports its slow parts where they are used.
 """
 
 import abc
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
 class Exported:
     """What signatures are made of.
 
-    `settings` are of the class `TaskSpec.serving_settings`, `metadata` those of
+    `settings` are of the class `HeadSpec.serving_settings`, `metadata` those of
     the checkpoint; `weights` are exported copies of those of the model.
     """
 
@@ -47,15 +48,15 @@ class Exported:
     tokenizer: "GraphTokenizer"
 
 
-class TaskSpec(abc.ABC):
+class HeadSpec(abc.ABC):
     """What is done with a head: texts, answers, signatures."""
 
     head: ClassVar[Head]
     # The longest sequence of raw text, unless a fine-tuning determined it.
     max_seq_length: ClassVar[int] = 512
 
-    # Whether it is the settings of a fine-tuning that a checkpoint with this
-    # head has.
+    # Whether a checkpoint's `settings`, of its fine-tuning, apply to this head;
+    # not to the bare encoder.
     is_finetuned: ClassVar[bool] = True
 
     # Names of the outputs of the model whose second axis is the sequence.
@@ -119,16 +120,18 @@ class FinetuningSpec:
 
     Args:
         task_names: Names that users know the task by.
-        config_class: Dataclass of its settings.
-        defaults: Those of settings of the run that the task has of its own.
-        read_sets: Function of a config, and of what the run does of `train`,
-            `eval` and `predict`, that returns the `Sets` of examples. It also
-            gets `tokenizer`, `max_seq_length`, the `weights` in use, and
+        config_class: Dataclass of its settings, made by `settings.setting`. It
+            has a `name`, for presets; optionally `is_table` and
+            `count_windows_as_epochs`, see `plan`.
+        defaults: Defaults of run settings, by name, where the task's differ.
+        read_sets: Function of a config and of `uses`, some of `train`, `eval`,
+            `predict`, that returns the `Sets` of examples. It also gets
+            `tokenizer`, `max_seq_length`, the `weights` in use, and
             `given_examples`, rows in place of files, by use.
         make_task: Function of config and sets that returns a `MakeTask`.
         export_settings: Function of config, sets and scores that returns
             settings of an export.
-        spec_of: Returns what is done with the head that a config selects.
+        head_spec: Returns what is done with the head that a config selects.
         predict_arguments: What `albert_tf.predict` takes, for its next call.
     """
 
@@ -138,5 +141,5 @@ class FinetuningSpec:
     read_sets: Callable[..., Sets[Any]]
     make_task: Callable[[Any, Sets[Any]], MakeTask]
     export_settings: Callable[[Any, Sets[Any], Scores], dict[str, Any]]
-    spec_of: Callable[[Any], type[TaskSpec]]
+    head_spec: Callable[[Any], HeadSpec]
     predict_arguments: str

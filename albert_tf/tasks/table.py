@@ -1,15 +1,15 @@
-"""The table of all heads: a room of this folder for each, read when needed."""
+"""The table of all heads: a package for each, imported when needed."""
 
 import functools
 from collections.abc import Collection, Mapping
 
 from albert_tf.checkpoints import heads
 from albert_tf.tasks.serving_settings import ServingSettings
-from albert_tf.tasks.spec import TaskSpec
+from albert_tf.tasks.spec import HeadSpec
 
 
-def spec_class(head: str) -> type[TaskSpec]:
-    """Returns the record of a head, by name; no other room is imported."""
+def spec_class(head: str) -> type[HeadSpec]:
+    """Returns the class of a head's `HeadSpec`; imports nothing of others."""
     match heads.named(head):
         case heads.ENCODER:
             from albert_tf.tasks.encoder.spec import EncoderSpec
@@ -35,12 +35,12 @@ def spec_class(head: str) -> type[TaskSpec]:
             from albert_tf.tasks.squad.spec import BeamSpanSpec
 
             return BeamSpanSpec
-    raise AssertionError(f"tasks/ has no room for the head {head!r}")
+    raise AssertionError(f"tasks/ has no package for the head {head!r}")
 
 
 @functools.cache
-def all_specs() -> Mapping[str, type[TaskSpec]]:
-    """Returns the records of all heads, by name."""
+def all_specs() -> Mapping[str, type[HeadSpec]]:
+    """Returns the classes of the `HeadSpec`s of all heads, by name."""
     return {name: spec_class(name) for name in heads.HEADS}
 
 
@@ -60,9 +60,9 @@ def serving_settings() -> list[type[ServingSettings]]:
     return [*dict.fromkeys(spec.serving_settings for spec in specs)]
 
 
-def spec_of(head: str | TaskSpec) -> TaskSpec:
-    """Returns the record of a head, given by name or as the record itself."""
-    return head if isinstance(head, TaskSpec) else spec_class(head)()
+def spec_of(head: str | HeadSpec) -> HeadSpec:
+    """Returns the `HeadSpec` of a head, given by name or as itself."""
+    return head if isinstance(head, HeadSpec) else spec_class(head)()
 
 
 def head_of_outputs(names: Collection[str]) -> str:

@@ -1,4 +1,4 @@
-"""The two halves of a task, as the training loop and the scripts see them.
+"""The two halves of a task, as the training loop and the commands see them.
 
 The data half (`TaskData`) is NumPy: examples -> records -> [model] -> outputs
 -> scores and files. The model half (`Task`, `AnswerTask`) is TensorFlow, which
@@ -83,7 +83,11 @@ class TaskData(AnswerData, Protocol):
 
     @property
     def settings(self) -> Mapping[str, Any]:
-        """Everything but the examples that determines the records, as JSON."""
+        """What a run keeps of the task besides its examples, as JSON values.
+
+        Such as labels and lengths; `tokenizer` is its fingerprint. `run.json`
+        holds them, and `Checkpoint.settings` reads them back.
+        """
 
     def scores(self, examples: Examples, outputs: Outputs) -> Scores:
         """Returns the official scores, and thresholds chosen by them."""
@@ -160,7 +164,7 @@ class ExampleSet:
     """Examples that are trained on, evaluated or predicted together.
 
     The name of another set than the main one follows the keys of its scores,
-    and is the directory of its predictions.
+    and is the directory of its predictions; an evaluation's is `eval_<name>`.
     """
 
     examples: Examples

@@ -102,7 +102,7 @@ def _check_weights(
     """Checks that weights have the model, labels and tokenizer of the task."""
     run_folder.check_model(config, data.name)
     if config.head in heads.HEADS:
-        weights.head(config.head)
+        weights.head(config.head)  # raises if it has another
     labels = data.settings.get("labels")
     compatibility.check_task(
         weights,

@@ -22,8 +22,6 @@ _LOGGER = logging.getLogger(__name__)
 
 # Records of a training set that a model is compared with chance on.
 SAMPLE_SIZE = 1000
-# Tensor cores of a GPU multiply by eights.
-_GPU_BUCKET_WIDTH = 8
 # XLA compiles the model again for every length.
 _COMPILED_BUCKET_WIDTH = 64
 
@@ -135,7 +133,7 @@ def padding_for(
 ) -> Padding:
     """Returns how batches are padded: on a TPU, all to the same length."""
     device = strategies.device_type(strategy)
-    width = _GPU_BUCKET_WIDTH if device == "GPU" else None
+    width = bucketed_batches.GPU_BUCKET_WIDTH if device == "GPU" else None
     if config.jit_compile:
         width = _COMPILED_BUCKET_WIDTH
     if device == "TPU":

@@ -159,7 +159,8 @@ class FinetuningRun:
                     )
                     score = score._replace(value=0.0)
                 entries.append(score._replace(key=score.key + ending))
-        for main in self._sets.evaluation[:1]:
+        if self._sets.evaluation:
+            main = self._sets.evaluation[0]
             comparison = baselines.compare_with_chance(main, all_outputs[main])
         if comparison and math.isfinite(comparison.loss):
             entries.append(Score("loss", comparison.loss, Role.LOSS))
@@ -181,7 +182,8 @@ class FinetuningRun:
         # 1. Evaluation.
         evaluation = self._evaluate(computer)
         entries = [*evaluation.scores]
-        for main in sets.evaluation[:1]:
+        if sets.evaluation:
+            main = sets.evaluation[0]
             found = main.data.baselines(main.examples)
             entries += [Score.baseline(*row) for row in found.items()]
         problem = self._problem(computer, evaluation)

@@ -15,7 +15,7 @@ from albert_tf.export.saved_model import ExportSummary
 from albert_tf.inference.predictor import Predictor, load_predictor
 from albert_tf.metrics.scores import Scores
 from albert_tf.tasks import example_files, finetunings
-from albert_tf.tasks.spec import FinetuningSpec, TaskSpec
+from albert_tf.tasks.spec import FinetuningSpec, HeadSpec
 from albert_tf.training import baselines, pretrain_config
 from albert_tf.training import finetune as finetune_lib
 from albert_tf.training import plan as plans
@@ -23,6 +23,8 @@ from albert_tf.training import pretrain as pretrain_lib
 from albert_tf.training.plan import FinetuningPlan
 from albert_tf.training.pretrain_config import PretrainingConfig
 from albert_tf.training.start import StartConfig
+
+_STOPPED = "A signal stopped the run. Call it again to go on."
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -42,7 +44,7 @@ class RunResult:
     output_dir: str
     weights: str
     export: ExportSummary | None = None
-    head: TaskSpec | None = None
+    head: HeadSpec | None = None
 
     @property
     def baselines(self) -> dict[str, float]:
@@ -121,9 +123,6 @@ def finetune(
     return result
 
 
-_STOPPED = "A signal stopped the run. Call it again to go on."
-
-
 def run_finetuning(plan: FinetuningPlan) -> RunResult | None:
     """Does what a plan says; returns None if a signal stopped the training."""
     config, spec = plan.config, plan.spec
@@ -145,7 +144,7 @@ def run_finetuning(plan: FinetuningPlan) -> RunResult | None:
         output_dir=os.path.abspath(config.output_dir),
         weights=os.path.abspath(result.weights),
         export=summary,
-        head=spec.spec_of(plan.task_config)(),
+        head=spec.head_spec(plan.task_config),
     )
 
 
@@ -158,7 +157,7 @@ def _export_config(
         export_dir=options.export_dir or "",
         spm_model_file=options.spm_model_file,
         vocab_file=options.vocab_file,
-        head=plan.spec.spec_of(plan.task_config)(),
+        head=plan.spec.head_spec(plan.task_config),
         do_lower_case=options.do_lower_case,
         max_seq_length=plan.config.max_seq_length,
         settings=plan.spec.export_settings(plan.task_config, plan.sets, scores),

@@ -381,14 +381,14 @@ class TrainingLoop:
         if state.phase < len(self._phases) - 1:
             return
         score, loss = scores[metric], scores.loss
-        progress = math.inf
+        gain = math.inf
         if state.best_score is not None:
             best = scores.rank(metric, state.best_score)
-            progress = scores.rank(metric) - best
+            gain = scores.rank(metric) - best
         state.evaluations_since_best += 1
-        if progress > 0:
+        if gain > 0:
             state.evaluations_since_best = 0
-        elif progress < 0 or (
+        elif gain < 0 or (
             state.best_loss is not None and loss > state.best_loss
         ):
             return

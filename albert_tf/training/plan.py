@@ -127,11 +127,11 @@ def finetuning(
         given: The settings that the user gave, by name.
         examples: Rows in place of files, by use: `train`, `eval`, `predict`.
     """
-    given = start.given_settings(given, defaults(spec))
-    values = defaults(spec) | given
+    resolved = start.resolved(given, defaults(spec))
+    values = defaults(spec) | resolved
     # 1. What can be checked before any file is read.
     options = settings.read(FinetuningOptions, values)
-    _check(values, given)
+    _check(values, resolved)
     task_config: Any = settings.read(spec.config_class, values)
 
     # 2. The weights to start from.
@@ -146,17 +146,17 @@ def finetuning(
     # 3. The paper's settings; the weights in use, and lengths that suit them.
     if options.preset:
         preset = paper_presets.paper_settings(task_config.name, options.preset)
-        values |= _not_given(preset.flag_values(), given)
+        values |= _not_given(preset.flag_values(), resolved)
         albert_config = preset.with_dropout(albert_config)
     weights = _find_weights(values)
-    values |= _fit_lengths(values, given, albert_config, weights)
+    values |= _fit_lengths(values, resolved, albert_config, weights)
     task_config = settings.read(spec.config_class, values)
 
     # 4. The examples.
     sets = spec.read_sets(
         task_config,
         [use for use in SPLITS if values[f"do_{use}"]],
-        tokenizer=source.load_tokenizer(),
+        tokenizer=source.tokenizer,
         max_seq_length=values["max_seq_length"],
         weights=weights,
         given_examples=examples,
@@ -164,9 +164,9 @@ def finetuning(
 
     # 5. The config, whose number of steps may depend on that of the examples.
     values |= _suit_small_data(
-        values, given, task_config, sets, albert_config, "train" in examples
+        values, resolved, task_config, sets, albert_config, "train" in examples
     )
-    length, warmup = _run_length(values, given, sets, task_config)
+    length, warmup = _run_length(values, resolved, sets, task_config)
     values |= length
     config = settings.read(
         FinetuningConfig,
@@ -174,7 +174,7 @@ def finetuning(
         albert_config=albert_config,
         task_settings=settings.affects_training(task_config),
         vocabulary=source.vocabulary,
-        head=spec.spec_of(task_config).head.name,
+        head=spec.head_spec(task_config).head.name,
         **start.run_fields(values),
         **warmup,
     )
@@ -251,10 +251,9 @@ def _fit_lengths(
     config: config_lib.AlbertConfig,
     weights: Checkpoint,
 ) -> dict[str, Any]:
-    """Returns lengths that the user did not give.
+    """Returns all lengths: those given, else those of the weights' training.
 
-    They are those of the weights' training, or else what the model takes and
-    what fits in a sequence.
+    Or else what the model takes; None where the task has none.
     """
     found: dict[str, Any] = {name: values.get(name) for name in _LENGTHS}
     for name, value in found.items():
@@ -308,14 +307,15 @@ def _run_length(
     sets: Sets[Any],
     task_config: Any,
 ) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Returns values that give a run of the same length again, and its warm-up.
+    """Returns the settings of the length, and fields of the config.
 
+    The former are as flags.txt keeps them; they determine the latter.
     Numbers that are given come first; else the epochs and the proportion, of
     which a task may have defaults, determine them.
     """
     if not sets.train:
-        none = {"num_warmup_steps": 0, "start_warmup_step": 0}
-        return {}, none | {"warmup_proportion": None}
+        warmup = {"num_warmup_steps": 0, "start_warmup_step": 0}
+        return {}, {**warmup, "warmup_proportion": None}
     chosen = {name: values[name] for name in _ALTERNATIVES}
     for absolute, relative in _RELATIVE.items():
         if absolute in given:

@@ -216,7 +216,7 @@ def _find_vocabulary(records: Iterable[RecordSource]) -> str | None:
             continue
         known = Metadata(do_lower_case=shard.config["do_lower_case"])
         found = Checkpoint(vocabulary=path, metadata=known)
-        if found.load_tokenizer().fingerprint == shard.tokenizer_hash:
+        if found.tokenizer.fingerprint == shard.tokenizer_hash:
             return path
     return None
 

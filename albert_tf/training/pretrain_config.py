@@ -297,7 +297,7 @@ def plan(given: Mapping[str, Any]) -> PretrainingConfig:
     """Plans a pretraining, of the settings that the user gave, by name."""
     fields = settings.fields_of(PretrainingConfig, StartConfig)
     values = {name: field.default for name, field in fields.items()}
-    values |= start.given_settings(given, values)
+    values |= start.resolved(given, values)
     return settings.read(
         PretrainingConfig,
         values,

@@ -11,7 +11,7 @@ from albert_tf.devices.device_settings import DeviceSettings
 from albert_tf.optimization.optimizer_config import OptimizerConfig
 from albert_tf.settings import setting
 
-# Keys have 32 bits.
+# Seeds are int32.
 LARGEST_SEED = 2**31 - 1
 
 

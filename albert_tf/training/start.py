@@ -37,12 +37,12 @@ class StartConfig:
         )
 
 
-def given_settings(
+def resolved(
     given: Mapping[str, Any], names: Collection[str]
 ) -> dict[str, Any]:
-    """Returns what is given of these settings.
+    """Returns the given settings among `names`.
 
-    A checkpoint to fetch by its name becomes a folder.
+    The name of a checkpoint is replaced by its fetched folder.
     """
     result = {name: given[name] for name in given if name in names}
     if path := given.get("init_checkpoint"):

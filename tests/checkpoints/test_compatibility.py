@@ -81,7 +81,7 @@ def source(tiny_spm_model):
 
 def _trained_with(source, **known):
     tokenizer = dataclasses.replace(source, metadata=Metadata(**known))
-    known = Metadata(tokenizer_hash=tokenizer.load_tokenizer().fingerprint)
+    known = Metadata(tokenizer_hash=tokenizer.tokenizer.fingerprint)
     return dataclasses.replace(source, metadata=known)
 
 

@@ -57,7 +57,7 @@ def test_the_tokenizer_of_a_folder(source, tmp_path, tiny_spm_model):
 
     found = albert_tf.load_tokenizer(tmp_path)
 
-    assert found.fingerprint == source.load_tokenizer().fingerprint
+    assert found.fingerprint == source.tokenizer.fingerprint
     lower = albert_tf.load_tokenizer(tmp_path, do_lower_case=True)
     given = albert_tf.load_tokenizer(spm_model_file=tiny_spm_model)
     assert lower.fingerprint == given.fingerprint != found.fingerprint

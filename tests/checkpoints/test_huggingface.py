@@ -100,8 +100,7 @@ def test_a_folder_may_have_a_tokenizer_json_only(
     again = discovery.open(ours)
     assert again.vocabulary == str(ours / "spiece.model")
     tokens, expected = (
-        one.load_tokenizer().encode("The snow, 25, fell.")
-        for one in (again, found)
+        one.tokenizer.encode("The snow, 25, fell.") for one in (again, found)
     )
     assert tokens == expected
 
@@ -370,14 +369,14 @@ def test_transformers_gives_our_ids(
     for name in ("folder", "saved"):
         (tmp_path / name).mkdir()
     huggingface.write(str(tmp_path / "folder"), source)
-    texts = token_ids.sentences(source.load_tokenizer())
+    texts = token_ids.sentences(source.tokenizer)
     rows = [*zip(texts), *zip(texts[::2], texts[1::2], strict=True)]
     (tmp_path / "texts.json").write_text(json.dumps(rows))
 
     paths = [tmp_path / name for name in ("folder", "texts.json", "saved")]
     found = json.loads(run_transformers(_PEER_TOKENIZER, *paths))
 
-    tokenizer = source.load_tokenizer()
+    tokenizer = source.tokenizer
     special = tokenizer.special_ids
     for row, answer in zip(rows, found["rows"], strict=True):
         ids = [*map(tokenizer.encode, row), []][:2]

@@ -206,9 +206,7 @@ def _vocabulary(
         known = Metadata()
         if hash_of:
             tokenizer = Checkpoint(arrays={}, vocabulary=paths[hash_of])
-            known = Metadata(
-                tokenizer_hash=tokenizer.load_tokenizer().fingerprint
-            )
+            known = Metadata(tokenizer_hash=tokenizer.tokenizer.fingerprint)
         source = Checkpoint(
             arrays={},
             config=tiny.config(vocab_size=vocab_size),

@@ -17,10 +17,10 @@ def source(source, tiny_spm_model):
 
 
 def test_sentences_are_the_same_each_time_and_many(source):
-    texts = token_ids.sentences(source.load_tokenizer())
+    texts = token_ids.sentences(source.tokenizer)
 
     assert len({*texts}) == 300
-    assert texts == token_ids.sentences(source.load_tokenizer())
+    assert texts == token_ids.sentences(source.tokenizer)
     letters = " ".join(texts)
     assert all(one in letters for one in ("ï", "漢", "😀", "(ABBA),", "U.S."))
     assert "[CLS]" not in letters

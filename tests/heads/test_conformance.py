@@ -364,7 +364,7 @@ def test_a_format_holds_it_or_says_what_it_leaves_out(name, trained, tmp_path):
     if trained.name != "encoder":
         assert found.metadata.head == source.metadata.head
     assert found.metadata.labels == source.metadata.labels
-    tokenizers = found.load_tokenizer(), source.load_tokenizer()
+    tokenizers = found.tokenizer, source.tokenizer
     assert len({one.fingerprint for one in tokenizers}) == 1
 
 

@@ -23,7 +23,7 @@ from albert_tf.settings import setting
 from albert_tf.tasks import example_files, inputs, label_frequencies, task
 from albert_tf.tasks.finetuning import MeanLossTask
 from albert_tf.tasks.serving_settings import ServingSettings
-from albert_tf.tasks.spec import FinetuningSpec, TaskSpec
+from albert_tf.tasks.spec import FinetuningSpec, HeadSpec
 from albert_tf.tasks.task import ExampleSet
 
 # The model.
@@ -172,7 +172,7 @@ class WordCountSettings(ServingSettings):
         return super().answer_settings() | {"most_words": self.most_words}
 
 
-class WordCountSpec(TaskSpec):
+class WordCountSpec(HeadSpec):
     """What is done with the head `word_count`."""
 
     head = WORD_COUNT
@@ -183,7 +183,7 @@ class WordCountSpec(TaskSpec):
 
     def answer_data(self, source, model, settings):
         return WordCountData(
-            tokenizer=source.load_tokenizer(),
+            tokenizer=source.tokenizer,
             max_seq_length=settings["max_seq_length"],
             most_words=settings.get("most_words", WordCountSettings.most_words),
         )
@@ -252,6 +252,6 @@ FINETUNING = FinetuningSpec(
     export_settings=lambda config, sets, scores: {
         "most_words": config.most_words
     },
-    spec_of=lambda config: WordCountSpec,
+    head_spec=lambda config: WordCountSpec(),
     predict_arguments='"a text"',
 )

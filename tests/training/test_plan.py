@@ -77,7 +77,7 @@ def make_plan(monkeypatch, tmp_path, tiny_spm_model):
             read_sets=read_sets,
             make_task=None,
             export_settings=None,
-            spec_of=lambda _: ClassifierSpec,
+            head_spec=lambda _: ClassifierSpec(),
             predict_arguments="",
         )
         found.plan = plan.finetuning(spec, usual | given, dict(rows))

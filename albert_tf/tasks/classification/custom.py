@@ -28,7 +28,7 @@ from albert_tf.tasks.task import SPLITS, Examples
 if TYPE_CHECKING:
     from albert_tf.tasks.classification.sets import ClassificationConfig
 
-_logger = logging.getLogger(__name__)
+_LOGGER = logging.getLogger(__name__)
 _VERBS = {"train": "train on", "eval": "evaluate"}
 _Examples: TypeAlias = Sequence[ClassificationExample]
 
@@ -186,13 +186,13 @@ class _Table:
                 "--validation_share is for tables without a file to evaluate, "
                 f"but there is {str(to_evaluate)!r}. Leave one of them out."
             )
-        parts = split(
+        parts = hold_out(
             read(self.find("train")), share=share, seed=config.validation_seed
         )
         return {use: parts[use == "eval"] for use in uses}
 
 
-def split(
+def hold_out(
     examples: _Examples, *, share: float, seed: int
 ) -> tuple[list[ClassificationExample], list[ClassificationExample]]:
     """Divides examples; about a `share` of them is in the second part.
@@ -226,7 +226,7 @@ def _warn_of_useless_rows(
         if counts[i] < scores.LEAST_EXAMPLES
     ]
     if rare:
-        _logger.warning(
+        _LOGGER.warning(
             "Of the %d rows to %s, too few to rely on have the label %s. Check "
             "how it is spelt, or pass more rows.",
             len(rows),
@@ -235,7 +235,7 @@ def _warn_of_useless_rows(
         )
     if empty := sum(not row.text_a.strip() for row in rows):
         text = "%d of the %d rows to %s have no text."
-        _logger.warning(text, empty, len(rows), _VERBS[use])
+        _LOGGER.warning(text, empty, len(rows), _VERBS[use])
 
 
 def _positive_label(

@@ -29,7 +29,7 @@ from albert_tf.text.tokenizer import Tokenizer
 if TYPE_CHECKING:
     from albert_tf.data.bucketed_batches import RecordColumns
 
-_logger = logging.getLogger(__name__)
+_LOGGER = logging.getLogger(__name__)
 
 _TEST_RESULTS = "test_results.tsv"
 _CLASS_SCORES = ("precision", "recall", "f1", "number")
@@ -144,7 +144,7 @@ class ClassificationData:
                 num_cut += wanted > record["input_ids"].size
                 yield record | {"label_ids": self._label_ids(example)}
         if num_cut:
-            _logger.info(
+            _LOGGER.info(
                 "%d of %d examples are truncated to %d tokens.",
                 num_cut,
                 num_examples,
@@ -267,7 +267,7 @@ class ClassificationData:
         thresholds = self.label_thresholds(scores)
         if thresholds is None and self.is_multi_label:
             least = scores_lib.DEFAULT_THRESHOLD
-            _logger.warning(
+            _LOGGER.warning(
                 "The thresholds of the labels are not known; using %s. Pass "
                 "--do_eval to choose those with the best F1.",
                 least,

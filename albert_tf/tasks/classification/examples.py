@@ -15,7 +15,7 @@ from albert_tf import checks, files
 from albert_tf.tasks import example_files
 from albert_tf.tasks.example_files import Source
 
-_logger = logging.getLogger(__name__)
+_LOGGER = logging.getLogger(__name__)
 
 # The weights of the classes that make all of them equally heavy.
 BALANCED = "balanced"
@@ -120,7 +120,7 @@ def read_examples(
     broken_rows: list[int] | None = [] if skips_broken_rows else None
     examples = [*_iterate(path, columns, labels, guid_prefix, broken_rows)]
     if broken_rows:
-        _logger.warning(
+        _LOGGER.warning(
             "%s: skipped %d rows with too few or too many fields, as the "
             "original does (lines %s).",
             path,
@@ -219,7 +219,7 @@ def check_labels(labels: Sequence[str], where: str) -> None:
         alike[" ".join(label.split()).casefold()].append(repr(label))
     for group in alike.values():
         if len(group) > 1:
-            _logger.warning(
+            _LOGGER.warning(
                 "%s: the labels %s differ only in case or white space, and "
                 "are different classes.",
                 where,

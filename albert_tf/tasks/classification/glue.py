@@ -16,7 +16,7 @@ from albert_tf.tasks import example_files
 from albert_tf.tasks.classification import examples
 from albert_tf.tasks.classification.examples import ClassificationExample
 
-_logger = logging.getLogger(__name__)
+_LOGGER = logging.getLogger(__name__)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -168,7 +168,7 @@ def existing_sets(
     for set_file in set_files:
         path = os.path.join(files.check_local(data_dir), set_file.path)
         if set_file.is_optional and not os.path.exists(path):
-            _logger.info(
+            _LOGGER.info(
                 "There is no file %s; skipping the set %s.", path, set_file.name
             )
         else:

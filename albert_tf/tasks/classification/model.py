@@ -49,7 +49,7 @@ class ClassificationTask(MeanLossTask):
         )
         self._exit_patience = head.exit_patience
         self._class_weights = tuple(class_weights)
-        self._sums: Callable[..., losses.LossSums] = losses.weighted_sums
+        self._sums: Callable[..., losses.LossSums] = losses.cross_entropy_sums
         if multi_label:
             self._sums = losses.multi_label_sums
         elif not num_labels:

@@ -13,7 +13,7 @@ import numpy as np
 from albert_tf.metrics import classification
 from albert_tf.metrics.scores import Role, Score, Scores
 
-_logger = logging.getLogger(__name__)
+_LOGGER = logging.getLogger(__name__)
 
 # Of predictions.
 SCORES: Mapping[str, Callable[[np.ndarray, np.ndarray], float]] = {
@@ -65,7 +65,7 @@ def defined(scores: Iterable[Score]) -> list[Score]:
     found = [*scores]
     left_out = [score.key for score in found if math.isnan(score.value)]
     if left_out:
-        _logger.warning(
+        _LOGGER.warning(
             "%s: left out, because the evaluated rows are all of one class.",
             ", ".join(left_out),
         )

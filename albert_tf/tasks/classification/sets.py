@@ -14,7 +14,8 @@ from albert_tf.checkpoints.checkpoint import Checkpoint
 from albert_tf.metrics.scores import Scores
 from albert_tf.settings import setting
 from albert_tf.tasks import example_files, task
-from albert_tf.tasks.classification import examples, glue
+from albert_tf.tasks.classification import examples as examples_lib
+from albert_tf.tasks.classification import glue
 from albert_tf.tasks.classification.spec import ClassifierSpec
 from albert_tf.tasks.example_files import RowsInMemory
 from albert_tf.tasks.head_flags import HeadFlags
@@ -111,7 +112,7 @@ class ClassificationConfig(HeadFlags):
     class_weights: tuple[str, ...] = setting(
         (),
         "Custom task: weights of the labels in the loss, in the order of the "
-        f"labels; or {examples.BALANCED}, which makes all classes equally "
+        f"labels; or {examples_lib.BALANCED}, which makes all classes equally "
         "heavy.",
     )
 
@@ -138,7 +139,7 @@ class ClassificationConfig(HeadFlags):
                 "--label_separator must be something other than white space."
             )
         if self.labels:
-            examples.check_labels(self.labels, "--labels")
+            examples_lib.check_labels(self.labels, "--labels")
         if self.validation_share is not None:
             checks.check_number(
                 "validation_share", self.validation_share, above=0, below=1
@@ -162,9 +163,9 @@ class ClassificationConfig(HeadFlags):
         return self.validation_share, self.validation_seed
 
     @property
-    def columns(self) -> examples.Columns:
+    def columns(self) -> examples_lib.Columns:
         """The columns of the files of a custom task."""
-        return examples.Columns(
+        return examples_lib.Columns(
             texts=self.text_columns,
             label=self.label_column,
             guid=self.id_column,
@@ -272,6 +273,6 @@ FINETUNING = FinetuningSpec(
     read_sets=read_sets,
     make_task=make_task,
     export_settings=export_settings,
-    spec_of=lambda _: ClassifierSpec,
+    head_spec=lambda _: ClassifierSpec(),
     predict_arguments='"TEXT"  # or < texts, one a line',
 )

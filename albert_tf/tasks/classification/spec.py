@@ -12,7 +12,7 @@ from albert_tf.checkpoints.metadata import Metadata
 from albert_tf.settings import setting
 from albert_tf.tasks import inputs
 from albert_tf.tasks.serving_settings import EarlyExitSettings
-from albert_tf.tasks.spec import Exported, TaskSpec
+from albert_tf.tasks.spec import Exported, HeadSpec
 from albert_tf.tasks.task import ExampleSet
 
 if TYPE_CHECKING:
@@ -62,7 +62,7 @@ class ClassifierSettings(EarlyExitSettings):
         return notes
 
 
-class ClassifierSpec(TaskSpec):
+class ClassifierSpec(HeadSpec):
     """What is done with the head `classifier`."""
 
     head = heads.CLASSIFIER
@@ -98,7 +98,7 @@ class ClassifierSpec(TaskSpec):
                 facts, model.num_labels, where=repr(source.path)
             ),
             score_names=(),
-            tokenizer=source.load_tokenizer(),
+            tokenizer=source.tokenizer,
             max_seq_length=settings["max_seq_length"],
             prediction_range=prediction_range,
             label_separator=_SEPARATOR if facts.multi_label else "",

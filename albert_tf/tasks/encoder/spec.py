@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from albert_tf.checkpoints import heads
 from albert_tf.checkpoints.checkpoint import Checkpoint
 from albert_tf.tasks import inputs
-from albert_tf.tasks.spec import Exported, TaskSpec
+from albert_tf.tasks.spec import Exported, HeadSpec
 from albert_tf.tasks.task import AnswerData, AnswerTask
 
 if TYPE_CHECKING:
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from albert_tf.tasks.encoder.data import OneOrTwoTexts
 
 
-class EncoderSpec(TaskSpec):
+class EncoderSpec(HeadSpec):
     """What is done with the head `encoder`."""
 
     head = heads.ENCODER
@@ -34,7 +34,7 @@ class EncoderSpec(TaskSpec):
         from albert_tf.tasks.encoder.data import VectorData
 
         return VectorData(
-            tokenizer=source.load_tokenizer(),
+            tokenizer=source.tokenizer,
             max_seq_length=settings["max_seq_length"],
             pooling=settings["pooling"],
             normalizes=settings["normalizes"],

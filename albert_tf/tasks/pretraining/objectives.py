@@ -85,7 +85,7 @@ class PretrainingTask:
         loss = tf.zeros([])
         for name in self._prefixes:
             if name == "masked_lm":
-                measured = losses.weighted_sums(
+                measured = losses.cross_entropy_sums(
                     outputs["masked_lm_logits"],
                     batch["masked_lm_ids"],
                     batch["masked_lm_weights"],

@@ -26,7 +26,7 @@ class PretrainingSpec(EncoderSpec):
         from albert_tf.tasks.pretraining.data import MaskedTextData
 
         return MaskedTextData(
-            tokenizer=source.load_tokenizer(),
+            tokenizer=source.tokenizer,
             max_seq_length=settings["max_seq_length"],
             objectives=model.objectives,
         )

@@ -34,7 +34,7 @@ from albert_tf.tasks.task import Record
 from albert_tf.text.base import SpecialIds
 from albert_tf.text.tokenizer import Tokenizer
 
-_logger = logging.getLogger(__name__)
+_LOGGER = logging.getLogger(__name__)
 
 LEVELS = ("middle", "high")
 LETTERS = string.ascii_uppercase
@@ -253,7 +253,7 @@ def make_records(
                 **_rows(article, choices, room, tokenizer.special_ids),
                 "label_ids": np.array(example.label or 0, np.int32),
             }
-    _logger.info(
+    _LOGGER.info(
         "Made records of %d questions; truncated the article of %d, and the "
         "question or an option of %d.",
         len(examples),

@@ -42,6 +42,6 @@ class MultipleChoiceTask(MeanLossTask):
     def _measure(
         self, outputs: Totals, batch: Batch, weights: tf.Tensor
     ) -> losses.LossSums:
-        return losses.weighted_sums(
+        return losses.cross_entropy_sums(
             outputs["logits"], batch["label_ids"], weights
         )

@@ -23,7 +23,7 @@ from albert_tf.tasks.spec import FinetuningSpec
 from albert_tf.tasks.task import ExampleSet, MakeTask, Sets
 from albert_tf.text.tokenizer import Tokenizer
 
-_logger = logging.getLogger(__name__)
+_LOGGER = logging.getLogger(__name__)
 
 _FORMATS = (
     "a line of JSON for each question (article, question, options, answer, "
@@ -103,7 +103,7 @@ def _read(
 ) -> tuple[list[MultipleChoiceExample], str]:
     """Returns the questions of a use, and where they are from."""
     if path and str(path).endswith(_RECORD_ENDINGS):
-        _logger.warning(
+        _LOGGER.warning(
             "--%s_file=%s is ignored: TFRecords are not read.", use, path
         )
         path = None
@@ -156,6 +156,6 @@ FINETUNING = FinetuningSpec(
     read_sets=read_sets,
     make_task=make_task,
     export_settings=export_settings,
-    spec_of=lambda _: MultipleChoiceSpec,
+    head_spec=lambda _: MultipleChoiceSpec(),
     predict_arguments="< questions.jsonl",
 )

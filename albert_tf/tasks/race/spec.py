@@ -16,7 +16,7 @@ from albert_tf.tasks.race.examples import (
     MultipleChoiceExample,
 )
 from albert_tf.tasks.serving_settings import EarlyExitSettings
-from albert_tf.tasks.spec import Exported, TaskSpec
+from albert_tf.tasks.spec import Exported, HeadSpec
 from albert_tf.tasks.task import ExampleSet
 
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ class ChoiceSettings(EarlyExitSettings):
         return ChoiceLengths.within(vars(self))
 
 
-class MultipleChoiceSpec(TaskSpec):
+class MultipleChoiceSpec(HeadSpec):
     """What is done with the head `multiple_choice`."""
 
     head = heads.MULTIPLE_CHOICE
@@ -90,7 +90,7 @@ class MultipleChoiceSpec(TaskSpec):
         from albert_tf.tasks.race.data import MultipleChoiceData
 
         return MultipleChoiceData(
-            tokenizer=source.load_tokenizer(),
+            tokenizer=source.tokenizer,
             lengths=ChoiceLengths.within(settings),
         )
 

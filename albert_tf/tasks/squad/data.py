@@ -31,7 +31,7 @@ from albert_tf.text.tokenizer import Tokenizer
 if TYPE_CHECKING:
     from albert_tf.data.bucketed_batches import RecordColumns
 
-_logger = logging.getLogger(__name__)
+_LOGGER = logging.getLogger(__name__)
 
 PREDICTIONS_FILE = "predictions.json"
 N_BEST_FILE = "nbest_predictions.json"
@@ -259,7 +259,7 @@ class SquadData:
     ) -> dict[str, Any]:
         threshold = self.null_threshold(scores)
         if self.version_2_with_negative and threshold is None:
-            _logger.warning(
+            _LOGGER.warning(
                 "The null threshold is not known; using %s. Pass "
                 "--null_score_diff_threshold, or --do_eval to choose the best.",
                 DEFAULT_THRESHOLD,

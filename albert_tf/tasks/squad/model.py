@@ -53,7 +53,7 @@ class BeamSpanTask(MeanLossTask):
         "answerable_correct": "answerable_accuracy",
     }
     # The head is given the true start in evaluation, too.
-    options = {"teacher_forcing": True}
+    loss_options = {"teacher_forcing": True}
 
     def __init__(self, config: AlbertConfig, **options: Any) -> None:
         self.model = BeamSpanModel(config, **options)

@@ -186,8 +186,8 @@ FINETUNING = FinetuningSpec(
     read_sets=read_sets,
     make_task=make_task,
     export_settings=export_settings,
-    spec_of=lambda config: (
-        BeamSpanSpec if config.version_2_with_negative else SpanSpec
+    head_spec=lambda config: (
+        BeamSpanSpec() if config.version_2_with_negative else SpanSpec()
     ),
     predict_arguments='"QUESTION" "CONTEXT"',
 )

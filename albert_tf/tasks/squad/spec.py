@@ -11,7 +11,7 @@ from albert_tf.checkpoints.metadata import Metadata
 from albert_tf.settings import setting
 from albert_tf.tasks import inputs
 from albert_tf.tasks.serving_settings import ServingSettings
-from albert_tf.tasks.spec import Exported, TaskSpec
+from albert_tf.tasks.spec import Exported, HeadSpec
 from albert_tf.tasks.squad.examples import SquadExample
 from albert_tf.tasks.squad.predictions import SpanLimits
 from albert_tf.tasks.squad.windows import WindowLengths
@@ -89,7 +89,7 @@ class SpanSettings(ServingSettings):
         return dataclasses.replace(known, null_threshold=threshold)
 
 
-class SpanSpec(TaskSpec):
+class SpanSpec(HeadSpec):
     """What is done with the head `span`."""
 
     head = heads.SPAN
@@ -119,7 +119,7 @@ class SpanSpec(TaskSpec):
                 "export_saved_model.py."
             )
         return SquadData(
-            tokenizer=source.load_tokenizer(),
+            tokenizer=source.tokenizer,
             lengths=WindowLengths.within(settings),
             limits=settings_lib.read(SpanLimits, settings),
             version_2_with_negative=self.has_null_answers,

@@ -31,7 +31,7 @@ from albert_tf.tasks.task import Record
 from albert_tf.text.base import SpecialIds
 from albert_tf.text.tokenizer import Tokenizer
 
-_logger = logging.getLogger(__name__)
+_LOGGER = logging.getLogger(__name__)
 
 # Questions encoded by one call: more would take more memory and save no time.
 QUESTIONS_PER_CALL = 128
@@ -275,7 +275,7 @@ def training_records(
                 labels = _labels(tokens[0] + shift, tokens[1] + shift, 0)
             yield _inputs(question, window, special) | labels
     if lost:
-        _logger.warning(
+        _LOGGER.warning(
             "%d of %d questions are skipped: their answers are not in their "
             "place in the context, or are no tokens of it: %s.",
             len(lost),

@@ -199,7 +199,8 @@ def rows_of(labels):
 def test_about_a_share_of_each_class_is_held_out(seed):
     labels = [0] * 4000 + [1] * 1000
 
-    training, validation = custom.split(rows_of(labels), share=0.1, seed=seed)
+    rows = rows_of(labels)
+    training, validation = custom.hold_out(rows, share=0.1, seed=seed)
 
     numbers = collections.Counter(one.label for one in validation)
     assert 340 < numbers[0] < 460
@@ -210,10 +211,10 @@ def test_about_a_share_of_each_class_is_held_out(seed):
 
 def test_a_row_stays_on_its_side_whatever_happens_to_the_table():
     examples = rows_of([0, 1] * 30)
-    training, validation = custom.split(examples, share=0.2, seed=4)
+    training, validation = custom.hold_out(examples, share=0.2, seed=4)
 
     more = [*reversed(rows_of([1, 0] * 35)), *examples[:10]]
-    later_training, later_validation = custom.split(more, share=0.2, seed=4)
+    later_training, later_validation = custom.hold_out(more, share=0.2, seed=4)
 
     trained, held_out, trained_later, held_out_later = (
         {row.text_a for row in part}
@@ -222,4 +223,4 @@ def test_a_row_stays_on_its_side_whatever_happens_to_the_table():
     assert trained < trained_later
     assert held_out < held_out_later
     assert not trained_later & held_out_later
-    assert custom.split(examples, share=0.2, seed=5)[1] != validation
+    assert custom.hold_out(examples, share=0.2, seed=5)[1] != validation
