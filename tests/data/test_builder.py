@@ -1,4 +1,5 @@
 import hashlib
+import itertools
 import json
 import os
 import pathlib
@@ -357,3 +358,42 @@ def test_the_summary_of_a_static_build():
         "masked tokens": "15.0%",
         "tokens a second": "10,000 read, 20,000 written",
     }
+
+
+def test_more_files_than_blocks_share_the_records(build, tmp_path):
+    build("whole")
+    names = [f"part-{number:02}" for number in range(15)]
+
+    report = build(*names, num_workers=2)
+
+    members = [shards.read(tmp_path / name) for name in names]
+    # 6 blocks: two files, three files, ...
+    assert [(shard.blocks, shard.part) for shard in members[:5]] == [
+        ([0, 1], [0, 2]),
+        ([0, 1], [1, 2]),
+        ([1, 2], [0, 3]),
+        ([1, 2], [1, 3]),
+        ([1, 2], [2, 3]),
+    ]
+    dealt = [records(tmp_path / name) for name in names]
+    whole = records(tmp_path / "whole")
+    assert sorted(itertools.chain(*dealt)) == whole
+    assert min(map(len, dealt)) > 0
+    assert report.counts == shards.read(tmp_path / "whole").counts
+    assert report.counts.documents == 12
+
+
+def test_the_summary_of_other_builds():
+    dynamic = summary(masking="dynamic", dupe_factor=4, num_bad_lines=3)
+    assert dynamic["tokens left out"] == "80,000 of 4 copies (100.0%)"
+    assert dynamic["bad lines skipped"] == "3"
+    assert dynamic["label 1"] == "half, drawn when read"
+    assert dynamic["masked tokens"] == "drawn when read"
+
+    nsp = summary(pair_objective="nsp", kept_files=("a", "b"))
+    assert nsp["lone documents"] == "12.5% of the tokens"
+    assert nsp["b is finished; it is kept"] == ""
+
+    single = summary(pair_objective="none", built=BuildCounts())
+    assert single["label 1"] == "no pairs"
+    assert single["tokens a second"] == "nothing to build"

@@ -165,3 +165,21 @@ def test_a_batch_gets_what_the_loop_gives_row_by_row(ngram, taken_share):
             for row in zip(spans, order, bounds, budget, taken, strict=True)
         ]
         np.testing.assert_array_equal(chosen, expected)
+
+
+def test_random_tokens_are_uniform_over_those_allowed():
+    allowed = masking.replacement_ids(10, np.array([0, 1, 2, 3, 4, 6]))
+    assert allowed.tolist() == [5, 7, 8, 9]
+    ids = np.full((2000, 500), records.MASK, np.int32)
+
+    replaced = masking.replace_tokens(
+        np.random.default_rng(0),
+        ids,
+        np.ones(ids.shape, bool),
+        mask_id=records.MASK,
+        replacement_ids=allowed,
+    )
+
+    drawn, counts = np.unique(replaced[replaced != ids], return_counts=True)
+    assert drawn.tolist() == allowed.tolist()
+    assert stats.chisquare(counts).pvalue > 1e-3

@@ -238,3 +238,17 @@ def test_single_segments_are_cut_after_as_many_tokens_as_fit():
     assert lengths[2] + lengths[-2] == 8
     assert segments.num_distinct_tokens() == segments.num_tokens == 52
     assert not segments.b_length.any() and not segments.label.any()
+
+
+def test_copies_are_cut_in_other_places():
+    text = block([20] * 100)
+
+    starts = [
+        segment_pairs.fitted_order_pairs(chunker(text, seed=seed, budget=110))[
+            0
+        ].a_start
+        for seed in range(20)
+    ]
+
+    assert len({tuple(s.tolist()) for s in starts}) > 2
+    assert max(map(len, starts)) <= min(map(len, starts)) + 1

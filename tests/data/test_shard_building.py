@@ -49,3 +49,11 @@ def test_a_sidecar_whose_records_were_removed_may_be_replaced(tmp_path):
     shard_building.write_sidecar(make_shard(path, ngram=2))
 
     assert shard_building.finished(make_shard(path)) is None
+
+
+def test_a_shard_that_was_finished_meanwhile_is_not_written_again(tmp_path):
+    planned = make_shard(str(tmp_path / "out"))
+    shard_building.write(planned, [])
+
+    with pytest.raises(ValueError, match="in the meantime"):
+        shard_building.write(planned, [])

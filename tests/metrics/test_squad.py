@@ -115,3 +115,29 @@ def test_the_longest_run_is_found_in_long_answers():
     found = squad.f1("的" * 300 + "x", ["y" + "的" * 250], language="zh")
 
     assert found == pytest.approx(2 * 250 / (301 + 251))
+
+
+def test_version_2_tells_questions_with_and_without_an_answer_apart():
+    scores = score_optional(
+        ["cat", "big dog", "", "owl"], [["cat"], ["dog"], [], []]
+    )
+    has_answer = np.array([True, True, False, False])
+
+    assert squad.summarize_optional(scores, has_answer) == {
+        "exact": 50,
+        "f1": pytest.approx(100 * (2 + 2 / 3) / 4),
+        "HasAns_exact": 50,
+        "HasAns_f1": pytest.approx(100 * (1 + 2 / 3) / 2),
+        "NoAns_exact": 50,
+        "NoAns_f1": 50,
+    }
+
+
+def test_scores_of_a_set_are_percentages():
+    scores = squad.score_answers(["cat", "big dog"], [["cat"], ["dog"]])
+
+    # F1 of the second: 2 * (1/2) * 1 / (3/2).
+    assert squad.summarize(scores) == {
+        "exact_match": 50,
+        "f1": pytest.approx(100 * (1 + 2 / 3) / 2),
+    }

@@ -1,4 +1,5 @@
 import numpy as np
+import pytest
 
 from albert_tf import config
 from albert_tf.modeling import feed_forward, fused
@@ -22,3 +23,13 @@ def test_the_output_is_dropped_before_the_residual_sum():
         hidden, gamma=np.float32(1), beta=np.float32(0)
     )
     np.testing.assert_allclose(result, expected, rtol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [("relu", [0.0, 2.0]), ("tanh", np.tanh([-1, 2])), ("linear", [-1.0, 2.0])],
+)
+def test_other_activations(name, expected):
+    result = feed_forward.ACTIVATIONS[name](np.array([-1, 2], "float32"))
+
+    np.testing.assert_allclose(result, expected, rtol=1e-6)

@@ -85,3 +85,10 @@ def test_help_does_not_import_tensorflow():
 
     assert "standard input" in done.stdout
     assert done.stdout.endswith("False\n")
+
+
+def test_vectors_are_lists(run):
+    code, [answer], _ = run("a", "--head=encoder")
+
+    assert code == 0
+    assert len(answer["vector"]) == 16

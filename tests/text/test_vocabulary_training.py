@@ -111,3 +111,12 @@ def test_the_settings_are_those_of_the_released_model(
         assert getattr(ours.normalizer_spec, name) == getattr(
             released.normalizer_spec, name
         )
+
+
+def test_bad_lines_are_counted_in_the_summary(tiny_corpus, tmp_path):
+    corpus = tmp_path / "c.txt"
+    corpus.write_bytes(tiny_corpus.read_bytes() + b"\n\xff\n")
+
+    summary = train(corpus, tmp_path / "p", max_bad_lines=1)
+
+    assert "bad lines skipped   1" in str(summary).splitlines()

@@ -652,3 +652,13 @@ def test_a_loss_that_a_new_phase_raises_is_no_divergence(run):
     with pytest.raises(loop.TrainingDiverged, match="the loss jumped"):
         run("late", depth_schedule="1@0,2@10", **jump).go()
     assert run("new", depth_schedule="1@0,2@70", **jump).go()
+
+
+def test_a_signal_to_another_worker_stops_this_one_too(run, monkeypatch):
+    answers = iter([False, False, True])
+    stopped = run("run")
+    monkeypatch.setattr(stopped.workers, "any", lambda _: next(answers))
+    monkeypatch.setattr(stopped.workers, "wait", lambda: None)
+
+    assert not stopped.go()
+    assert stopped.checkpoints() == ["step-00000000", "step-00000002"]

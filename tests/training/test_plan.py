@@ -304,6 +304,14 @@ def test_the_vocabulary_and_the_length_reach_the_sets(make_plan):
         ({"num_train_epochs": 0.0}, "`num_train_epochs` must be .*above 0"),
         ({"warmup_proportion": 1.0}, "`warmup_proportion` must be .*below 1"),
         ({"output_dir": "gs://bucket"}, "'gs://bucket' is a remote path"),
+        (
+            {"export_dir": "served", "cluster": "slurm"},
+            "for runs on one machine",
+        ),
+        (
+            {"num_train_epochs": 1.0, "train_batch_size": 0},
+            "`train_batch_size` must be",
+        ),
     ],
 )
 def test_settings_that_cannot_be_are_named(given, message, make_plan):

@@ -1,5 +1,7 @@
 """What all runs share; whole runs are in test_pretrain and test_finetune."""
 
+import os
+
 import pytest
 import tensorflow as tf
 
@@ -73,3 +75,40 @@ def test_workers_compare_whether_they_see_the_folder_of_the_chief(
 
     shared = "--output_dir must be a folder that all workers share."
     assert ({"run.json": is_seen}, shared) in found
+
+
+def test_two_processes_do_not_train_in_one_folder(folder):
+    config = runs.run_config(num_train_steps=1, output_dir=folder.path)
+
+    with (
+        folder.locked(),
+        pytest.raises(ValueError, match="Another process is training in"),
+    ):
+        start(config, folder, runs.OrderTask())
+
+
+def test_a_longer_run_resumes_from_the_newest_checkpoint(folder, caplog):
+    caplog.set_level("INFO")
+    for num_train_steps in (2, 3):
+        config = runs.run_config(
+            num_train_steps=num_train_steps,
+            output_dir=folder.path,
+            keep_checkpoint_max=1,
+        )
+        assert start(config, folder, runs.OrderTask())
+
+    assert "Resuming from" in caplog.text
+    assert runs.arrays_of(folder.path, 3)["global_step"] == 3
+    assert "run.lock" not in os.listdir(folder.path)
+    assert os.listdir(os.path.join(folder.path, "checkpoints")) == [
+        "step-00000003"
+    ]
+
+
+def test_a_claim_is_waited_for(tmp_path, monkeypatch):
+    path = tmp_path / "run.json"
+    monkeypatch.setattr(
+        resume.time, "sleep", lambda _: path.write_text('{"seed": 1}')
+    )
+
+    assert resume._is_claimed(str(tmp_path))
