@@ -151,14 +151,11 @@ def run_finetuning(plan: FinetuningPlan) -> RunResult | None:
 def _export_config(
     plan: FinetuningPlan, weights: str, scores: Scores
 ) -> ExportConfig:
-    options = plan.options
     return ExportConfig(
         init_checkpoint=weights,
-        export_dir=options.export_dir or "",
-        spm_model_file=options.spm_model_file,
-        vocab_file=options.vocab_file,
+        export_dir=plan.options.export_dir or "",
+        **plan.source.tokenizer_settings,
         head=plan.spec.head_spec(plan.task_config),
-        do_lower_case=options.do_lower_case,
         max_seq_length=plan.config.max_seq_length,
         settings=plan.spec.export_settings(plan.task_config, plan.sets, scores),
     )

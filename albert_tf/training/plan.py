@@ -182,7 +182,7 @@ def finetuning(
         spec=spec,
         config=config,
         task_config=task_config,
-        options=dataclasses.replace(options, **source.tokenizer_settings),
+        options=options,
         sets=sets,
         source=source,
         weights=weights,
