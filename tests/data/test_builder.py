@@ -298,6 +298,13 @@ MORE_TEXT = {"keep_more_text": True}
             "100.0% of the tokens are in a file, or in the rest of one, with a",
         ),
         ("a b c d\nb c\nd a a\n" * 5, {}, None),
+        # What other formats put between documents.
+        *(
+            (f"a b c d\nb c\n{mark}\n" * 5, {}, f"Lines such as {mark!r:.9}")
+            for mark in ("* * *", "=====", "<|endoftext|>", "</doc>")
+        ),
+        ("a b c d\nb c\n<doc id='1'>\n" * 5, {}, "a blank line, not a mark"),
+        (f"{'a b ' * 5000}\n", {"masking": "dynamic"}, "Put one sentence on a"),
     ],
 )
 def test_records_that_train_badly_are_warned_of(
@@ -397,3 +404,14 @@ def test_the_summary_of_other_builds():
     single = summary(pair_objective="none", built=BuildCounts())
     assert single["label 1"] == "no pairs"
     assert single["tokens a second"] == "nothing to build"
+
+
+def test_the_summary_says_how_many_words_only_accents_tell_apart(text, build):
+    assert not build("none").merged_share
+    # With the accents, c alone is left.
+    text.write_text("a b á\nb̂ c Ｃ\n" * 5)
+
+    report = build("some")
+
+    assert report.merged_share == 4 / 5
+    assert "80.0% of the distinct words" in str(report)
