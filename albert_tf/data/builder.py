@@ -47,6 +47,8 @@ _SAMPLE_LINES = 100_000
 _NO_SENTENCE = re.compile(
     r"\s*(([*=#~_-])(\s*\2){2,}|</?doc\b.*>|<\|.*\|>)\s*|.{16384,}"
 )
+# How SentencePiece calls a byte of an unknown character: `<0x0A>`.
+_BYTE = "<0x"
 # Share of the text whose unrelated segments come from its own document.
 _MANY_LONE = 0.1
 
@@ -322,7 +324,11 @@ def _warn(report: BuildReport, tokenizer: Tokenizer) -> None:
         )
     tokens = {*map(tokenizer.id_to_token, range(tokenizer.vocab_size))}
     tokens -= {*map(tokenizer.id_to_token, tokenizer.forbidden_ids)}
-    capitals = sorted(token for token in tokens if token != token.lower())
+    capitals = sorted(
+        token
+        for token in tokens
+        if token != token.lower() and not token.startswith(_BYTE)
+    )
     if config.spm_model_file and config.do_lower_case and capitals:
         _LOGGER.warning(
             "Lower-cased text has none of the %d tokens with capitals: %s. "

@@ -9,6 +9,7 @@ import sys
 
 import numpy as np
 import pytest
+import sentencepiece
 
 from albert_tf import files
 from albert_tf.data import (
@@ -319,6 +320,33 @@ def test_records_that_train_badly_are_warned_of(
         assert not caplog.text
     else:
         assert message in caplog.text
+
+
+def test_symbols_that_lower_cased_text_never_has_are_named(
+    build, tiny_corpus, tmp_path, caplog
+):
+    sentencepiece.SentencePieceTrainer.train(
+        input=str(tiny_corpus),
+        model_prefix=str(tmp_path / "p"),
+        vocab_size=500,
+        byte_fallback=True,
+        normalization_rule_name="nmt_nfkc_cf",
+        pad_id=0,
+        unk_id=1,
+        bos_id=-1,
+        eos_id=-1,
+        control_symbols="[CLS],[SEP],[MASK]",
+        user_defined_symbols="[URL],<user>",
+        minloglevel=2,
+    )
+    model = {"spm_model_file": str(tmp_path / "p.model"), "vocab_file": None}
+
+    build("lower", **model)
+    assert "none of the 1 tokens with capitals: [URL]." in caplog.text
+
+    caplog.clear()
+    build("cased", do_lower_case=False, **model)
+    assert "capitals" not in caplog.text
 
 
 COUNTS = BuildCounts(
