@@ -29,7 +29,6 @@ from albert_tf.data.pretraining_instances import BlockPart
 from albert_tf.data.shard_building import BuildResult
 from albert_tf.data.shards import BuildCounts, Duplicates, Shard
 from albert_tf.text import documents
-from albert_tf.text.documents import Documents
 from albert_tf.text.tokenizer import Tokenizer
 
 _LOGGER = logging.getLogger(__name__)
@@ -41,9 +40,9 @@ _MANY_UNKNOWN = 0.05
 _MANY_LEFT_OUT = 0.2
 # Of the share that was asked for. Whole words that do not fit cost a little.
 _FEW_MASKED = 0.75
-# Lines that are looked at, and what is no sentence: a line of marks, a tag of
-# WikiExtractor, `<|endoftext|>`, a text of thousands of words.
-_SAMPLE_LINES = 100_000
+# Documents that are looked at, and lines that are no sentence: marks, tags of
+# WikiExtractor, `<|endoftext|>`, texts of thousands of words.
+_SAMPLE_DOCUMENTS = 100
 _NO_SENTENCE = re.compile(
     r"\s*(([*=#~_-])(\s*\2){2,}|</?doc\b.*>|<\|.*\|>)\s*|.{16384,}"
 )
@@ -95,10 +94,12 @@ def build(config: PretrainingDataConfig) -> "BuildReport":
         num_bad_lines=result.num_bad_lines,
         duplicates=shards[0].duplicates,
         merged_share=documents.merged_share(
-            Documents(config), functools.partial(_ids_or_unknown, tokenizer)
+            documents.Documents(config),
+            functools.partial(_ids_or_unknown, tokenizer),
         ),
     )
-    _warn(report, tokenizer)
+    _warn(report)
+    _warn_of_text(config, tokenizer)
     empty = [shard.path for shard in shards if not shard.counts.records]
     if empty:
         _LOGGER.warning(
@@ -271,7 +272,7 @@ def _ids_or_unknown(tokenizer: Tokenizer, word: str) -> object:
     return word if tokenizer.special_ids.unk in ids else ids
 
 
-def _warn(report: BuildReport, tokenizer: Tokenizer) -> None:
+def _warn(report: BuildReport) -> None:
     """Warns of what a user should know before training on the records."""
     config = report.config
     if report.unknown_share > _MANY_UNKNOWN:
@@ -310,13 +311,15 @@ def _warn(report: BuildReport, tokenizer: Tokenizer) -> None:
             config.max_seq_length,
             round(config.max_seq_length * config.masked_lm_prob),
         )
+
+
+def _warn_of_text(config: PretrainingDataConfig, tokenizer: Tokenizer) -> None:
+    """Warns of lines that are no sentences, and of tokens never found."""
+    sample = itertools.islice(documents.Documents(config), _SAMPLE_DOCUMENTS)
     lines = itertools.chain.from_iterable(
-        document.sentences()
-        for document in Documents(config)
-        if document.is_split
+        document.sentences() for document in sample if document.is_split
     )
-    sample = itertools.islice(lines, _SAMPLE_LINES)
-    if found := next(filter(_NO_SENTENCE.fullmatch, sample), None):
+    if found := next(filter(_NO_SENTENCE.fullmatch, lines), None):
         _LOGGER.warning(
             "Lines such as %.60r are read as sentences. Put one sentence on a "
             "line, and a blank line, not a mark, between documents.",
