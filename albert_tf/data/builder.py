@@ -237,8 +237,7 @@ class BuildReport:
                 f"{self.duplicates.characters:,} characters"
             )
         if self.merged_share:
-            share = f"{self.merged_share:.1%} of the distinct words"
-            values["merged by accents"] = share
+            values["merged by accents"] = f"{self.merged_share:.1%} of words"
         if self.num_bad_lines:
             values["bad lines skipped"] = f"{self.num_bad_lines:,}"
         lines = [f"{path} is finished; it is kept" for path in self.kept_files]

@@ -8,7 +8,6 @@ import abc
 import dataclasses
 import functools
 import itertools
-import os
 from collections.abc import Iterable, Sequence
 
 import numpy as np
@@ -69,14 +68,11 @@ class Tokenizer(abc.ABC):
         self._ids = {token: i for i, token in enumerate(tokens)}
         missing = [name for name in special_names if name not in self._ids]
         if missing:
-            stem, ending = os.path.splitext(vocabulary)
-            wanted = "the vocabulary of an ALBERT checkpoint"
-            if ending == ".vocab":  # written beside it, for people to read
-                wanted = f"the SentencePiece model {stem}.model"
             raise ValueError(
                 f"{vocabulary}: the vocabulary has no token "
-                f"{', '.join(missing)}, which ALBERT needs. Use {wanted}, or "
-                "train one with build_vocab.py."
+                f"{', '.join(missing)}, which ALBERT needs. Use the vocabulary "
+                "of an ALBERT checkpoint (where there is a .vocab, the .model "
+                "beside it), or train one with build_vocab.py."
             )
         pad, unk, cls, sep, mask = (self._ids[name] for name in special_names)
         self.special_ids = SpecialIds(

@@ -114,8 +114,9 @@ class TrainedVocabulary:
                 f"{MAX_SENTENCE_BYTES:,} bytes"
             )
         if self.merged_share:
-            share = f"{self.merged_share:.1%} of the distinct words"
-            lines.append(f"merged by accents   {share}")
+            lines.append(
+                f"merged by accents   {self.merged_share:.1%} of words"
+            )
         written = f"written             {self.model_file}, {self.vocab_file}"
         return "\n".join([*lines, written])
 

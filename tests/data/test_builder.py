@@ -442,4 +442,4 @@ def test_the_summary_says_how_many_words_only_accents_tell_apart(text, build):
     report = build("some")
 
     assert report.merged_share == 4 / 5
-    assert "80.0% of the distinct words" in str(report)
+    assert "merged by accents      80.0% of words" in str(report)

@@ -109,7 +109,7 @@ def test_a_vocabulary_that_cannot_be_trained_is_an_error(
     [
         ("spm_model_file", "x.model", r"x\.model'.* not a SentencePiece"),
         ("vocab_file", "x.txt", r"x\.txt: .* \[PAD\], \[UNK\], "),
-        ("vocab_file", "x.vocab", r"Use the SentencePiece model .*x\.model"),
+        ("vocab_file", "x.vocab", r"x\.vocab: .* the \.model"),
         ("vocab_file", "nowhere.txt", r"nowhere\.txt"),
     ],
 )
