@@ -46,8 +46,8 @@ _SAMPLE_DOCUMENTS = 100
 _NO_SENTENCE = re.compile(
     r"\s*(([*=#~_-])(\s*\2){2,}|</?doc\b.*>|<\|.*\|>)\s*|.{16384,}"
 )
-# How SentencePiece calls a byte of an unknown character: `<0x0A>`.
-_BYTE = "<0x"
+# `[URL]` or `<URL>`, but not a byte, `<0x0A>`.
+_SYMBOL = re.compile(r"[\[<](?!0x).*[A-Z].*[\]>]")
 # Share of the text whose unrelated segments come from its own document.
 _MANY_LONE = 0.1
 
@@ -324,18 +324,12 @@ def _warn_of_text(config: PretrainingDataConfig, tokenizer: Tokenizer) -> None:
             "line, and a blank line, not a mark, between documents.",
             found,
         )
-    tokens = {*map(tokenizer.id_to_token, range(tokenizer.vocab_size))}
-    tokens -= {*map(tokenizer.id_to_token, tokenizer.forbidden_ids)}
-    capitals = sorted(
-        token
-        for token in tokens
-        if token != token.lower() and not token.startswith(_BYTE)
-    )
-    if config.spm_model_file and config.do_lower_case and capitals:
+    names = map(tokenizer.id_to_token, range(tokenizer.vocab_size))
+    symbols = {*filter(_SYMBOL.fullmatch, names)}
+    symbols -= {*map(tokenizer.id_to_token, tokenizer.forbidden_ids)}
+    if symbols and config.spm_model_file and config.do_lower_case:
         _LOGGER.warning(
-            "Lower-cased text has none of the %d tokens with capitals: %s. "
-            "Train the vocabulary with them in lower case, or pass "
-            "--nodo_lower_case.",
-            len(capitals),
-            checks.listed(capitals, at_most=3),
+            "Lower-cased text never has the symbols %s. Train the vocabulary "
+            "with them in lower case, or pass --nodo_lower_case.",
+            checks.listed(sorted(symbols)),
         )

@@ -342,11 +342,11 @@ def test_symbols_that_lower_cased_text_never_has_are_named(
     model = {"spm_model_file": str(tmp_path / "p.model"), "vocab_file": None}
 
     build("lower", **model)
-    assert "none of the 1 tokens with capitals: [URL]." in caplog.text
+    assert "Lower-cased text never has the symbols [URL]." in caplog.text
 
     caplog.clear()
     build("cased", do_lower_case=False, **model)
-    assert "capitals" not in caplog.text
+    assert "symbols" not in caplog.text
 
 
 COUNTS = BuildCounts(
