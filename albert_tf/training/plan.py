@@ -21,6 +21,7 @@ from albert_tf import config as config_lib
 from albert_tf.checkpoints import (
     compatibility,
     discovery,
+    heads,
     run_checkpoints,
 )
 from albert_tf.checkpoints.checkpoint import Checkpoint
@@ -128,7 +129,7 @@ def finetuning(
         examples: Rows in place of files, by use: `train`, `eval`, `predict`.
     """
     resolved = start.resolved(given, defaults(spec))
-    values = defaults(spec) | resolved
+    values = defaults(spec) | _only_asked_uses(resolved) | resolved
     # 1. What can be checked before any file is read.
     options = settings.read(FinetuningOptions, values)
     _check(values, resolved)
@@ -149,7 +150,7 @@ def finetuning(
         values |= _not_given(preset.flag_values(), resolved)
         albert_config = preset.with_dropout(albert_config)
     weights = _find_weights(values)
-    values |= _fit_lengths(values, resolved, albert_config, weights)
+    values |= _fit_weights(values, resolved, albert_config, weights)
     task_config = settings.read(spec.config_class, values)
 
     # 4. The examples.
@@ -187,6 +188,12 @@ def finetuning(
         source=source,
         weights=weights,
     )
+
+
+def _only_asked_uses(given: Mapping[str, Any]) -> dict[str, bool]:
+    # Differs: the original's run_race.py trains even if asked to evaluate.
+    asked = {f"do_{use}": bool(given.get(f"do_{use}")) for use in SPLITS}
+    return asked if any(asked.values()) and "do_train" not in given else {}
 
 
 def _not_given(
@@ -245,7 +252,7 @@ def _find_weights(values: Mapping[str, Any]) -> Checkpoint:
     return NO_WEIGHTS if path is None else discovery.open(path)
 
 
-def _fit_lengths(
+def _fit_weights(
     values: Mapping[str, Any],
     given: Collection[str],
     config: config_lib.AlbertConfig,
@@ -253,7 +260,8 @@ def _fit_lengths(
 ) -> dict[str, Any]:
     """Returns all lengths: those given, else those of the weights' training.
 
-    Or else what the model takes; None where the task has none.
+    Or else what the model takes; None where the task has none. Without
+    training, the weights decide the version of SQuAD, too.
     """
     found: dict[str, Any] = {name: values.get(name) for name in _LENGTHS}
     for name, value in found.items():
@@ -264,6 +272,9 @@ def _fit_lengths(
         elif name != "doc_stride":
             value = lengths.fitting(value, found["max_seq_length"])
         found[name] = weights.settings.get(name, value)
+    version_2 = "version_2_with_negative"
+    if version_2 in values and not (version_2 in given or values["do_train"]):
+        found[version_2] = heads.BEAM_SPAN.groups <= weights.heads
     return found
 
 

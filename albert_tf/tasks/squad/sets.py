@@ -33,7 +33,7 @@ class SquadConfig(SpanLimits):
     """SQuAD's flags; `read_sets` checks those of windows."""
 
     train_file: str | None = setting(
-        None, "Questions to train on, in SQuAD's JSON format."
+        None, "Questions to train on: SQuAD's JSON, or JSON lines (.jsonl)."
     )
     predict_file: str | None = setting(
         None,
@@ -51,8 +51,8 @@ class SquadConfig(SpanLimits):
     )
     metric_language: str = setting(
         "en",
-        "How answers are compared: en by words, as SQuAD's evaluation does; zh "
-        "by characters, as that of CMRC 2018 does.",
+        "How answers are compared: en by words, as SQuAD's evaluation does "
+        "(by characters in scripts without spaces); zh as that of CMRC 2018.",
         choices=("en", "zh"),
     )
     doc_stride: int = setting(
