@@ -122,7 +122,7 @@ def _question(number, **others):
 QUESTIONS = Row(
     task="squad",
     examples=tuple(map(_question, range(8))),
-    settings={"max_query_length": 6, "doc_stride": 8},
+    settings={"max_query_length": 6, "doc_stride": 8, "max_answer_length": 2},
     inputs=[("who is here", text) for text in TEXTS],
     served=lambda pairs: dict(
         zip(("question", "context"), zip(*pairs, strict=True), strict=True)
@@ -287,7 +287,8 @@ def test_the_command_gives_the_answers_of_python(trained, capsys, monkeypatch):
         one if isinstance(one, str) else json.dumps(one)
         for one in trained.row.inputs
     ]
-    monkeypatch.setattr(sys, "stdin", io.StringIO("\n".join(lines)))
+    content = io.BytesIO("\n".join(lines).encode())
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(content))
 
     code = predict.main([trained.path])
 
