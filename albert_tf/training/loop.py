@@ -167,7 +167,7 @@ class TrainingLoop:
                 values = rows.numpy()  # waits for the device
                 seconds = (time.perf_counter() - start) / num_steps
                 state.loss_scale = loss_scale.numpy().tolist()
-                self._note_pace(seconds)
+                self._paces.append(seconds)
 
                 # 4. Log, evaluation, checkpoint.
                 for row in values:
@@ -310,11 +310,6 @@ class TrainingLoop:
             self._write_window()
         state.needs_evaluation = False
         self._write(self._checkpointer.save_state, dataclasses.asdict(state))
-
-    def _note_pace(self, seconds: float) -> None:
-        if not self._paces:
-            self._bar.unpause()
-        self._paces.append(seconds)
 
     def _record(self, row: np.ndarray, seconds: float) -> None:
         """Checks one step and adds it to the log window; logs when due."""

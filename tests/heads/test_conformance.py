@@ -350,6 +350,9 @@ def test_a_format_holds_it_or_says_what_it_leaves_out(name, trained, tmp_path):
         )
         assert config["architectures"] == [has_class.transformers]
     assert max(summary.differences.values()) <= 1e-5
+    is_unverified = name in ("tf1", "keras") and not trained.is_known
+    kinds = {note.kind for note in summary.notes}
+    assert ("unverified" in kinds) == is_unverified
     left_out = {*summary.left_out} & {*source.weights}
     if name not in ("tf1", "keras", *trained.row.formats):
         assert left_out
