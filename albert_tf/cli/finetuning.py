@@ -53,7 +53,7 @@ def run(spec: FinetuningSpec, values: FlagValues) -> int:
         shlex.quote(
             config.output_dir if config.do_train else plan.weights.path
         ),
-        spec.predict_arguments,
+        spec.predict_arguments(plan.sets),
     )
     baselines.warn_of(result.scores, plan.sets.evaluation)
     return 0

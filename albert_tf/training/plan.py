@@ -47,8 +47,8 @@ _RELATIVE = {
     "num_warmup_steps": "warmup_proportion",
 }
 _ALTERNATIVES = _RELATIVE | {name: other for other, name in _RELATIVE.items()}
-# The sequence comes first: others must fit in it.
-_LENGTHS = ("max_seq_length", "doc_stride", "max_query_length", "max_qa_length")
+# Lengths of parts of a sequence, which must fit in it.
+_PARTS = ("max_query_length", "max_qa_length")
 _MULTI_WORKER = ("auto", "multi_worker")
 # How often a run is evaluated and logged, unless the user says otherwise.
 _LEAST_TIMES = {"save_checkpoints_steps": 5, "log_steps": 20}
@@ -150,7 +150,7 @@ def finetuning(
         values |= _not_given(preset.flag_values(), resolved)
         albert_config = preset.with_dropout(albert_config)
     weights = _find_weights(values)
-    values |= _fit_weights(values, resolved, albert_config, weights)
+    values |= _as_trained(spec, values, resolved, albert_config, weights)
     task_config = settings.read(spec.config_class, values)
 
     # 4. The examples.
@@ -252,30 +252,36 @@ def _find_weights(values: Mapping[str, Any]) -> Checkpoint:
     return NO_WEIGHTS if path is None else discovery.open(path)
 
 
-def _fit_weights(
+def _as_trained(
+    spec: FinetuningSpec,
     values: Mapping[str, Any],
     given: Collection[str],
     config: config_lib.AlbertConfig,
     weights: Checkpoint,
 ) -> dict[str, Any]:
-    """Returns all lengths: those given, else those of the weights' training.
+    """Returns settings: those given, else those of the weights' training.
 
     Or else what the model takes; None where the task has none. Without
     training, the weights decide the version of SQuAD, too.
     """
-    found: dict[str, Any] = {name: values.get(name) for name in _LENGTHS}
+    version: dict[str, Any] = {}
+    version_2 = "version_2_with_negative"
+    if version_2 in values and not (version_2 in given or values["do_train"]):
+        version[version_2] = heads.BEAM_SPAN.groups <= weights.heads
+    task_config: Any = settings.read(spec.config_class, {**values, **version})
+    head_spec = spec.head_spec(task_config)
+    # The sequence comes first: parts must fit in it.
+    names = ("max_seq_length", *head_spec.serving_settings.as_trained)
+    found: dict[str, Any] = {name: values.get(name) for name in names}
     for name, value in found.items():
         if value is None or name in given:
             continue
         if name == "max_seq_length":
             value = min(value, config.max_position_embeddings)
-        elif name != "doc_stride":
+        elif name in _PARTS:
             value = lengths.fitting(value, found["max_seq_length"])
         found[name] = weights.settings.get(name, value)
-    version_2 = "version_2_with_negative"
-    if version_2 in values and not (version_2 in given or values["do_train"]):
-        found[version_2] = heads.BEAM_SPAN.groups <= weights.heads
-    return found
+    return found | version
 
 
 def _suit_small_data(

@@ -274,5 +274,8 @@ FINETUNING = FinetuningSpec(
     make_task=make_task,
     export_settings=export_settings,
     head_spec=lambda _: ClassifierSpec(),
-    predict_arguments='"TEXT"  # or < texts, one a line',
+    predict_arguments=lambda sets: (
+        '"TEXT" ' * (2 if next(iter(sets.all[0].examples)).text_b else 1)
+        + " # or < inputs, one a line, texts or JSON"
+    ),
 )
