@@ -7,6 +7,9 @@ import statistics
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
+# The best scores: SQuAD's are percentages.
+_PERFECT = (1, 100)
+
 
 class Role(enum.Enum):
     """What a number is."""
@@ -108,11 +111,16 @@ class Scores:
             if metric not in self:
                 continue
             if self.rank(metric) <= self.rank(metric, baseline):
+                advice = (
+                    "Try more steps, a lower --learning_rate, another "
+                    "--random_seed, or more examples."
+                )
+                if baseline in _PERFECT:
+                    advice = "All evaluated examples have the same answer."
                 return (
                     "No better than the baseline: "
-                    f"{metric} {self[metric]:.4g}, against {baseline:.4g}. Try "
-                    "more steps, a lower --learning_rate, another "
-                    "--random_seed, or more examples."
+                    f"{metric} {self[metric]:.4g}, against {baseline:.4g}. "
+                    f"{advice}"
                 )
         if self.is_degenerate:
             return (

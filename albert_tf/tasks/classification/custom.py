@@ -233,7 +233,10 @@ def _warn_of_useless_rows(
             _VERBS[use],
             checks.listed(rare),
         )
-    if empty := sum(not row.text_a.strip() for row in rows):
+    if not labels and len(counts) == 1:
+        text = "All %d rows to %s have the same number, %s."
+        _LOGGER.warning(text, len(rows), _VERBS[use], *counts)
+    if empty := sum(row.text_a.strip() in ("", "nan") for row in rows):
         text = "%d of the %d rows to %s have no text."
         _LOGGER.warning(text, empty, len(rows), _VERBS[use])
 

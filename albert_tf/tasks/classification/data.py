@@ -7,6 +7,7 @@ Source: google-research/albert, `classifier_utils` and `run_classifier`.
 import contextlib
 import dataclasses
 import itertools
+import json
 import logging
 import os
 import re
@@ -186,7 +187,7 @@ class ClassificationData:
         return Scores(entries=tuple(entries.values()))
 
     def baselines(self, examples: _Examples) -> dict[str, float]:
-        """See `task.TaskData`; none if all examples have the same labels."""
+        """See `task.TaskData`."""
         labels = self._label_array(examples)
         if self.is_regression:
             mean = np.full_like(labels, labels.mean())
@@ -196,7 +197,7 @@ class ClassificationData:
         score = scores_lib.of_one_answer(
             self.score_names[0], labels, len(self.labels)
         )
-        return {} if score is None else {self.primary_metric: score}
+        return {self.primary_metric: score}
 
     def compare_with_chance(
         self, columns: "RecordColumns", outputs: Outputs
@@ -345,8 +346,10 @@ class ClassificationData:
         """Returns a label, labels or a number as they are written."""
         if self.is_regression:
             return str(label)
-        indices = np.atleast_1d(label)
-        return self.label_separator.join(self.labels[i] for i in indices)
+        names = [self.labels[i] for i in np.atleast_1d(label)]
+        if self.is_multi_label and self.label_separator in "".join(names):
+            return json.dumps(names, ensure_ascii=False)
+        return self.label_separator.join(names)
 
     def report_sections(
         self, examples: _Examples, outputs: Outputs, scores: Scores

@@ -80,7 +80,9 @@ class ClassificationConfig(HeadFlags):
         (), "Custom task: column of the text, or both columns of a text pair."
     )
     label_column: str | None = setting(
-        None, "Custom task: column of the label."
+        None,
+        "Custom task: column of the label. With --multi_label, perhaps several "
+        "columns of 0 and 1, a label each.",
     )
     id_column: str | None = setting(
         None,
@@ -104,7 +106,7 @@ class ClassificationConfig(HeadFlags):
     label_separator: str = setting(
         ",",
         "With --multi_label: what separates the labels of a row. A list in "
-        "JSON is read, too.",
+        "JSON, or of Python, is read, too.",
     )
     regression: bool = setting(
         False, "Custom task: whether the labels are numbers to predict."

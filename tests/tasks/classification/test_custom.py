@@ -117,12 +117,13 @@ def test_numbers_are_scaled_by_those_that_are_trained_on(read):
     assert sets.data.is_regression
 
 
-def test_equal_numbers_have_no_scale(read, tmp_path):
+def test_equal_numbers_have_no_scale(read, tmp_path, caplog):
     (tmp_path / "train.csv").write_text("text,price\na,7\nb,7\n")
 
     data = read("train", label_column="price", regression=True).data
 
     assert (data.target_mean, data.target_scale) == (7, 1)
+    assert "All 2 rows to train on have the same number, 7.0." in caplog.text
 
 
 @pytest.mark.parametrize(
