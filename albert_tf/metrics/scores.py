@@ -160,8 +160,9 @@ def medians(
     """Returns the median of each score, and how much the seeds differ.
 
     `<key>_std` is the sample standard deviation, `<key>_best` the score of the
-    best seed, which also gives step, baselines and thresholds. A score that
-    one of the seeds lacks is left out.
+    best seed, which also gives step, baselines and thresholds; of a label they
+    are such as `f1_std_of_<label>`. A score that one of the seeds lacks is left
+    out.
     """
     entries: list[Score] = []
     for score in by_seed[best]:
@@ -174,7 +175,9 @@ def medians(
         spread = statistics.stdev(values) if len(values) > 1 else 0.0
         entries.append(score._replace(value=statistics.median(values)))
         for name, value in (("std", spread), ("best", score.value)):
-            key = f"{score.key}_{name}"
+            # A label may be called `a`, and another one `a_std`.
+            ending = f"_of_{score.of}" if score.of else ""
+            key = f"{score.key.removesuffix(ending)}_{name}{ending}"
             entries.append(score._replace(key=key, value=value))
     return Scores(
         entries=tuple(entries),

@@ -4,6 +4,7 @@ Data flow: examples, labels, logits -> [this file] -> report.html.
 """
 
 import dataclasses
+import itertools
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -25,11 +26,8 @@ def prediction_sections(
 
     The examples are dataclasses with a `guid`, whose strings are shown; labels
     are `[N]`, logits `[N, K]`. Classes are numbered unless there are K names. A
-    regression, logits `[N]` or `[N, 1]`, has no matrix; labels `[N, K]`, of
-    rows with several, have neither.
+    regression, logits `[N]` or `[N, 1]`, has no matrix.
     """
-    if labels.ndim > 1:
-        return []
     if logits.ndim == 1 or logits.shape[-1] == 1:
         predictions = logits.reshape(-1)
         order = np.argsort(-np.abs(predictions - labels), kind="stable")
@@ -59,6 +57,24 @@ def prediction_sections(
     }
     title = f"The worst of {len(wrong)} errors"
     return [confusions, _error_table(title, examples, order, columns)]
+
+
+def errors_of_several_labels(
+    examples: Sequence[Any],
+    labels: np.ndarray,
+    predictions: np.ndarray,
+    label_names: Sequence[str],
+) -> dict[str, Any]:
+    """Returns the rows with the most wrong labels, of 0 and 1 `[N, K]`."""
+    num_wrong = np.count_nonzero(labels != predictions, axis=1)
+    num_errors = np.count_nonzero(num_wrong)
+    order = np.argsort(-num_wrong, kind="stable")[:num_errors]
+    columns = {
+        title: [", ".join(itertools.compress(label_names, row)) for row in rows]
+        for title, rows in (("labels", labels), ("predictions", predictions))
+    }
+    title = f"The worst of {num_errors} errors"
+    return _error_table(title, examples, order, columns)
 
 
 def _error_table(

@@ -355,18 +355,23 @@ class ClassificationData:
         self, examples: _Examples, outputs: Outputs, scores: Scores
     ) -> list[dict[str, Any]]:
         """Returns tables of the errors, and of the scores of each class."""
-        labels, values = self._label_array(examples), outputs["logits"]
+        labels = self._label_array(examples)
         if self.is_regression:
-            values = self._numbers(outputs)
-        tables = error_tables.prediction_sections(
-            examples, labels, np.asarray(values), self.labels
-        )
-        if self.is_regression:
-            return tables
+            numbers = self._numbers(outputs)
+            return error_tables.prediction_sections(examples, labels, numbers)
         thresholds = self._thresholds_to_use(scores)
-        rows = self._class_scores(
-            labels, self._predictions(outputs, thresholds)
-        )
+        predictions = self._predictions(outputs, thresholds)
+        if self.is_multi_label:
+            tables = [
+                error_tables.errors_of_several_labels(
+                    examples, labels, predictions, self.labels
+                )
+            ]
+        else:
+            tables = error_tables.prediction_sections(
+                examples, labels, np.asarray(outputs["logits"]), self.labels
+            )
+        rows = self._class_scores(labels, predictions)
         table = {
             "title": "Scores of each class",
             "header": ["label", *_CLASS_SCORES],
