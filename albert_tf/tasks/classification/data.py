@@ -60,7 +60,8 @@ class ClassificationData:
         target_scale: Regression: what an increase of a logit by 1 stands for.
         text_columns: Columns of a custom table that hold the texts.
         class_weights: Weights of the labels in the loss; empty for 1.
-        validation: Share and seed of the rows held out, if there are any.
+        validation: Share, seed and cutoffs of the rows held out, if there are
+            any; see `custom.hold_out`.
     """
 
     name: str
@@ -78,7 +79,7 @@ class ClassificationData:
     target_scale: float = 1.0
     text_columns: tuple[str, ...] = ()
     class_weights: tuple[float, ...] = ()
-    validation: tuple[float, int] | None = None
+    validation: list[Any] | None = None
 
     @property
     def is_regression(self) -> bool:
@@ -118,7 +119,7 @@ class ClassificationData:
             "tokenizer": self.tokenizer.fingerprint,
             "text_columns": list(self.text_columns),
             "class_weights": list(self.class_weights),
-            "validation": self.validation and list(self.validation),
+            "validation": self.validation,
         }
         if self.is_multi_label:
             values["multi_label"] = True

@@ -70,8 +70,8 @@ class ClassificationConfig(HeadFlags):
     validation_share: float | None = setting(
         None,
         "Custom task: share of the training rows to evaluate instead of "
-        "training on them, where there is no dev file. A row is chosen by "
-        "its texts.",
+        "training on them, where there is no dev file: of each label the "
+        "same, chosen by the texts.",
     )
     validation_seed: int = setting(
         0, "Custom task: seed that chooses the rows of --validation_share."

@@ -110,7 +110,11 @@ def test_weights_that_were_trained_with_other_columns(
 
 @pytest.mark.parametrize(
     ("settings", "trained"),
-    [({}, "None"), ({"validation": [0.2, 1]}, r"\[0.2, 1\]")],
+    [
+        ({}, "None"),
+        ({"validation": [0.2, 1, {}]}, r"\[0.2, 1\]"),
+        ({"validation": [0.2, 0]}, r"\[0.2, 0\] by an older version"),
+    ],
 )
 def test_weights_that_were_trained_with_other_rows(
     settings, trained, read_sets
