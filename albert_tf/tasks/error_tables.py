@@ -26,8 +26,19 @@ def prediction_sections(
 
     The examples are dataclasses with a `guid`, whose strings are shown; labels
     are `[N]`, logits `[N, K]`. Classes are numbered unless there are K names. A
-    regression, logits `[N]` or `[N, 1]`, has no matrix.
+    regression, logits `[N]` or `[N, 1]`, has no matrix, nor have rows with
+    several labels: labels, and predictions for the logits, of 0 and 1 `[N, K]`.
     """
+    if labels.ndim > 1:
+        num_wrong = np.count_nonzero(labels != logits, axis=1)
+        order = np.argsort(-num_wrong, kind="stable")
+        order = order[: np.count_nonzero(num_wrong)]
+        columns = {
+            name: [", ".join(itertools.compress(label_names, r)) for r in rows]
+            for name, rows in (("labels", labels), ("predictions", logits))
+        }
+        title = f"The worst of {len(order)} errors"
+        return [_error_table(title, examples, order, columns)]
     if logits.ndim == 1 or logits.shape[-1] == 1:
         predictions = logits.reshape(-1)
         order = np.argsort(-np.abs(predictions - labels), kind="stable")
@@ -57,24 +68,6 @@ def prediction_sections(
     }
     title = f"The worst of {len(wrong)} errors"
     return [confusions, _error_table(title, examples, order, columns)]
-
-
-def errors_of_several_labels(
-    examples: Sequence[Any],
-    labels: np.ndarray,
-    predictions: np.ndarray,
-    label_names: Sequence[str],
-) -> dict[str, Any]:
-    """Returns the rows with the most wrong labels, of 0 and 1 `[N, K]`."""
-    num_wrong = np.count_nonzero(labels != predictions, axis=1)
-    num_errors = np.count_nonzero(num_wrong)
-    order = np.argsort(-num_wrong, kind="stable")[:num_errors]
-    columns = {
-        title: [", ".join(itertools.compress(label_names, row)) for row in rows]
-        for title, rows in (("labels", labels), ("predictions", predictions))
-    }
-    title = f"The worst of {num_errors} errors"
-    return _error_table(title, examples, order, columns)
 
 
 def _error_table(

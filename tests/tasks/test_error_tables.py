@@ -35,7 +35,7 @@ def test_rows_with_several_labels_begin_with_the_most_wrong_ones():
     labels = np.array([[1, 0, 1], [0, 0, 1], [0, 1, 0], [0, 0, 0]])
     predictions = np.array([[1, 0, 1], [0, 0, 0], [1, 0, 0], [0, 0, 0]])
 
-    errors = error_tables.errors_of_several_labels(
+    (errors,) = error_tables.prediction_sections(
         [Pair(guid) for guid in "abcd"], labels, predictions, "xyz"
     )
 

@@ -11,7 +11,7 @@ import itertools
 import json
 import logging
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
@@ -101,18 +101,19 @@ def _check_fits_weights(
             f"{','.join(trained)}. Received: {','.join(columns)}. Pass the "
             "columns of the same texts in the same order."
         )
-    held_out, trained = config.validation, settings.get("validation") or []
+    held_out = [config.validation_share, config.validation_seed]
+    trained = settings.get("validation") or []
     if (
         "eval" in uses
-        and held_out
+        and config.validation_share
         and settings.get("task") == config.name
         # An older version held out other rows, and kept no cutoffs.
-        and (trained[:2] != [*held_out] or not trained[2:])
+        and (trained[:2] != held_out or not trained[2:])
     ):
         older = " by an older version" if len(trained) == 2 else ""
         raise ValueError(
             "The weights in use have seen rows to evaluate: they were trained "
-            f"with {trained[:2] or None}{older}, not {[*held_out]}, as "
+            f"with {trained[:2] or None}{older}, not {held_out}, as "
             "--validation_share and --validation_seed. Pass the same, or an "
             "--eval_file."
         )
@@ -219,14 +220,22 @@ def hold_out(
     found and returned, whatever rows are added, removed or sorted; equal texts
     are in one part.
     """
-    rows = []
+    rows, positions = [], collections.defaultdict(set)
     for each in examples:
         content = json.dumps([seed, each.text_a, each.text_b])
         digest = hashlib.sha256(content.encode()).digest()
+        position = int.from_bytes(digest[:8]) / 2**64
         labels = "" if isinstance(each.label, float) else str(each.label)
-        rows.append((int.from_bytes(digest[:8]) / 2**64, labels))
+        rows.append((position, labels))
+        positions[labels].add(position)
     if cutoffs is None:
-        cutoffs = _find_cutoffs(rows, share)
+        cutoffs, num_seen, num_held = {}, 0, 0
+        for labels, own in sorted(positions.items()):
+            num_seen += len(own)
+            # The remainders of many rare labels add up.
+            num_own = math.floor(num_seen * share + 0.5) - num_held
+            num_held += num_own
+            cutoffs[labels] = sorted({*own, 1.0})[num_own]
     held_out = {p for p, labels in rows if p < cutoffs.get(labels, share)}
     parts: tuple[list[ClassificationExample], ...] = ([], [])
     for example, (position, _) in zip(examples, rows, strict=True):
@@ -237,23 +246,6 @@ def hold_out(
             f"{len(parts[1])} out. Pass another share, or an --eval_file."
         )
     return parts[0], parts[1], cutoffs
-
-
-def _find_cutoffs(
-    rows: Iterable[tuple[float, str]], share: float
-) -> dict[str, float]:
-    """Returns, by label, the position that a share of its rows are below."""
-    positions = collections.defaultdict(set)
-    for position, labels in rows:
-        positions[labels].add(position)
-    cutoffs, num_seen, num_held = {}, 0, 0
-    for labels, own in sorted(positions.items()):
-        num_seen += len(own)
-        # The remainders of many rare labels add up.
-        num_own = math.floor(num_seen * share + 0.5) - num_held
-        num_held += num_own
-        cutoffs[labels] = sorted({*own, 1.0})[num_own]
-    return cutoffs
 
 
 def _warn_of_useless_rows(

@@ -356,22 +356,19 @@ class ClassificationData:
         self, examples: _Examples, outputs: Outputs, scores: Scores
     ) -> list[dict[str, Any]]:
         """Returns tables of the errors, and of the scores of each class."""
-        labels = self._label_array(examples)
+        labels, values = self._label_array(examples), outputs["logits"]
         if self.is_regression:
-            numbers = self._numbers(outputs)
-            return error_tables.prediction_sections(examples, labels, numbers)
-        thresholds = self._thresholds_to_use(scores)
-        predictions = self._predictions(outputs, thresholds)
-        if self.is_multi_label:
-            tables = [
-                error_tables.errors_of_several_labels(
-                    examples, labels, predictions, self.labels
-                )
-            ]
+            values = self._numbers(outputs)
         else:
-            tables = error_tables.prediction_sections(
-                examples, labels, np.asarray(outputs["logits"]), self.labels
-            )
+            thresholds = self._thresholds_to_use(scores)
+            predictions = self._predictions(outputs, thresholds)
+            if self.is_multi_label:
+                values = predictions
+        tables = error_tables.prediction_sections(
+            examples, labels, np.asarray(values), self.labels
+        )
+        if self.is_regression:
+            return tables
         rows = self._class_scores(labels, predictions)
         table = {
             "title": "Scores of each class",

@@ -3,7 +3,6 @@
 Data flow: TSV, CSV or JSONL -> [this file] -> examples -> `ClassificationData`.
 """
 
-import ast
 import collections
 import dataclasses
 import json
@@ -12,7 +11,6 @@ import math
 import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
 
 from albert_tf import checks, files
 from albert_tf.tasks import example_files
@@ -244,10 +242,12 @@ def split_labels(text: str, separator: str, where: str) -> list[str]:
     if not text.lstrip().startswith("["):
         parts = (part.strip() for part in text.split(separator))
         return [part for part in parts if part]
+    # As Python writes it, with other quotes.
+    quoted = text if '"' in text else text.replace("'", '"')
     try:
-        labels = json.loads(text)
+        labels = json.loads(quoted)
     except json.JSONDecodeError:
-        labels = _python_list(text)
+        labels = [None]
     numbers = [label for label in labels if isinstance(label, int | float)]
     strings = [label for label in labels if isinstance(label, str)]
     if len({*numbers}) + len(strings) < len(labels):
@@ -257,17 +257,6 @@ def split_labels(text: str, separator: str, where: str) -> list[str]:
             f"label needs a column for each. Received: {text!r}."
         )
     return [x if isinstance(x, str) else json.dumps(x) for x in labels]
-
-
-def _python_list(text: str) -> list[Any]:
-    """Returns a list that Python has written, or `[None]`."""
-    try:
-        labels = ast.literal_eval(text.strip())
-    except (SyntaxError, ValueError):
-        return [None]
-    # NumPy writes no commas, and Python would join what they divide.
-    is_same = "".join(repr(labels).split()) == "".join(text.split())
-    return list(labels) if is_same else [None]
 
 
 def check_labels(labels: Sequence[str], where: str) -> None:

@@ -158,13 +158,6 @@ class ClassificationConfig(HeadFlags):
         return self.name == CUSTOM
 
     @property
-    def validation(self) -> tuple[float, int] | None:
-        """Share and seed of the rows held out; None if there are none."""
-        if self.validation_share is None:
-            return None
-        return self.validation_share, self.validation_seed
-
-    @property
     def columns(self) -> examples_lib.Columns:
         """The columns of the files of a custom task."""
         return examples_lib.Columns(
