@@ -44,6 +44,8 @@ def run(spec: FinetuningSpec, values: FlagValues) -> int:
     if result is None:
         return int(values.preemption_exit_code)
     program.print_scores(result.scores.flat())
+    if config.num_folds > 1:
+        return 0
     if result.export:
         print(result.export)
     if config.do_eval:

@@ -156,7 +156,7 @@ def finetuning(
     # 4. The examples.
     sets = spec.read_sets(
         task_config,
-        [use for use in SPLITS if values[f"do_{use}"]],
+        _uses(values),
         tokenizer=source.tokenizer,
         max_seq_length=values["max_seq_length"],
         weights=weights,
@@ -225,6 +225,17 @@ def _check(values: Mapping[str, Any], given: Collection[str]) -> None:
                 f"--{absolute} and --{relative} contradict each other. Pass "
                 "only one of them."
             )
+    unused = ("do_predict", "export_dir", "validation_share")
+    if values["num_folds"] > 1 and (
+        any(map(values.get, unused))
+        or values["num_seeds"] > 1
+        or not values["do_train"]
+    ):
+        raise ValueError(
+            "--num_folds scores and predicts the training examples, and leaves "
+            "no model. Pass --do_train, and neither --num_seeds nor "
+            f"{checks.listed(f'--{name}' for name in unused)}."
+        )
     files.check_local(values["output_dir"])
     is_many = values["strategy"] in _MULTI_WORKER and (
         "TF_CONFIG" in os.environ or values["cluster"] is not None
@@ -235,6 +246,12 @@ def _check(values: Mapping[str, Any], given: Collection[str]) -> None:
             "Leave it out, and export the --output_dir with "
             "export_saved_model.py."
         )
+
+
+def _uses(values: Mapping[str, Any]) -> list[str]:
+    """Returns what examples are read for; folds are of those to train on."""
+    uses = [use for use in SPLITS if values[f"do_{use}"]]
+    return uses if values["num_folds"] == 1 else ["train"]
 
 
 def _find_weights(values: Mapping[str, Any]) -> Checkpoint:
