@@ -162,7 +162,7 @@ def read_text(path: Path) -> str:
 
 def read_json(path: Path) -> Any:
     """Reads a JSON file; one that is damaged is a ValueError that names it."""
-    return _parse_json(read_text(path), path, "it")
+    return _parse_json(read_text(path).removeprefix("\ufeff"), path, "it")
 
 
 def _parse_json(text: str, path: Path, part: str) -> Any:

@@ -225,7 +225,7 @@ EXPORTS = {
         {"num_labels": 1},
         {
             "head": "classifier",
-            "known": Metadata(target_mean=1e3, target_scale=5.0),
+            "known": Metadata(task="sts-b", target_mean=2.5, target_scale=50.0),
             "max_seq_length": 20,
         },
     ),

@@ -101,6 +101,11 @@ def convert(config: ConversionConfig) -> Summary:
                     f"input's: {checks.listed(wrong)} (allowed is "
                     f"{LARGEST_DIFFERENCE:g}). The output was removed."
                 )
+            known = {""}.union(*(one.groups for one in heads.HEADS.values()))
+            names = {*target.weights}.difference(left_out)
+            for head in {*map(variable_names.head_of, names)} - known:
+                text = f"outputs of {head} (the record of the head is missing)"
+                notes = [*notes, Note("unverified", text)]
             if config.output_format == "huggingface":
                 notes = [*notes, *token_ids.compare(folder, target)]
         written = {n: a for n, a in target.weights.items() if n not in left_out}

@@ -9,6 +9,7 @@ TF Serving may not know.
 """
 
 import functools
+import os
 
 from albert_tf import settings
 from albert_tf.cli import flags, program
@@ -34,7 +35,10 @@ def run(values: flags.FlagValues) -> None:
     with program.quiet_import():
         from albert_tf.export import saved_model
 
-    print(saved_model.export(config))
+    summary = saved_model.export(config)
+    print(summary)
+    # For the command to type next.
+    values["export_version"].value = int(os.path.basename(summary.path))
 
 
 main = functools.partial(program.run, define_flags, run, description=__doc__)

@@ -44,6 +44,8 @@ def run(spec: FinetuningSpec, values: FlagValues) -> int:
     if result is None:
         return int(values.preemption_exit_code)
     program.print_scores(result.scores.flat())
+    if config.num_folds > 1:
+        return 0
     if result.export:
         print(result.export)
     if config.do_eval:
@@ -53,7 +55,7 @@ def run(spec: FinetuningSpec, values: FlagValues) -> int:
         shlex.quote(
             config.output_dir if config.do_train else plan.weights.path
         ),
-        spec.predict_arguments,
+        spec.predict_arguments(plan.sets),
     )
     baselines.warn_of(result.scores, plan.sets.evaluation)
     return 0

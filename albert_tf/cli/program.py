@@ -66,8 +66,8 @@ _NEXT = {
     "--max_seq_length={max_seq_length} --output_dir=classifier",
     "convert_checkpoint": "python -m albert_tf.predict {output_path} < inputs"
     "  # one a line, texts or JSON",
-    "export_litert": "python -m albert_tf.predict {export_dir}/VERSION "
-    "< inputs  # one a line, texts or JSON",
+    "export_litert": "python -m albert_tf.predict {export_dir}/{export_version}"
+    " < inputs  # one a line, texts or JSON",
     "export_saved_model": "docker run -p 8501:8501 -e MODEL_NAME=albert -v "
     '"$(realpath {export_dir})":/models/albert tensorflow/serving:2.20.0',
 }

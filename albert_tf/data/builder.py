@@ -7,7 +7,9 @@ finished shard is not built again.
 
 import dataclasses
 import functools
+import itertools
 import logging
+import re
 import time
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -26,6 +28,8 @@ from albert_tf.data.pretraining_config import PretrainingDataConfig
 from albert_tf.data.pretraining_instances import BlockPart
 from albert_tf.data.shard_building import BuildResult
 from albert_tf.data.shards import BuildCounts, Duplicates, Shard
+from albert_tf.text import documents
+from albert_tf.text.tokenizer import Tokenizer
 
 _LOGGER = logging.getLogger(__name__)
 
@@ -36,6 +40,14 @@ _MANY_UNKNOWN = 0.05
 _MANY_LEFT_OUT = 0.2
 # Of the share that was asked for. Whole words that do not fit cost a little.
 _FEW_MASKED = 0.75
+# Documents that are looked at, and lines that are no sentence: marks, tags of
+# WikiExtractor, `<|endoftext|>`, texts of thousands of words.
+_SAMPLE_DOCUMENTS = 100
+_NO_SENTENCE = re.compile(
+    r"\s*(([*=#~_-])(\s*\2){2,}|</?doc\b.*>|<\|.*\|>)\s*|.{16384,}"
+)
+# `[URL]` or `<URL>`, but not a byte, `<0x0A>`.
+_SYMBOL = re.compile(r"[\[<](?!0x).*[A-Z].*[\]>]")
 # Share of the text whose unrelated segments come from its own document.
 _MANY_LONE = 0.1
 
@@ -59,6 +71,7 @@ def build(config: PretrainingDataConfig) -> "BuildReport":
     result = run(config, inputs, paths)
 
     # 3. What a user should know of them.
+    tokenizer = config.load_tokenizer()
     shards = [*result.finished, *result.built]
     counts = _add_counts(shards)
     if not counts.records and config.shards is None:
@@ -80,8 +93,13 @@ def build(config: PretrainingDataConfig) -> "BuildReport":
         seconds=time.monotonic() - started,
         num_bad_lines=result.num_bad_lines,
         duplicates=shards[0].duplicates,
+        merged_share=documents.merged_share(
+            documents.Documents(config),
+            functools.partial(_ids_or_unknown, tokenizer),
+        ),
     )
     _warn(report)
+    _warn_of_text(config, tokenizer)
     empty = [shard.path for shard in shards if not shard.counts.records]
     if empty:
         _LOGGER.warning(
@@ -177,6 +195,7 @@ class BuildReport:
     seconds: float
     num_bad_lines: int = 0
     duplicates: Duplicates | None = None
+    merged_share: float = 0.0
 
     def __str__(self) -> str:
         counts, config = self.counts, self.config
@@ -217,6 +236,8 @@ class BuildReport:
                 f"{self.duplicates.documents:,} documents, "
                 f"{self.duplicates.characters:,} characters"
             )
+        if self.merged_share:
+            values["merged by accents"] = f"{self.merged_share:.1%} of words"
         if self.num_bad_lines:
             values["bad lines skipped"] = f"{self.num_bad_lines:,}"
         lines = [f"{path} is finished; it is kept" for path in self.kept_files]
@@ -243,6 +264,11 @@ class BuildReport:
     def masked_share(self) -> float:
         """Share of the tokens in static records that are to be predicted."""
         return self.counts.masked_tokens / max(1, self.counts.record_tokens)
+
+
+def _ids_or_unknown(tokenizer: Tokenizer, word: str) -> object:
+    ids = tuple(tokenizer.encode(word))
+    return word if tokenizer.special_ids.unk in ids else ids
 
 
 def _warn(report: BuildReport) -> None:
@@ -283,4 +309,27 @@ def _warn(report: BuildReport) -> None:
             config.max_predictions_per_seq,
             config.max_seq_length,
             round(config.max_seq_length * config.masked_lm_prob),
+        )
+
+
+def _warn_of_text(config: PretrainingDataConfig, tokenizer: Tokenizer) -> None:
+    """Warns of lines that are no sentences, and of tokens never found."""
+    sample = itertools.islice(documents.Documents(config), _SAMPLE_DOCUMENTS)
+    lines = itertools.chain.from_iterable(
+        document.sentences() for document in sample if document.is_split
+    )
+    if found := next(filter(_NO_SENTENCE.fullmatch, lines), None):
+        _LOGGER.warning(
+            "Lines such as %.60r are read as sentences. Put one sentence on a "
+            "line, and a blank line, not a mark, between documents.",
+            found,
+        )
+    names = map(tokenizer.id_to_token, range(tokenizer.vocab_size))
+    symbols = {*filter(_SYMBOL.fullmatch, names)}
+    symbols -= {*map(tokenizer.id_to_token, tokenizer.forbidden_ids)}
+    if symbols and config.spm_model_file and config.do_lower_case:
+        _LOGGER.warning(
+            "Lower-cased text never has the symbols %s. Train the vocabulary "
+            "with them in lower case, or pass --nodo_lower_case.",
+            checks.listed(sorted(symbols)),
         )

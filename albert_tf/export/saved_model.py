@@ -93,7 +93,7 @@ def export(
         source,
         spec.head,
         dtype=_KERAS_DTYPES[config.precision],
-        **spec.model_arguments(settings),
+        **spec.model_arguments(vars(settings)),
     )
     exported = Exported(
         settings=settings,

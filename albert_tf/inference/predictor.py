@@ -82,8 +82,11 @@ def load_predictor(
         wanted = head.head if isinstance(head, HeadSpec) else head
         found = source.head(wanted)
         spec = head if isinstance(head, HeadSpec) else table.spec_of(found.name)
-        model, _ = load.make_model(source, spec.head, dtype=dtype)
     settings = source.settings if spec.is_finetuned or is_export else {}
+    if not is_export:
+        model, _ = load.make_model(
+            source, spec.head, dtype=dtype, **spec.model_arguments(settings)
+        )
     most = source.known_config.max_position_embeddings
     if max_seq_length is None:
         longest = settings.get("max_seq_length", spec.max_seq_length)

@@ -39,11 +39,15 @@ def f1(
 ) -> float:
     """Returns the mean F1 of all classes that occur, or of some; 0 to 1.
 
-    Of rows with several labels, arrays of 0 and 1 `[N, K]`, all K count.
+    A class occurs if it is a label or a prediction of an example, also where
+    rows have several labels, arrays of 0 and 1 `[N, K]`.
 
     >>> f1([1, 1, 0, 0], [1, 0, 1, 0], classes=[1])
     0.5
     """
+    if np.ndim(labels) > 1:
+        occurs = np.array([labels, predictions]).any(axis=(0, 1))
+        classes = [*np.flatnonzero(occurs)] or None  # None of all: 0
     score = sklearn.metrics.f1_score(
         labels, predictions, labels=classes, average=average, zero_division=0
     )

@@ -7,6 +7,9 @@ import statistics
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
+# The best scores: SQuAD's are percentages.
+_PERFECT = (1, 100)
+
 
 class Role(enum.Enum):
     """What a number is."""
@@ -108,11 +111,16 @@ class Scores:
             if metric not in self:
                 continue
             if self.rank(metric) <= self.rank(metric, baseline):
+                advice = (
+                    "Try more steps, a lower --learning_rate, another "
+                    "--random_seed, or more examples."
+                )
+                if baseline in _PERFECT:
+                    advice = "All evaluated examples have the same answer."
                 return (
                     "No better than the baseline: "
-                    f"{metric} {self[metric]:.4g}, against {baseline:.4g}. Try "
-                    "more steps, a lower --learning_rate, another "
-                    "--random_seed, or more examples."
+                    f"{metric} {self[metric]:.4g}, against {baseline:.4g}. "
+                    f"{advice}"
                 )
         if self.is_degenerate:
             return (
@@ -152,8 +160,9 @@ def medians(
     """Returns the median of each score, and how much the seeds differ.
 
     `<key>_std` is the sample standard deviation, `<key>_best` the score of the
-    best seed, which also gives step, baselines and thresholds. A score that
-    one of the seeds lacks is left out.
+    best seed, which also gives step, baselines and thresholds; of a label they
+    are such as `f1_std_of_<label>`. A score that one of the seeds lacks is left
+    out.
     """
     entries: list[Score] = []
     for score in by_seed[best]:
@@ -166,7 +175,9 @@ def medians(
         spread = statistics.stdev(values) if len(values) > 1 else 0.0
         entries.append(score._replace(value=statistics.median(values)))
         for name, value in (("std", spread), ("best", score.value)):
-            key = f"{score.key}_{name}"
+            # A label may be called `a`, and another one `a_std`.
+            ending = f"_of_{score.of}" if score.of else ""
+            key = f"{score.key.removesuffix(ending)}_{name}{ending}"
             entries.append(score._replace(key=key, value=value))
     return Scores(
         entries=tuple(entries),

@@ -3,9 +3,10 @@
 Data flow: predicted and true answers -> [this file] -> `eval_results`.
 
 Before answers are compared, they are lower-cased, ASCII punctuation and the
-articles `a`, `an`, `the` are removed, and white space is collapsed. In
-Chinese, F1 counts the characters of the longest run that prediction and answer
-share. Scores of a set are 0 to 100.
+articles `a`, `an`, `the` are removed, and white space is collapsed. In scripts
+without spaces, each character is a word. In Chinese, F1 counts the characters
+of the longest run that prediction and answer share. Scores of a set are 0 to
+100.
 
 Source: Rajpurkar et al. 2016, section 6.1 (exact match and F1); Rajpurkar,
 Jia and Liang 2018, section 6 (questions without an answer, threshold); Cui et
@@ -36,6 +37,13 @@ _SEGMENT = re.compile(
     r"|[^\W\u4e00-\u9fa5]+(?:'[^\W\u4e00-\u9fa5]+)*"
     r"|[^\w\s]"
 )
+# Thai, Lao, Tibetan, Burmese, Khmer; kana, ideographs and their halves.
+# Differs: SQuAD's evaluation takes text without spaces for one word.
+_UNSPACED = (
+    r"\u0e00-\u0fff\u1000-\u109f\u1780-\u17ff\u3005-\u3007\u3040-\u30ff"
+    r"\u31f0-\u31ff\u3400-\u9fff\uf900-\ufaff\uff66-\uff9f\U00020000-\U0003ffff"
+)
+_WORD = re.compile(rf"[{_UNSPACED}]|[^ {_UNSPACED}]+")
 _PERCENT = 100.0
 
 
@@ -61,13 +69,13 @@ def normalize_answer(text: str, language: str = "en") -> str:
 
 
 def segments(text: str, language: str = "en") -> list[str]:
-    """Returns the words, in Chinese also the characters, of an answer.
+    """Returns the words of an answer, and characters of unspaced scripts.
 
     >>> segments("约3.5米，NBA球员", "zh")
     ['约', '3.5', '米', 'nba', '球', '员']
     """
     text = normalize_answer(text, language)
-    return _SEGMENT.findall(text) if language == "zh" else text.split()
+    return (_SEGMENT if language == "zh" else _WORD).findall(text)
 
 
 def exact_match(

@@ -36,7 +36,8 @@ def densify(gradient: Tensor) -> Tensor:
     It may be the `tf.IndexedSlices` that TensorFlow makes for a gathered table;
     slices of the same row are added.
     """
-    if not hasattr(gradient, "indices"):
+    # A PyTorch tensor has a method named `indices`, too.
+    if not hasattr(gradient, "dense_shape"):
         return ops.convert_to_tensor(gradient)
     return ops.segment_sum(
         gradient.values, gradient.indices, num_segments=gradient.shape[0]
@@ -215,8 +216,9 @@ class AlbertAdamW(keras.optimizers.Optimizer):
         # TF1: `exclude_from_layer_adaptation` is None there, which means the
         # weights without decay.
         if self._has_trust_ratio and not excluded:
-            # Scalars first, so that the array is multiplied only once.
-            rate *= trust_ratio(weight, direction, sum_of_all)
+            # Scalars first, so that the array is multiplied only once; not in
+            # place, because PyTorch would change the rate of all weights.
+            rate = rate * trust_ratio(weight, direction, sum_of_all)
         return m, v, weight - rate * direction
 
     def _apply_weight_decay(self, variables: Any) -> None:

@@ -5,16 +5,21 @@ r"""Answers texts on the command line, one line of JSON each.
     python -m albert_tf.predict mails < texts.txt
 
 A line of standard input is a text, or a JSON object of the names that
-`albert_tf.load_predictor` lists, or a JSON list of two texts.
+`albert_tf.load_predictor` lists, or a JSON list of two texts. The answer to a
+line that is none of these is `{"error": ...}`, and the exit code is then 1.
 """
 
 import argparse
+import itertools
 import json
 import sys
 from collections.abc import Iterator, Sequence
 from typing import Any
 
 from albert_tf.cli import program
+
+# Lines that are read before the first is answered.
+_CHUNK_SIZE = 4096
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -29,18 +34,22 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 head=options.head,
                 max_seq_length=options.max_seq_length,
             )
-        inputs: Any = _lines()
+        answers = _answer_lines(predictor)
         if options.text:
-            inputs = [
-                options.text[0]
-                if len(options.text) == 1
-                else tuple(options.text)
-            ]
-        for answer in predictor.predict(inputs):
+            first, *others = options.text
+            one = (first, *others) if others else first
+            answers = iter([predictor.predict(one)])
+        errors = []
+        for answer in answers:
+            errors += [answer["error"]] if "error" in answer else []
             if "vector" in answer:
                 answer["vector"] = answer["vector"].tolist()
             line = json.dumps(answer, ensure_ascii=False)
-            sys.stdout.write(program.printable(line) + "\n")
+            if line != program.printable(line):
+                line = json.dumps(answer)
+            sys.stdout.write(line + "\n")
+        if errors:
+            raise ValueError(f"{len(errors)} lines have no answer. {errors[0]}")
     except (ValueError, OSError) as error:
         message = program.printable(" ".join(str(error).split()))
         sys.stderr.write(f"error: {message}\n")
@@ -50,21 +59,39 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 0
 
 
-def _lines() -> Iterator[Any]:
-    for number, line in enumerate(sys.stdin, start=1):
-        text = line.rstrip("\n")
-        if not text.startswith(("{", "[")):
-            yield text
-            continue
-        try:
-            value = json.loads(text)
-        except ValueError as error:
-            # A text may begin like JSON, such as `[MASK] is here.`
-            if text.startswith("["):
-                yield text
-                continue
-            raise ValueError(f"Line {number} is not JSON: {error}") from error
-        yield tuple(value) if isinstance(value, list) else value
+def _answer_lines(predictor: Any) -> Iterator[dict[str, Any]]:
+    lines = enumerate(sys.stdin.buffer, start=1)
+    while chunk := list(itertools.islice(lines, _CHUNK_SIZE)):
+        yield from _answers(predictor, chunk)
+
+
+def _answers(
+    predictor: Any, lines: list[tuple[int, bytes]]
+) -> list[dict[str, Any]]:
+    """Answers lines; those that cannot be answered are found by halves."""
+    try:
+        inputs = [*itertools.starmap(_parse, lines)]
+        return [*predictor.predict(inputs)]
+    except ValueError as error:
+        if len(lines) == 1:
+            reason = str(error).removeprefix("Input 0 ")
+            return [{"error": f"Line {lines[0][0]}: {reason}"}]
+    half = len(lines) // 2
+    first, second = lines[:half], lines[half:]
+    return _answers(predictor, first) + _answers(predictor, second)
+
+
+def _parse(number: int, line: bytes) -> Any:
+    # The first may begin with a byte order mark.
+    text = line.decode("utf-8-sig" if number == 1 else "utf-8").rstrip("\r\n")
+    try:
+        value = json.loads(text) if text.startswith(("{", "[")) else text
+    except ValueError as error:
+        # A text may begin like JSON, such as `[MASK] is here.`
+        if text.startswith("["):
+            return text
+        raise ValueError(f"It is not JSON: {error}") from error
+    return tuple(value) if isinstance(value, list) else value
 
 
 def _parse_arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
@@ -85,7 +112,7 @@ def _parse_arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
     )
     parser.add_argument("--head", help="encoder, for vectors of texts")
     parser.add_argument("--max_seq_length", type=int)
-    return parser.parse_args(arguments)
+    return parser.parse_intermixed_args(arguments)
 
 
 if __name__ == "__main__":

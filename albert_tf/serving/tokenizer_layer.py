@@ -107,5 +107,10 @@ class TokenizerLayer(keras.layers.Layer):
 def _is_pair(texts: Any) -> bool:
     # In a model that Keras has loaded, tuples are lists.
     if isinstance(texts, list):
+        if texts and isinstance(texts[0], list | tuple):
+            raise ValueError(
+                "Pass pairs as a tuple: a list of the first texts, and one of "
+                "the second. Received: a list of lists."
+            )
         return bool(texts) and not isinstance(texts[0], str | bytes)
     return isinstance(texts, tuple)

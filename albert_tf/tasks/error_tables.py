@@ -4,6 +4,7 @@ Data flow: examples, labels, logits -> [this file] -> report.html.
 """
 
 import dataclasses
+import itertools
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -25,11 +26,19 @@ def prediction_sections(
 
     The examples are dataclasses with a `guid`, whose strings are shown; labels
     are `[N]`, logits `[N, K]`. Classes are numbered unless there are K names. A
-    regression, logits `[N]` or `[N, 1]`, has no matrix; labels `[N, K]`, of
-    rows with several, have neither.
+    regression, logits `[N]` or `[N, 1]`, has no matrix, nor have rows with
+    several labels: labels, and predictions for the logits, of 0 and 1 `[N, K]`.
     """
     if labels.ndim > 1:
-        return []
+        num_wrong = np.count_nonzero(labels != logits, axis=1)
+        order = np.argsort(-num_wrong, kind="stable")
+        order = order[: np.count_nonzero(num_wrong)]
+        columns = {
+            name: [", ".join(itertools.compress(label_names, r)) for r in rows]
+            for name, rows in (("labels", labels), ("predictions", logits))
+        }
+        title = f"The worst of {len(order)} errors"
+        return [_error_table(title, examples, order, columns)]
     if logits.ndim == 1 or logits.shape[-1] == 1:
         predictions = logits.reshape(-1)
         order = np.argsort(-np.abs(predictions - labels), kind="stable")

@@ -105,7 +105,7 @@ class HeadSpec(abc.ABC):
         """The head that such an export has, which takes ids alone."""
         return self.head.name
 
-    def model_arguments(self, settings: Any) -> dict[str, Any]:
+    def model_arguments(self, settings: Mapping[str, Any]) -> dict[str, Any]:
         """Returns arguments of the model's class that the settings decide."""
         return {}
 
@@ -132,7 +132,8 @@ class FinetuningSpec:
         export_settings: Function of config, sets and scores that returns
             settings of an export.
         head_spec: Returns what is done with the head that a config selects.
-        predict_arguments: What `albert_tf.predict` takes, for its next call.
+        predict_arguments: Function of the sets that returns what
+            `python -m albert_tf.predict` takes, for its next call.
     """
 
     task_names: tuple[str, ...]
@@ -142,4 +143,4 @@ class FinetuningSpec:
     make_task: Callable[[Any, Sets[Any]], MakeTask]
     export_settings: Callable[[Any, Sets[Any], Scores], dict[str, Any]]
     head_spec: Callable[[Any], HeadSpec]
-    predict_arguments: str
+    predict_arguments: Callable[[Sets[Any]], str]

@@ -71,7 +71,8 @@ class Tokenizer(abc.ABC):
             raise ValueError(
                 f"{vocabulary}: the vocabulary has no token "
                 f"{', '.join(missing)}, which ALBERT needs. Use the vocabulary "
-                "of an ALBERT checkpoint, or train one with build_vocab.py."
+                "of an ALBERT checkpoint (where there is a .vocab, the .model "
+                "beside it), or train one with build_vocab.py."
             )
         pad, unk, cls, sep, mask = (self._ids[name] for name in special_names)
         self.special_ids = SpecialIds(

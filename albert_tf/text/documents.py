@@ -13,12 +13,14 @@ Differs: in google-research/albert, a document continues in the next file if
 its file does not end with a blank line.
 """
 
+import collections
 import dataclasses
 import itertools
 import json
 import logging
 import re
-from collections.abc import Iterable, Iterator, Sequence
+import unicodedata
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from typing import IO
 
 import numpy as np
@@ -59,6 +61,7 @@ CJK_RANGES = (
     (0x20000, 0x40000),
 )
 
+_SAMPLE_WORDS = 100_000
 _FIRST_CJK = chr(CJK_RANGES[0][0])
 
 _LOGGER = logging.getLogger(__name__)
@@ -225,6 +228,22 @@ class Documents:
                 f"max_bad_lines={self._settings.max_bad_lines}."
             )
         _LOGGER.debug("Skipped: %s", message)
+
+
+def merged_share(
+    documents: Iterable[Document], form: Callable[[str], Hashable]
+) -> float:
+    """Returns the share of distinct words whose form is that of another one.
+
+    They are the first words of the documents; case does not count.
+    """
+    words = (word for document in documents for word in document.text.split())
+    distinct = {
+        unicodedata.normalize("NFKC", word.lower())
+        for word in itertools.islice(words, _SAMPLE_WORDS)
+    }
+    sizes = collections.Counter(map(form, distinct)).values()
+    return sum(size for size in sizes if size > 1) / max(1, len(distinct))
 
 
 def _holds_json(path: str, first_line: str) -> bool:

@@ -8,6 +8,7 @@ the released model are the same.
 """
 
 import dataclasses
+import functools
 import io
 import os
 import random
@@ -18,7 +19,7 @@ import sentencepiece
 
 from albert_tf import checks, files
 from albert_tf.settings import setting
-from albert_tf.text import base, normalization
+from albert_tf.text import base, documents, normalization
 from albert_tf.text.documents import CorpusSettings, Documents
 
 USER_SYMBOLS = ("(", ")", '"', "-", ".", "–", "£", "€")
@@ -98,6 +99,7 @@ class TrainedVocabulary:
     num_sentences: int  # without empty lines
     num_long_sentences: int  # longer than `MAX_SENTENCE_BYTES`, skipped
     num_bad_lines: int  # skipped
+    merged_share: float  # of distinct words, see `documents.merged_share`
 
     def __str__(self) -> str:
         lines = [
@@ -110,6 +112,10 @@ class TrainedVocabulary:
             lines.append(
                 f"  left out          {self.num_long_sentences:,} longer than "
                 f"{MAX_SENTENCE_BYTES:,} bytes"
+            )
+        if self.merged_share:
+            lines.append(
+                f"merged by accents   {self.merged_share:.1%} of words"
             )
         written = f"written             {self.model_file}, {self.vocab_file}"
         return "\n".join([*lines, written])
@@ -156,6 +162,9 @@ def train(config: VocabularyTrainingConfig) -> TrainedVocabulary:
         num_sentences=corpus.num_sentences,
         num_long_sentences=corpus.num_long_sentences,
         num_bad_lines=corpus.documents.num_bad_lines,
+        merged_share=documents.merged_share(
+            Documents(config), corpus.normalize
+        ),
     )
 
 
@@ -177,7 +186,9 @@ class _Corpus:
 
     def __init__(self, documents: Documents, *, do_lower_case: bool) -> None:
         self.documents = documents
-        self._do_lower_case = do_lower_case
+        self.normalize = functools.partial(
+            normalization.normalize, do_lower_case=do_lower_case
+        )
         self.num_sentences = 0
         self.num_long_sentences = 0
         for sentence in self._read():
@@ -205,10 +216,7 @@ class _Corpus:
     def _read(self) -> Iterator[str]:
         for document in self.documents:
             for text in document.sentences():
-                sentence = normalization.normalize(
-                    text, do_lower_case=self._do_lower_case
-                )
-                if sentence:
+                if sentence := self.normalize(text):
                     yield sentence
 
 

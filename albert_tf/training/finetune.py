@@ -8,10 +8,14 @@ import contextlib
 import dataclasses
 import functools
 import gc
+import itertools
 import logging
 import os
 import shutil
 from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
 
 from albert_tf import files
 from albert_tf.checkpoints import compatibility, heads, run_checkpoints, tf1
@@ -19,10 +23,17 @@ from albert_tf.checkpoints.checkpoint import Checkpoint
 from albert_tf.checkpoints.metadata import Metadata
 from albert_tf.devices import workers as workers_lib
 from albert_tf.devices.workers import Workers
+from albert_tf.inference import record_outputs
 from albert_tf.metrics import scores as scores_lib
-from albert_tf.metrics.scores import Scores
+from albert_tf.metrics.scores import Score, Scores
 from albert_tf.tasks.task import ExampleSet, MakeTask, Sets, TaskData
-from albert_tf.training import finetuning_data, loop, resume, run_folder
+from albert_tf.training import (
+    baselines,
+    finetuning_data,
+    loop,
+    resume,
+    run_folder,
+)
 from albert_tf.training.finetuning_data import RecordSet
 from albert_tf.training.finetuning_run import FinetuningRun, Result
 from albert_tf.training.report import SeedResults
@@ -59,6 +70,14 @@ def run(
         if start and not sets.train:
             _check_weights(config, sets.data, start)
 
+        make_run = functools.partial(
+            FinetuningRun, make_task=make_task, workers=workers, start=start
+        )
+        if config.num_folds > 1 and sets.train:
+            with contextlib.ExitStack() as stack:
+                workers.run_in_chief(_claim, config, sets, stack)
+                return _run_folds(config, sets.train, make_run, workers)
+
         # 2. Records, which all seeds share.
         record_sets = finetuning_data.make_sets(config, sets)
         workers.check_same(
@@ -67,9 +86,6 @@ def run(
         )
 
         # 3. Training, evaluation, predictions, report.
-        make_run = functools.partial(
-            FinetuningRun, make_task=make_task, workers=workers, start=start
-        )
         if config.num_seeds > 1:
             return _run_seeds(config, record_sets, make_run, workers)
         only_run = make_run(config, record_sets)
@@ -87,7 +103,7 @@ def _check_settings(config: FinetuningConfig, sets: Sets[ExampleSet]) -> None:
             "vocabulary and the --albert_config_file of the same checkpoint."
         )
     unused = {"best_metric": None, "early_stopping_patience": 0, "num_seeds": 1}
-    is_selected = sets.train and sets.evaluation
+    is_selected = sets.train and (sets.evaluation or config.num_folds > 1)
     for name, default in unused.items():
         if getattr(config, name) != default and not is_selected:
             raise ValueError(
@@ -112,6 +128,62 @@ def _check_weights(
             tokenizer_hash=data.settings.get(run_folder.TOKENIZER),
         ),
     )
+
+
+def _run_folds(
+    config: FinetuningConfig,
+    rows: ExampleSet,
+    make_run: Callable[..., FinetuningRun],
+    workers: Workers,
+) -> Result | None:
+    """Evaluates each fold by a run that is trained on the others.
+
+    The scores are those of all rows together, and mean and deviation of folds.
+    """
+    folds = finetuning_data.fold_numbers(rows.examples, config.num_folds)
+    results: list[Result] = []
+    for fold in range(config.num_folds):
+        _LOGGER.info("Fold %d, of %d folds.", fold, config.num_folds)
+        folder = os.path.join(config.output_dir, f"fold-{fold}")
+        fold_config = dataclasses.replace(config, output_dir=folder)
+        train, held_out = (
+            dataclasses.replace(
+                rows, examples=[*itertools.compress(rows.examples, chosen)]
+            )
+            for chosen in (folds != fold, folds == fold)
+        )
+        fold_sets = Sets(train=train, evaluation=(held_out,))
+        fold_run = make_run(
+            fold_config, finetuning_data.make_sets(fold_config, fold_sets)
+        )
+        weights = fold_run.train()
+        if weights is None:
+            return None
+        results.append(fold_run.evaluate_and_predict(weights))
+        gc.collect()  # the model of this fold, which refers to itself
+
+    # From the order of the folds to that of the examples.
+    order = np.argsort(np.argsort(folds, kind="stable"))
+    outputs = {
+        name: np.concatenate([one.outputs[name] for one in results])[order]
+        for name in results[0].outputs
+    }
+    scores = rows.data.scores(rows.examples, outputs)
+    folder = os.path.join(config.output_dir, "eval")
+    chunks = iter([(rows.examples, outputs)])
+    record_outputs.write_predictions(rows, chunks, folder, scores, workers)
+    entries = [*scores]
+    for key in scores.shown():
+        values = [one.scores[key] for one in results if key in one.scores]
+        entries.append(Score(f"{key}_mean", float(np.mean(values))))
+        entries.append(Score(f"{key}_std", float(np.std(values, ddof=1))))
+    for row in rows.data.baselines(rows.examples).items():
+        entries.append(Score.baseline(*row))
+    scores = Scores(entries=tuple(entries))
+    path = os.path.join(config.output_dir, run_checkpoints.RESULTS_FILE)
+    workers.run_in_chief(files.write_json, path, scores.flat())
+    baselines.warn_of(scores, [rows])
+    return Result(scores, config.output_dir)
 
 
 def _run_seeds(
@@ -165,9 +237,9 @@ def _run_seeds(
 
 
 def _claim(
-    config: FinetuningConfig, sets: Sets[RecordSet], stack: contextlib.ExitStack
+    config: FinetuningConfig, sets: Sets[Any], stack: contextlib.ExitStack
 ) -> None:
-    """Locks and claims the directory of all seeds, after all are checked."""
+    """Locks and claims the directory of all runs, after all are checked."""
     folder = run_folder.finetuning_folder(config, sets.data)
     stack.enter_context(folder.locked())
     for seed_config in config.seed_configs():

@@ -95,6 +95,28 @@ def _ids(columns: RecordColumns) -> Iterator[bytes]:
     return (row.tobytes() for row in np.split(ids, ends[:-1]))
 
 
+def fold_numbers(examples: Any, num_folds: int) -> np.ndarray:
+    """Returns the fold of each example, int `[N]`, by a digest of its texts.
+
+    Each fold has about the same share of each label; equal texts share one.
+    """
+    rows = []
+    for each in examples:
+        if not hasattr(each, "label"):
+            raise ValueError("--num_folds is for examples with a label each.")
+        texts = repr(dataclasses.replace(each, guid="", label=None))
+        # Numbers of a regression are no classes.
+        label = "" if isinstance(each.label, float) else str(each.label)
+        digest = hashlib.sha256(texts.encode("utf-8", "surrogatepass"))
+        rows.append((label, digest.digest()))
+    folds = {
+        digest: i % num_folds for i, (_, digest) in enumerate(sorted({*rows}))
+    }
+    if len({*folds.values()}) < num_folds:
+        raise ValueError(f"--num_folds={num_folds}: there are fewer texts.")
+    return np.array([folds[digest] for _, digest in rows])
+
+
 def fingerprints(sets: Sets[RecordSet]) -> dict[str, Any]:
     """Returns what must be the same in all workers, by use."""
     return {

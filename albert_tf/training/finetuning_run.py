@@ -4,6 +4,7 @@ import functools
 import logging
 import math
 import os
+import types
 from collections.abc import Mapping
 from typing import NamedTuple, cast
 
@@ -38,12 +39,14 @@ _LOGGER = logging.getLogger(__name__)
 class Result(NamedTuple):
     """What a run has given.
 
-    `problem` says in words that a trained model is no better than chance.
+    `problem` says in words that a trained model is no better than chance;
+    `outputs` are those for the main set that is evaluated.
     """
 
     scores: Scores
     weights: str
     problem: str | None = None
+    outputs: Outputs = types.MappingProxyType({})
 
 
 class Evaluation(NamedTuple):
@@ -212,7 +215,8 @@ class FinetuningRun:
         if sets.evaluation:
             results = all_seeds or SeedResults(scores=scores)
             workers.run_in_chief(self._write_results, evaluation, results, path)
-        return Result(scores, path, problem)
+        outputs = next(iter(evaluation.outputs.values()), {})
+        return Result(scores, path, problem, outputs)
 
     def _problem(
         self, computer: OutputComputer, evaluation: Evaluation

@@ -9,11 +9,13 @@ Evaluations are always of the whole model. Those before the last phase of a run
 """
 
 import bisect
+import collections
 import contextlib
 import dataclasses
 import logging
 import math
 import signal
+import statistics
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Protocol
@@ -104,6 +106,8 @@ class TrainingLoop:
         )
         scaled = ["loss_scale"] * (config.precision == "float16")
         self._logged_names = ["learning_rate", "gradient_norm", *scaled]
+        # Seconds per step of the latest calls; the first compiles, too.
+        self._paces: collections.deque[float] = collections.deque(maxlen=20)
         self._has_signal = False
         self._is_new = training.is_new
         self.state = training.state
@@ -163,6 +167,7 @@ class TrainingLoop:
                 values = rows.numpy()  # waits for the device
                 seconds = (time.perf_counter() - start) / num_steps
                 state.loss_scale = loss_scale.numpy().tolist()
+                self._paces.append(seconds)
 
                 # 4. Log, evaluation, checkpoint.
                 for row in values:
@@ -335,17 +340,17 @@ class TrainingLoop:
     def _write_window(self) -> None:
         window = self.state.window
         line = metric_log.window_line(window) | self._phase_fields()
-        num_left = self._config.num_train_steps - self.state.step
-        rest = self._bar.format_interval(
-            window["seconds"] / self._config.log_steps * num_left
-        )
         self.state.window = {}
         self._log.write(self.state.step, line)
         shown = {k: f"{line[k]:.4g}" for k in _SHOWN if k in line}
         self._bar.set_postfix(shown)
         if self._bar.disable and self._workers.is_chief:
             text = ", ".join(f"{k} {v}" for k, v in shown.items())
-            _LOGGER.info("Step %d: %s; %s left", self.state.step, text, rest)
+            if paces := [*self._paces][1:]:
+                num_left = self._config.num_train_steps - self.state.step
+                rest = statistics.median(paces) * num_left
+                text += f"; {self._bar.format_interval(rest)} left"
+            _LOGGER.info("Step %d: %s", self.state.step, text)
 
     def _check(self, loss: float, gradient_norm: float) -> None:
         problem = self.state.detector.problem(

@@ -18,7 +18,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from albert_tf import checks, settings
-from albert_tf.checkpoints import heads
+from albert_tf.checkpoints import heads, run_checkpoints
 from albert_tf.settings import setting
 from albert_tf.training import start
 from albert_tf.training.run_config import Phase, RunConfig
@@ -296,12 +296,19 @@ def in_steps(schedule: str, num_train_steps: int) -> str:
 def plan(given: Mapping[str, Any]) -> PretrainingConfig:
     """Plans a pretraining, of the settings that the user gave, by name."""
     fields = settings.fields_of(PretrainingConfig, StartConfig)
-    values = {name: field.default for name, field in fields.items()}
+    values: dict[str, Any] = {n: field.default for n, field in fields.items()}
     values |= start.resolved(given, values)
+    source = start.open_checkpoint(values)
+    best_metric = values["best_metric"]
+    if values["do_eval"] and best_metric is None:
+        # The default may have been another one when the run began.
+        run = run_checkpoints.read_fingerprint(values["output_dir"])
+        best_metric = run.get("best_metric")
     return settings.read(
         PretrainingConfig,
         values,
-        albert_config=start.open_checkpoint(values).known_config,
+        albert_config=source.known_config,
+        best_metric=best_metric,
         head=heads.PRETRAINING.name,
         **start.run_fields(values),
     )

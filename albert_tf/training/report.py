@@ -182,13 +182,13 @@ def _text(value: object) -> str:
 
 
 def _draw(chart: Chart) -> str:
-    """Returns a chart as an SVG element, or a note that it is empty."""
+    """Returns a chart as an SVG element, or nothing if it has no points."""
     curves = {}
     for name, curve in chart.curves.items():
         pairs = np.array(curve, np.float64).reshape(-1, 2)
         curves[name] = pairs[np.isfinite(pairs[:, 1])].T
     if not any(steps.size for steps, _ in curves.values()):
-        return "<p>No values were logged.</p>"
+        return ""
     import matplotlib
 
     # Not pyplot, which keeps figures in a global state.

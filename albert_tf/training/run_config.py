@@ -202,6 +202,11 @@ class FinetuningConfig(RunConfig):
         "Number of runs, each with its own seed, in seed-*/; their median, "
         "spread and best score are reported.",
     )
+    num_folds: int = setting(
+        1,
+        "Cross-validation: number of parts of the training examples. Each is "
+        "predicted and scored by a run, in fold-*/, trained on the others.",
+    )
     layerwise_lr_decay: float = setting(
         1.0,
         "Learning-rate multiplier from one level of the model to the level "
@@ -221,7 +226,7 @@ class FinetuningConfig(RunConfig):
     def __post_init__(self) -> None:
         super().__post_init__()
         self.check_sequence_length(self.max_seq_length)
-        for name in ("predict_batch_size", "num_seeds"):
+        for name in ("predict_batch_size", "num_seeds", "num_folds"):
             checks.check_integer(name, getattr(self, name), at_least=1)
         checks.check_integer(
             "early_stopping_patience", self.early_stopping_patience

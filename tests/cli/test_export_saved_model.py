@@ -28,3 +28,23 @@ def test_a_checkpoint_is_exported(run_script, tiny_spm_model, tmp_path):
     assert re.search(r"written    served/albert/7 \(\d\.\d\d MB\)", done.stdout)
     found = sorted(os.listdir(tmp_path / "served" / "albert"))
     assert found == ["7", "batching_parameters.txt"]
+
+
+def test_the_next_command_names_the_version(
+    run_script, tiny_spm_model, tmp_path
+):
+    (tmp_path / "served" / "3").mkdir(parents=True)
+    shutil.copytree(_BASE, tmp_path / "base")
+    shutil.copy(tiny_spm_model, tmp_path / "base" / "spiece.model")
+
+    done = run_script(
+        "export_saved_model.py",
+        "--init_checkpoint=base",
+        "--head=encoder",
+        "--export_dir=served",
+        "--format=litert",
+        folder=tmp_path,
+    )
+
+    expected = " next: python -m albert_tf.predict served/4 < inputs "
+    assert expected in done.stderr, done.stderr

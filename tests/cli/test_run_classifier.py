@@ -107,6 +107,8 @@ def test_mnli_is_scored_on_both_sets_in_one_run(mnli_run):
         wanted = sklearn.metrics.accuracy_score(labels, predictions)
         assert results[f"accuracy{suffix}"] == pytest.approx(wanted)
         assert f"accuracy{suffix} = {wanted:.6g}" in done.stdout
+    expected = r' next: python -m albert_tf.predict \S+ "TEXT" "TEXT" '
+    assert re.search(expected, done.stderr), done.stderr
     # The better of the two evaluations.
     assert results["global_step"] in (2, 4)
 

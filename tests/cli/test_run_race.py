@@ -136,8 +136,7 @@ def test_own_questions_are_predicted_and_exported_without_another_split(
     path.write_text("".join(json.dumps(row) + "\n" for row in rows))
 
     done = run(
-        "--nodo_train",
-        "--nodo_eval",
+        # Alone, it needs no other questions.
         "--do_predict",
         "--data_dir=",
         f"--predict_file={path}",

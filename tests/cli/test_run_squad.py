@@ -18,6 +18,7 @@ ORIGINAL = """
     --max_answer_length=30 --train_feature_file=train.tf_record
     --predict_feature_file=dev.tf_record --predict_feature_left_file=left.pkl
 """
+LIMITS = ("--max_answer_length=1", "--start_n_top=3", "--end_n_top=2")
 VERSION_FLAGS = {"v1": [], "v2": ["--version_2_with_negative"]}
 ANIMALS = ("cat", "dog", "fox", "hen", "owl", "pig", "cow", "ram")
 
@@ -83,6 +84,7 @@ def finished_run(run_script, squad_flags, files, tmp_path_factory):
             SCRIPT,
             *ORIGINAL.split(),
             *squad_flags,
+            *LIMITS,
             f"--train_file={files / f'train-{version}.json'}",
             f"--predict_file={files / f'dev-{version}.json'}",
             "--output_dir=run",
@@ -174,8 +176,9 @@ def test_the_threshold_is_that_of_the_run_of_the_weights(
     # Copied weights have it in their metadata.
     shutil.copytree(trained / "best", tmp_path / "weights")
 
+    # Without the flag of version 2.0: their head says it.
     done = use(
-        "v2",
+        "v1",
         f"--predict_file={files / 'asked.json'}",
         "--init_checkpoint=weights",
         "--do_predict",
@@ -212,3 +215,11 @@ def test_a_given_threshold_is_used(finished_run, use, files, tmp_path):
     predictions = read(out / "predictions.json")
     answered = {guid for guid, text in predictions.items() if text}
     assert answered <= {guid for guid in odds if odds[guid] < threshold}
+    # The limits are those of the training.
+    before, now = (
+        [[answer["text"] for answer in answers] for answers in each.values()]
+        for each in (
+            read(at / "nbest_predictions.json") for at in (trained, out)
+        )
+    )
+    assert now == before

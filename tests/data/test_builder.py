@@ -9,6 +9,7 @@ import sys
 
 import numpy as np
 import pytest
+import sentencepiece
 
 from albert_tf import files
 from albert_tf.data import (
@@ -298,6 +299,13 @@ MORE_TEXT = {"keep_more_text": True}
             "100.0% of the tokens are in a file, or in the rest of one, with a",
         ),
         ("a b c d\nb c\nd a a\n" * 5, {}, None),
+        # What other formats put between documents.
+        *(
+            (f"a b c d\nb c\n{mark}\n" * 5, {}, f"Lines such as {mark!r:.9}")
+            for mark in ("* * *", "=====", "<|endoftext|>", "</doc>")
+        ),
+        ("a b c d\nb c\n<doc id='1'>\n" * 5, {}, "a blank line, not a mark"),
+        (f"{'a b ' * 5000}\n", {"masking": "dynamic"}, "Put one sentence on a"),
     ],
 )
 def test_records_that_train_badly_are_warned_of(
@@ -312,6 +320,33 @@ def test_records_that_train_badly_are_warned_of(
         assert not caplog.text
     else:
         assert message in caplog.text
+
+
+def test_symbols_that_lower_cased_text_never_has_are_named(
+    build, tiny_corpus, tmp_path, caplog
+):
+    sentencepiece.SentencePieceTrainer.train(
+        input=str(tiny_corpus),
+        model_prefix=str(tmp_path / "p"),
+        vocab_size=500,
+        byte_fallback=True,
+        normalization_rule_name="nmt_nfkc_cf",
+        pad_id=0,
+        unk_id=1,
+        bos_id=-1,
+        eos_id=-1,
+        control_symbols="[CLS],[SEP],[MASK]",
+        user_defined_symbols="[URL],<user>",
+        minloglevel=2,
+    )
+    model = {"spm_model_file": str(tmp_path / "p.model"), "vocab_file": None}
+
+    build("lower", **model)
+    assert "Lower-cased text never has the symbols [URL]." in caplog.text
+
+    caplog.clear()
+    build("cased", do_lower_case=False, **model)
+    assert "symbols" not in caplog.text
 
 
 COUNTS = BuildCounts(
@@ -397,3 +432,14 @@ def test_the_summary_of_other_builds():
     single = summary(pair_objective="none", built=BuildCounts())
     assert single["label 1"] == "no pairs"
     assert single["tokens a second"] == "nothing to build"
+
+
+def test_the_summary_says_how_many_words_only_accents_tell_apart(text, build):
+    assert not build("none").merged_share
+    # With the accents, c alone is left.
+    text.write_text("a b á\nb̂ c Ｃ\n" * 5)
+
+    report = build("some")
+
+    assert report.merged_share == 4 / 5
+    assert "merged by accents      80.0% of words" in str(report)

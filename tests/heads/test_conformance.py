@@ -122,7 +122,7 @@ def _question(number, **others):
 QUESTIONS = Row(
     task="squad",
     examples=tuple(map(_question, range(8))),
-    settings={"max_query_length": 6, "doc_stride": 8},
+    settings={"max_query_length": 6, "doc_stride": 8, "max_answer_length": 2},
     inputs=[("who is here", text) for text in TEXTS],
     served=lambda pairs: dict(
         zip(("question", "context"), zip(*pairs, strict=True), strict=True)
@@ -287,7 +287,8 @@ def test_the_command_gives_the_answers_of_python(trained, capsys, monkeypatch):
         one if isinstance(one, str) else json.dumps(one)
         for one in trained.row.inputs
     ]
-    monkeypatch.setattr(sys, "stdin", io.StringIO("\n".join(lines)))
+    content = io.BytesIO("\n".join(lines).encode())
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(content))
 
     code = predict.main([trained.path])
 
@@ -349,6 +350,9 @@ def test_a_format_holds_it_or_says_what_it_leaves_out(name, trained, tmp_path):
         )
         assert config["architectures"] == [has_class.transformers]
     assert max(summary.differences.values()) <= 1e-5
+    is_unverified = name in ("tf1", "keras") and not trained.is_known
+    kinds = {note.kind for note in summary.notes}
+    assert ("unverified" in kinds) == is_unverified
     left_out = {*summary.left_out} & {*source.weights}
     if name not in ("tf1", "keras", *trained.row.formats):
         assert left_out

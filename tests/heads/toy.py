@@ -253,5 +253,5 @@ FINETUNING = FinetuningSpec(
         "most_words": config.most_words
     },
     head_spec=lambda config: WordCountSpec(),
-    predict_arguments='"a text"',
+    predict_arguments=lambda _: '"a text"',
 )

@@ -70,6 +70,10 @@ def test_f1_of_rows_with_several_labels():
     micro = classification.f1(labels, predictions, average="micro")
     assert micro == pytest.approx(2 / 3)
     assert classification.f1(labels, predictions) == pytest.approx(5 / 9)
+    # A label that no row has, and none is predicted, is no class here.
+    wider = [np.pad(each, [(0, 0), (0, 2)]) for each in (labels, predictions)]
+    assert classification.f1(*wider) == pytest.approx(5 / 9)
+    assert classification.f1(labels * 0, labels * 0) == 0
     assert classification.accuracy(labels, predictions) == 0
     assert classification.accuracy(labels, labels) == 1
 

@@ -9,7 +9,7 @@ from albert_tf.metrics.scores import Role, Score, Scores
 from albert_tf.training import finetune
 
 # Labels whose scores have the names of other things.
-LABELS = ("baseline", "loss", "threshold", "a_baseline", "a_loss")
+LABELS = ("baseline", "loss", "threshold", "a_baseline", "a", "a_std")
 
 
 def scores_of(f1, **fields):
@@ -35,17 +35,17 @@ def test_of_seeds_labels_of_any_name_have_medians():
 
     found = scores_lib.medians(by_seed, best=5, num_failed=2).flat()
 
-    for key in ("f1", *(f"f1_of_{label}" for label in LABELS)):
-        assert found[key] == 0.2
-        assert found[f"{key}_std"] == pytest.approx(0.43589, rel=1e-4)
-        assert found[f"{key}_best"] == 0.9
+    for ending in ("", *(f"_of_{label}" for label in LABELS)):
+        assert found[f"f1{ending}"] == 0.2
+        assert found[f"f1_std{ending}"] == pytest.approx(0.43589, rel=1e-4)
+        assert found[f"f1_best{ending}"] == 0.9
     assert found["loss"] == 1.2
     # Of the best weights, of which it is a part.
     assert found["threshold_of_a"] == 0.45
     assert found["f1_baseline"] == 0.3
     names = ("num_seeds", "num_failed_seeds", "best_seed", "global_step")
     assert [found[name] for name in names] == [3, 2, 5, 50]
-    assert len(found) == 3 * 7 + 2 + 4
+    assert len(found) == 3 * 8 + 2 + 4
 
 
 def test_a_score_that_a_seed_lacks_has_no_median():
@@ -58,7 +58,7 @@ def test_labels_of_any_name_are_neither_losses_nor_baselines_nor_thresholds():
     found = scores_of(0.9)
 
     assert found.loss == 1.9
-    assert found.rank("f1_of_loss") == found.rank("f1_of_a_loss") == 0.9
+    assert found.rank("f1_of_loss") == found.rank("f1_of_a_std") == 0.9
     assert found.rank("loss") == -1.9
     assert found.baselines == {"f1": 0.3}
     assert found.thresholds == {"a": 0.45}

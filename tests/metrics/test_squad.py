@@ -26,6 +26,25 @@ def test_case_punctuation_articles_and_spaces_do_not_count(text, wanted):
     assert squad.normalize_answer(text) == wanted
 
 
+@pytest.mark.parametrize(
+    ("prediction", "answer", "expected"),
+    [
+        ("東京都", "東京", 2 * 2 / (3 + 2)),
+        ("ラーメン屋", "ラーメン", 2 * 4 / (5 + 4)),
+        ("กรุงเทพ", "กรุงเทพ", 1),
+        # Words of other scripts in the same text stay whole.
+        ("NHKの朝", "NHK", 2 * 1 / (3 + 1)),
+        ("the tall man", "a man", 2 * 1 / (2 + 1)),
+        # Korean has spaces.
+        ("서울시", "서울", 0),
+    ],
+)
+def test_characters_are_words_in_scripts_without_spaces(
+    prediction, answer, expected
+):
+    assert squad.f1(prediction, [answer]) == pytest.approx(expected)
+
+
 def test_nothing_left_on_both_sides_is_right_in_version_2_only():
     assert squad.score_answers(["the"], [["a"]]).f1 == [0]
     assert squad.score_answers(["the"], [["a"]]).exact == [1]

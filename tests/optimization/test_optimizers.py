@@ -96,7 +96,7 @@ def test_lamb_lets_adapters_grow_that_are_0_at_first():
         optimizer.apply([keras.ops.ones((3, 4, 2))])
 
     # With a trust ratio, it would be a tenth of that.
-    assert float(keras.ops.max(-adapter)) > 1e-2
+    assert keras.ops.convert_to_numpy(adapter).min() < -1e-2
 
 
 def _config(stem, arrays):
@@ -246,9 +246,10 @@ def test_rows_without_a_gradient_decay_too(make_variable, jit_compile):
 
 @pytest.mark.slow
 @needs_tensorflow
-def test_all_of_it_holds_on_the_jax_back_end():
-    if importlib.util.find_spec("jax") is None:
-        pytest.skip("jax is not installed; it is in the extra `dev`")
+@pytest.mark.parametrize("backend", ["jax", "torch"])
+def test_all_of_it_holds_on_other_back_ends(backend):
+    if importlib.util.find_spec(backend) is None:
+        pytest.skip(f"{backend} is not installed; jax is in the extra `dev`")
     environment = {
         key: value
         for key, value in os.environ.items()
@@ -261,7 +262,7 @@ def test_all_of_it_holds_on_the_jax_back_end():
         ],
         capture_output=True,
         text=True,
-        env=environment | {"KERAS_BACKEND": "jax", "JAX_PLATFORMS": "cpu"},
+        env=environment | {"KERAS_BACKEND": backend, "JAX_PLATFORMS": "cpu"},
         check=False,
     )
 

@@ -4,11 +4,13 @@ import io
 import json
 import subprocess
 import sys
+import types
 
 import pytest
 
 import albert_tf
 from albert_tf.checkpoints.metadata import Metadata
+from albert_tf.inference import predictor
 from albert_tf.predict import __main__ as predict
 from tests.exported_models import write_checkpoint
 from tests.inference.test_predictor import CONFIG
@@ -30,42 +32,79 @@ def folder(tmp_path_factory, tiny_spm_model):
 @pytest.fixture
 def run(folder, capsys, monkeypatch):
     def start(*texts, lines="", path=folder):
-        monkeypatch.setattr(sys, "stdin", io.StringIO(lines))
+        content = lines.encode("utf-8", "surrogateescape")
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(content)))
         code = predict.main([path, *texts])
         out, err = capsys.readouterr()
-        return code, [*map(json.loads, out.splitlines())], err
+        return code, [*map(json.loads, out.split("\n")[:-1])], err
 
     return start
 
 
 def test_texts_on_the_command_line_are_one_input(run, folder):
-    predictor = albert_tf.load_predictor(folder)
+    answer = albert_tf.load_predictor(folder, max_seq_length=8).predict
 
-    assert run("A house.") == (0, [predictor.predict("A house.")], "")
-    assert run("a", "b") == (0, [predictor.predict(("a", "b"))], "")
+    flag = "--max_seq_length=8"
+    assert run("A house.", flag) == (0, [answer("A house.")], "")
+    # Flags may stand anywhere.
+    assert run("a", flag, "b") == (0, [answer(("a", "b"))], "")
+    assert run(flag, "a", "b") == (0, [answer(("a", "b"))], "")
 
 
 def test_lines_are_texts_or_json(run, folder):
-    predictor = albert_tf.load_predictor(folder)
-    lines = 'A house.\n["a", "b"]\n{"text_a": "a"}\n[MASK] x\n\n'
+    answer = albert_tf.load_predictor(folder).predict
+    lines = '\ufeff{"text_a": "a"}\n["a", "b"]\r\nA house.\n[MASK] x\n\n'
 
     code, answers, _ = run(lines=lines)
 
     assert code == 0
-    inputs = ["A house.", ("a", "b"), "a", "[MASK] x", ""]
-    assert answers == predictor.predict(inputs)
+    inputs = ["a", ("a", "b"), "A house.", "[MASK] x", ""]
+    assert answers == answer(inputs)
+
+
+def test_a_line_that_cannot_be_answered_costs_no_other_answer(run, folder):
+    lines = '[1]\nA house.\n{x\n{"x": 1}\n\udcff\nThe end.\n'
+
+    code, answers, err = run(lines=lines)
+
+    expected = albert_tf.load_predictor(folder).predict(
+        ["A house.", "The end."]
+    )
+    assert [answers[1], answers[5]] == expected
+    errors = [answers[i].pop("error") for i in (0, 2, 3, 4)]
+    assert answers[0] == {}
+    assert errors[0] == "Line 1: must have text_a, text_b. Received: (1,)."
+    assert errors[1].startswith("Line 3: It is not JSON:")
+    assert errors[2].startswith("Line 4: must have text_a.")
+    assert errors[3].startswith("Line 5: 'utf-8' codec can't decode")
+    assert (code, err) == (1, f"error: 4 lines have no answer. {errors[0]}\n")
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "ascii"])
+@pytest.mark.parametrize("label", ["grün", "\x7f\x85\x9f"])
+def test_every_answer_is_json(encoding, label, monkeypatch):
+    made = types.SimpleNamespace(predict=lambda _: {"prediction": label})
+    monkeypatch.setattr(predictor, "load_predictor", lambda *_, **__: made)
+    out = io.TextIOWrapper(io.BytesIO(), encoding)
+    monkeypatch.setattr(sys, "stdout", out)
+
+    predict.main(["run", "a"])
+
+    out.flush()
+    line = out.buffer.getvalue().decode(encoding)
+    assert json.loads(line) == {"prediction": label}
+    assert (label in line) == (label == "grün" and encoding == "utf-8")
 
 
 @pytest.mark.parametrize(
-    ("changes", "message"),
+    ("texts", "path", "message"),
     [
-        ({"path": "nowhere"}, "error: There is no checkpoint 'nowhere'"),
-        ({"lines": "{x\n"}, "error: Line 1 is not JSON"),
-        ({"lines": '{"x": 1}\n'}, "error: Input 0 must have text_a"),
+        ([], "nowhere", "error: There is no checkpoint 'nowhere'"),
+        (["a", "b", "c"], None, "error: Input 0 must have text_a"),
     ],
 )
-def test_what_cannot_be_is_one_line(changes, message, run):
-    code, answers, err = run(**changes)
+def test_what_cannot_be_is_one_line(texts, path, message, run, folder):
+    code, answers, err = run(*texts, path=path or folder)
 
     assert (code, answers) == (1, [])
     assert err.startswith(message)

@@ -165,13 +165,20 @@ def test_a_model_of_strings_is_trained_and_exported(tiny, tmp_path):
     )
 
 
-def test_other_types_than_strings_are_refused(tiny):
+@pytest.mark.parametrize(
+    ("texts", "words"),
+    [
+        (tf.constant([1, 2]), "dtype string"),
+        (tuple("abc"), "unpack"),
+        # Rows or columns?
+        ([["a1", "b1"], ["a2", "b2"]], "Pass pairs as a tuple: .* of lists"),
+    ],
+)
+def test_what_is_not_strings_or_a_pair_is_refused(texts, words, tiny):
     layer = TokenizerLayer(tiny.tokenizer, max_seq_length=LENGTH)
 
-    with pytest.raises(ValueError, match="dtype string"):
-        layer(tf.constant([1, 2]))
-    with pytest.raises(ValueError, match="unpack"):
-        layer(tuple("abc"))
+    with pytest.raises(ValueError, match=words):
+        layer(texts)
 
 
 def test_rows_that_cannot_hold_a_pair_are_refused(tokenizer):

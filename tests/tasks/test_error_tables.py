@@ -31,6 +31,21 @@ def test_confusions_have_labels_in_rows_and_errors_begin_with_the_worst():
     ]
 
 
+def test_rows_with_several_labels_begin_with_the_most_wrong_ones():
+    labels = np.array([[1, 0, 1], [0, 0, 1], [0, 1, 0], [0, 0, 0]])
+    predictions = np.array([[1, 0, 1], [0, 0, 0], [1, 0, 0], [0, 0, 0]])
+
+    (errors,) = error_tables.prediction_sections(
+        [Pair(guid) for guid in "abcd"], labels, predictions, "xyz"
+    )
+
+    assert errors["title"] == "The worst of 2 errors"
+    assert errors["rows"] == [
+        ("c", "one | two", "y", "x"),
+        ("b", "one | two", "z", ""),
+    ]
+
+
 @pytest.mark.parametrize("shape", [(2,), (2, 1)])
 def test_a_regression_shows_its_largest_errors(shape):
     logits = np.array([0.5, 7.25]).reshape(shape)

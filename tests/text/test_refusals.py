@@ -109,13 +109,14 @@ def test_a_vocabulary_that_cannot_be_trained_is_an_error(
     [
         ("spm_model_file", "x.model", r"x\.model'.* not a SentencePiece"),
         ("vocab_file", "x.txt", r"x\.txt: .* \[PAD\], \[UNK\], "),
+        ("vocab_file", "x.vocab", r"x\.vocab: .* the \.model"),
         ("vocab_file", "nowhere.txt", r"nowhere\.txt"),
     ],
 )
 def test_a_vocabulary_that_cannot_be_used_is_an_error(
     tmp_path, name, file, message
 ):
-    for existing in ("x.model", "x.txt"):
+    for existing in ("x.model", "x.txt", "x.vocab"):
         (tmp_path / existing).write_bytes(b"a\nb")
 
     with pytest.raises((ValueError, FileNotFoundError), match=message):

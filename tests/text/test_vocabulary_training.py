@@ -120,3 +120,17 @@ def test_bad_lines_are_counted_in_the_summary(tiny_corpus, tmp_path):
     summary = train(corpus, tmp_path / "p", max_bad_lines=1)
 
     assert "bad lines skipped   1" in str(summary).splitlines()
+
+
+def test_the_summary_says_how_many_words_only_accents_tell_apart(
+    tiny_corpus, tmp_path
+):
+    text = "ma má mà mả mã mạ đi Ma "
+    # With the corpus, there are enough characters.
+    corpus = write(tmp_path / "c.txt", text + "\n" + tiny_corpus.read_text())
+
+    summary = train(corpus, tmp_path / "p")
+
+    num_words = len({*corpus.read_text("utf-8").lower().split()})
+    assert summary.merged_share == 6 / num_words
+    assert f"merged by accents   {6 / num_words:.1%} of" in str(summary)

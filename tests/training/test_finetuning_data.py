@@ -2,10 +2,12 @@
 
 import dataclasses
 
+import numpy as np
 import pytest
 import tensorflow as tf
 
 from albert_tf.devices import strategies
+from albert_tf.tasks.classification.examples import ClassificationExample
 from albert_tf.training import finetuning_data
 from tests.training import runs
 
@@ -140,3 +142,21 @@ def test_answers_that_no_record_holds_are_part_of_what_is_evaluated(small):
     assert other.columns.digest == evaluated.columns.digest
     assert other.digest != evaluated.digest
     assert make_sets(small).evaluation[0].digest == evaluated.digest
+
+
+def test_folds_follow_from_texts_and_share_every_label():
+    rows = [
+        ClassificationExample(guid=str(i), text_a=f"text {i}", label=i % 5 == 0)
+        for i in range(40)
+    ]
+
+    folds = finetuning_data.fold_numbers(rows, 4)
+
+    assert np.bincount(folds[::5]).tolist() == [2] * 4
+    assert np.bincount(folds).tolist() == [10] * 4
+    renamed = [dataclasses.replace(row, guid="x") for row in rows]
+    again = finetuning_data.fold_numbers(renamed[::-1], 4)
+    np.testing.assert_array_equal(again[::-1], folds)
+    # As those of SQuAD, whose answers are spans.
+    with pytest.raises(ValueError, match="examples with a label each"):
+        finetuning_data.fold_numbers([object()], 2)

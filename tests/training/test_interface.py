@@ -77,6 +77,63 @@ def test_a_table_is_fine_tuned_from_a_file_as_from_memory(
     ).read_text("utf-8")
 
 
+def predictions(folder):
+    lines = (folder / "eval" / "predictions.tsv").read_text().splitlines()
+    return [line.split("\t") for line in lines[1:]]
+
+
+def test_every_row_is_predicted_by_a_run_that_has_not_seen_it(start, tmp_path):
+    rows = [row | {"id": f"r{i * 7 % 40}"} for i, row in enumerate(ROWS)]
+    rows.append(rows[0] | {"id": "again"})
+    given = start | TABLE | {"num_folds": 2, "id_column": "id"}
+
+    result = albert_tf.finetune(
+        "custom", train_examples=rows, output_dir="run", **given
+    )
+
+    found = predictions(tmp_path / "run")
+    assert [row[0] for row in found] == [row["id"] for row in rows]
+    assert [row[2] for row in found] == [row["kind"] for row in rows]
+    folds = [predictions(tmp_path / "run" / f"fold-{i}") for i in range(2)]
+    assert sorted(sum(folds, [])) == sorted(found)
+    for fold in folds:
+        ids, kinds = [row[0] for row in fold], [row[2] for row in fold]
+        assert ("again" in ids) == ("r0" in ids)
+        assert kinds.count("a") - ("again" in ids) == kinds.count("b") == 10
+    each = [results(tmp_path / "run" / f"fold-{i}") for i in range(2)]
+    values = [one["accuracy"] for one in each]
+    scores = result.scores
+    right = [row[1] == row[2] for row in found]
+    assert scores["accuracy"] == pytest.approx(np.mean(right))
+    assert scores["accuracy_mean"] == pytest.approx(np.mean(values))
+    assert scores["accuracy_std"] == pytest.approx(np.std(values, ddof=1))
+    assert result.baselines["accuracy"] == pytest.approx(21 / 41)
+    assert results(tmp_path / "run") == scores.flat()
+    with pytest.raises(ValueError, match="belongs to another run"):
+        albert_tf.finetune(
+            "custom",
+            train_examples=rows,
+            output_dir="run",
+            **given | {"num_folds": 1},
+        )
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ({"num_folds": 41}, "there are fewer texts"),
+        ({"validation_share": 0.1}, "neither --num_seeds nor --do_predict"),
+        ({"num_seeds": 2}, "neither --num_seeds nor --do_predict"),
+        ({"do_train": False, "do_eval": True}, "Pass --do_train, and neither"),
+    ],
+)
+def test_folds_that_cannot_be_made(values, message, start):
+    given = start | TABLE | {"num_folds": 2, "output_dir": "run"} | values
+
+    with pytest.raises(ValueError, match=message):
+        albert_tf.finetune("custom", train_examples=ROWS, **given)
+
+
 def test_rows_are_evaluated_and_predicted(start, tmp_path):
     first = albert_tf.finetune(
         "custom",

@@ -223,6 +223,29 @@ def test_a_run_logs_every_window_and_finishes(run, caplog):
     assert_same_run(again, whole)
 
 
+def test_the_time_left_does_not_count_the_first_call_which_compiles(
+    run, caplog, monkeypatch
+):
+    caplog.set_level("INFO")
+    job, clock = run("run", log_steps=1, num_train_steps=32), [0.0]
+    step, first = job.loop._train_step, [60.0]
+    take_steps = step.run
+
+    def train(*arguments):
+        # A minute at first, then 2 seconds each.
+        clock[0] += first.pop() if first else 2.0
+        return take_steps(*arguments)
+
+    monkeypatch.setattr(step, "run", train)
+    monkeypatch.setattr(time, "perf_counter", lambda: clock[0])
+    assert job.go()
+
+    lines = [one for one in caplog.messages if one.startswith("Step ")]
+    assert "left" not in lines[0]
+    assert lines[1].endswith("; 01:00 left")
+    assert lines[-1].endswith("; 00:00 left")
+
+
 def test_a_line_holds_the_means_of_its_window(run):
     each, windows = run("each", log_steps=1), run("windows", log_steps=5)
     each.go()

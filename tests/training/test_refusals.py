@@ -49,6 +49,7 @@ def finetuning(**values):
         (finetuning, "max_seq_length", 1),
         (finetuning, "predict_batch_size", 1),
         (finetuning, "num_seeds", 1),
+        (finetuning, "num_folds", 1),
         (finetuning, "early_stopping_patience", 0),
     ],
 )

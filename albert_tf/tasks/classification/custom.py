@@ -10,6 +10,7 @@ import hashlib
 import itertools
 import json
 import logging
+import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -51,7 +52,7 @@ def read_examples(
         _check_fits_weights(config, uses, weights)
     table = _Table(config, uses, given_examples)
     labels = table.labels(kept.labels)
-    examples = table.examples(labels)
+    examples, validation = table.examples(labels, weights.settings)
     for use, rows in examples.items():
         _warn_of_useless_rows(use, rows, labels)
     if "train" in uses:
@@ -69,7 +70,7 @@ def read_examples(
         positive_label=_positive_label(config, labels),
         label_separator=config.columns.separator,
         text_columns=config.text_columns,
-        validation=config.validation,
+        validation=validation,
         **fitted,
     )
     if "predict" in uses:
@@ -100,17 +101,21 @@ def _check_fits_weights(
             f"{','.join(trained)}. Received: {','.join(columns)}. Pass the "
             "columns of the same texts in the same order."
         )
-    held_out, trained = config.validation, settings.get("validation")
+    held_out = [config.validation_share, config.validation_seed]
+    trained = settings.get("validation") or []
     if (
         "eval" in uses
-        and held_out
+        and config.validation_share
         and settings.get("task") == config.name
-        and trained != [*held_out]
+        # An older version held out other rows, and kept no cutoffs.
+        and (trained[:2] != held_out or not trained[2:])
     ):
+        older = " by an older version" if len(trained) == 2 else ""
         raise ValueError(
             "The weights in use have seen rows to evaluate: they were trained "
-            f"with {trained}, not {[*held_out]}, as --validation_share and "
-            "--validation_seed. Pass the same, or an --eval_file."
+            f"with {trained[:2] or None}{older}, not {held_out}, as "
+            "--validation_share and --validation_seed. Pass the same, or an "
+            "--eval_file."
         )
 
 
@@ -159,15 +164,19 @@ class _Table:
             path, config.label_column, separator=config.columns.separator
         )
 
-    def examples(self, labels: Sequence[str]) -> dict[str, Examples]:
+    def examples(
+        self, labels: Sequence[str], trained: Mapping[str, Any]
+    ) -> tuple[dict[str, Examples], list[Any] | None]:
         """Reads the examples to train on and to evaluate.
 
-        With `validation_share`, the latter are a part of the training file.
+        With `validation_share`, the latter are a part of the training file;
+        share, seed and cutoffs are returned, too. Without training, these are
+        the cutoffs of the settings that the weights in use were `trained` with.
         """
         config, share = self.config, self.config.validation_share
         uses = [use for use in self.uses if use != "predict"]
         if not uses:
-            return {}
+            return {}, None
         read = functools.partial(
             examples_lib.read_examples, columns=config.columns, labels=labels
         )
@@ -180,38 +189,63 @@ class _Table:
                 "training file out: --validation_share=0.1."
             )
         if not share:
-            return {use: read(self.find(use)) for use in uses}
+            return {use: read(self.find(use)) for use in uses}, None
         if to_evaluate:
             raise ValueError(
                 "--validation_share is for tables without a file to evaluate, "
                 f"but there is {str(to_evaluate)!r}. Leave one of them out."
             )
-        parts = hold_out(
-            read(self.find("train")), share=share, seed=config.validation_seed
+        seed, kept = config.validation_seed, trained.get("validation")
+        *parts, cutoffs = hold_out(
+            read(self.find("train")),
+            share=share,
+            seed=seed,
+            cutoffs=kept[2] if kept and "train" not in uses else None,
         )
-        return {use: parts[use == "eval"] for use in uses}
+        found: Any = {use: parts[use == "eval"] for use in uses}
+        return found, [share, seed, cutoffs]
 
 
 def hold_out(
-    examples: _Examples, *, share: float, seed: int
-) -> tuple[list[ClassificationExample], list[ClassificationExample]]:
-    """Divides examples; about a `share` of them is in the second part.
+    examples: _Examples,
+    *,
+    share: float,
+    seed: int,
+    cutoffs: Mapping[str, float] | None = None,
+) -> tuple[_Examples, _Examples, Mapping[str, float]]:
+    """Divides examples; about a `share` of each label is in the second part.
 
-    The part of a row follows from its texts and the seed alone, whatever rows
-    are added, removed or sorted.
+    A row's texts and the seed give it a position from 0 to 1. It is in the
+    second part below the cutoff of the rows with its labels, which is given, or
+    found and returned, whatever rows are added, removed or sorted; equal texts
+    are in one part.
     """
-    parts: tuple[list[ClassificationExample], ...] = ([], [])
-    for example in examples:
-        content = json.dumps([seed, example.text_a, example.text_b])
+    rows, positions = [], collections.defaultdict(set)
+    for each in examples:
+        content = json.dumps([seed, each.text_a, each.text_b])
         digest = hashlib.sha256(content.encode()).digest()
         position = int.from_bytes(digest[:8]) / 2**64
-        parts[position < share].append(example)
+        labels = "" if isinstance(each.label, float) else str(each.label)
+        rows.append((position, labels))
+        positions[labels].add(position)
+    if cutoffs is None:
+        cutoffs, num_seen, num_held = {}, 0, 0
+        for labels, own in sorted(positions.items()):
+            num_seen += len(own)
+            # The remainders of many rare labels add up.
+            num_own = math.floor(num_seen * share + 0.5) - num_held
+            num_held += num_own
+            cutoffs[labels] = sorted({*own, 1.0})[num_own]
+    held_out = {p for p, labels in rows if p < cutoffs.get(labels, share)}
+    parts: tuple[list[ClassificationExample], ...] = ([], [])
+    for example, (position, _) in zip(examples, rows, strict=True):
+        parts[position in held_out].append(example)
     if not all(parts):
         raise ValueError(
             f"--validation_share={share} of {len(examples)} rows holds "
             f"{len(parts[1])} out. Pass another share, or an --eval_file."
         )
-    return parts[0], parts[1]
+    return parts[0], parts[1], cutoffs
 
 
 def _warn_of_useless_rows(
@@ -233,7 +267,10 @@ def _warn_of_useless_rows(
             _VERBS[use],
             checks.listed(rare),
         )
-    if empty := sum(not row.text_a.strip() for row in rows):
+    if not labels and len(counts) == 1:
+        text = "All %d rows to %s have the same number, %s."
+        _LOGGER.warning(text, len(rows), _VERBS[use], *counts)
+    if empty := sum(row.text_a.strip() in ("", "nan") for row in rows):
         text = "%d of the %d rows to %s have no text."
         _LOGGER.warning(text, empty, len(rows), _VERBS[use])
 

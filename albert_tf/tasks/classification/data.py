@@ -7,6 +7,7 @@ Source: google-research/albert, `classifier_utils` and `run_classifier`.
 import contextlib
 import dataclasses
 import itertools
+import json
 import logging
 import os
 import re
@@ -59,7 +60,8 @@ class ClassificationData:
         target_scale: Regression: what an increase of a logit by 1 stands for.
         text_columns: Columns of a custom table that hold the texts.
         class_weights: Weights of the labels in the loss; empty for 1.
-        validation: Share and seed of the rows held out, if there are any.
+        validation: Share, seed and cutoffs of the rows held out, if there are
+            any; see `custom.hold_out`.
     """
 
     name: str
@@ -77,7 +79,7 @@ class ClassificationData:
     target_scale: float = 1.0
     text_columns: tuple[str, ...] = ()
     class_weights: tuple[float, ...] = ()
-    validation: tuple[float, int] | None = None
+    validation: list[Any] | None = None
 
     @property
     def is_regression(self) -> bool:
@@ -117,7 +119,7 @@ class ClassificationData:
             "tokenizer": self.tokenizer.fingerprint,
             "text_columns": list(self.text_columns),
             "class_weights": list(self.class_weights),
-            "validation": self.validation and list(self.validation),
+            "validation": self.validation,
         }
         if self.is_multi_label:
             values["multi_label"] = True
@@ -186,7 +188,7 @@ class ClassificationData:
         return Scores(entries=tuple(entries.values()))
 
     def baselines(self, examples: _Examples) -> dict[str, float]:
-        """See `task.TaskData`; none if all examples have the same labels."""
+        """See `task.TaskData`."""
         labels = self._label_array(examples)
         if self.is_regression:
             mean = np.full_like(labels, labels.mean())
@@ -196,7 +198,7 @@ class ClassificationData:
         score = scores_lib.of_one_answer(
             self.score_names[0], labels, len(self.labels)
         )
-        return {} if score is None else {self.primary_metric: score}
+        return {self.primary_metric: score}
 
     def compare_with_chance(
         self, columns: "RecordColumns", outputs: Outputs
@@ -345,8 +347,10 @@ class ClassificationData:
         """Returns a label, labels or a number as they are written."""
         if self.is_regression:
             return str(label)
-        indices = np.atleast_1d(label)
-        return self.label_separator.join(self.labels[i] for i in indices)
+        names = [self.labels[i] for i in np.atleast_1d(label)]
+        if self.is_multi_label and self.label_separator in "".join(names):
+            return json.dumps(names, ensure_ascii=False)
+        return self.label_separator.join(names)
 
     def report_sections(
         self, examples: _Examples, outputs: Outputs, scores: Scores
@@ -355,15 +359,17 @@ class ClassificationData:
         labels, values = self._label_array(examples), outputs["logits"]
         if self.is_regression:
             values = self._numbers(outputs)
+        else:
+            thresholds = self._thresholds_to_use(scores)
+            predictions = self._predictions(outputs, thresholds)
+            if self.is_multi_label:
+                values = predictions
         tables = error_tables.prediction_sections(
             examples, labels, np.asarray(values), self.labels
         )
         if self.is_regression:
             return tables
-        thresholds = self._thresholds_to_use(scores)
-        rows = self._class_scores(
-            labels, self._predictions(outputs, thresholds)
-        )
+        rows = self._class_scores(labels, predictions)
         table = {
             "title": "Scores of each class",
             "header": ["label", *_CLASS_SCORES],

@@ -9,7 +9,8 @@ import json
 import logging
 import math
 import os
-from collections.abc import Iterator, Sequence
+import re
+from collections.abc import Iterator, Mapping, Sequence
 
 from albert_tf import checks, files
 from albert_tf.tasks import example_files
@@ -21,6 +22,12 @@ _LOGGER = logging.getLogger(__name__)
 BALANCED = "balanced"
 _MAX_LABELS = 1000
 _LARGEST_NUMBER = 3.4e38
+# So many different numbers may be ratings, or classes with a number.
+_FEW_NUMBERS = 20
+# What columns hold that are a label each.
+_MARKS = {"0": False, "1": True, "false": False, "true": True}
+# One thousand and more, or a number with a decimal comma.
+_UNCLEAR_NUMBER = re.compile(r"[-+]?[1-9]\d{0,2},\d{3}")
 _ENDINGS = tuple(
     f"{name}{gz}"
     for gz in ("", ".gz")
@@ -48,7 +55,8 @@ class Columns:
 
     Without a `label`, no labels are read; without a `guid`, rows are numbered.
     `header` is that of a file that has none; `separator` that of the labels of
-    a row that may have several.
+    a row that may have several. These may have a column each, of 0 and 1: then
+    `label` is their names, separated by commas.
     """
 
     texts: tuple[str, ...]
@@ -57,8 +65,15 @@ class Columns:
     header: tuple[str, ...] | None = None
     separator: str = ""
 
+    @property
+    def labels(self) -> list[str]:
+        """The columns that hold the labels."""
+        if self.label is None:
+            return []
+        return self.label.split(",") if self.separator else [self.label]
+
     def __post_init__(self) -> None:
-        if len(self.texts) not in (1, 2) or self.label in self.texts:
+        if len(self.texts) not in (1, 2) or {*self.labels} & {*self.texts}:
             raise ValueError(
                 "`text_columns` must name one column or two, and not that of "
                 f"the label. Received: text_columns={','.join(self.texts)}, "
@@ -138,7 +153,7 @@ def _iterate(
     guid_prefix: str = "",
     broken_rows: list[int] | None = None,
 ) -> Iterator[ClassificationExample]:
-    names = [*columns.texts, columns.label, columns.guid]
+    names = [*columns.texts, *columns.labels, columns.guid]
     num_texts = len(columns.texts)
     for line, fields in example_files.read_rows(
         path,
@@ -150,6 +165,9 @@ def _iterate(
         label = None
         if columns.label is not None:
             text, where = fields[num_texts], f"{path}, line {line}"
+            if len(columns.labels) > 1:
+                cells = zip(columns.labels, fields[num_texts:], strict=False)
+                text = _marked(dict(cells), where)
             label = _parse_label(text, labels, columns.separator, where)
         yield ClassificationExample(
             guid=fields[-1] if columns.guid else f"{guid_prefix}{line - 1}",
@@ -162,7 +180,15 @@ def _iterate(
 def read_labels(
     path: Source, column: str, *, separator: str = ""
 ) -> tuple[str, ...]:
-    """Returns the different labels of a training file, sorted."""
+    """Returns the different labels of a training file, sorted.
+
+    Of those that are the same number, `1` and `1.0`, it is the shortest. Labels
+    that have a column each are named by it.
+    """
+    if separator and "," in column:
+        names = column.split(",")
+        check_labels(names, "--label_column")
+        return tuple(names)
     labels: set[str] = set()
     for line, (text,) in example_files.read_rows(
         path, [column], list_column=column if separator else None
@@ -173,8 +199,34 @@ def read_labels(
             if label not in labels:
                 _check_label(label, where)
                 labels.add(label)
-    check_labels(sorted(labels), f"{path}, column {column!r}")
-    return tuple(sorted(labels))
+    by_class = {_class(x): x for x in sorted(labels, key=len, reverse=True)}
+    found, where = sorted(by_class.values()), f"{path}, column {column!r}"
+    check_labels(found, where)
+    is_long = len(found) > _FEW_NUMBERS or "." in "".join(by_class)
+    if is_long and not any(math.isnan(_number(label)) for label in found):
+        _LOGGER.warning(
+            "%s: %d different numbers, each a class of its own. To predict a "
+            "number, pass --regression.",
+            where,
+            len(found),
+        )
+    return tuple(found)
+
+
+def _class(label: str) -> str:
+    """Returns what labels of one class have in common: `1.0` is `1`."""
+    return re.sub(r"^(-?\d+)\.0+$", r"\1", label)
+
+
+def _marked(cells: Mapping[str, str], where: str) -> str:
+    """Returns the names of the columns with a 1, as a list in JSON."""
+    marks = {n: _MARKS.get(_class(c.strip()).lower()) for n, c in cells.items()}
+    if None in marks.values():
+        raise ValueError(
+            f"{where}: columns that are a label each must hold 0 or 1. "
+            f"Received: {', '.join(f'{n}={c}' for n, c in cells.items())}."
+        )
+    return json.dumps([name for name, mark in marks.items() if mark])
 
 
 def split_labels(text: str, separator: str, where: str) -> list[str]:
@@ -184,30 +236,35 @@ def split_labels(text: str, separator: str, where: str) -> list[str]:
     ['news', 'sport']
     >>> split_labels('["news, local", "sport"]', ";", "line 1")
     ['news, local', 'sport']
+
+    A list may also be written as Python writes it; its labels may be numbers.
     """
     if not text.lstrip().startswith("["):
         parts = (part.strip() for part in text.split(separator))
         return [part for part in parts if part]
+    # As Python writes it, with other quotes.
+    quoted = text if '"' in text else text.replace("'", '"')
     try:
-        labels = json.loads(text)
+        labels = json.loads(quoted)
     except json.JSONDecodeError:
         labels = [None]
-    if not all(
-        isinstance(label, str) and separator not in label for label in labels
-    ):
+    numbers = [label for label in labels if isinstance(label, int | float)]
+    strings = [label for label in labels if isinstance(label, str)]
+    if len({*numbers}) + len(strings) < len(labels):
         raise ValueError(
             f"{where}: labels that begin with a bracket must be a list of "
-            f"strings in JSON, without the --label_separator {separator!r}. "
-            f"Received: {text!r}."
+            "strings, or of different numbers, in JSON. A 0 or 1 for every "
+            f"label needs a column for each. Received: {text!r}."
         )
-    return list(labels)
+    return [x if isinstance(x, str) else json.dumps(x) for x in labels]
 
 
 def check_labels(labels: Sequence[str], where: str) -> None:
     """Checks the labels of a task; those that look alike are warned of."""
     for label in labels:
         _check_label(label, where)
-    if len(set(labels)) < len(labels) or not 1 < len(labels) <= _MAX_LABELS:
+    num_classes = len({*map(_class, labels)})
+    if num_classes < len(labels) or not 1 < len(labels) <= _MAX_LABELS:
         raise ValueError(
             f"{where}: there must be 2 to {_MAX_LABELS} different labels. "
             f"Received: {len(labels)} ({checks.listed(map(repr, labels))}). "
@@ -228,9 +285,10 @@ def check_labels(labels: Sequence[str], where: str) -> None:
 
 
 def _check_label(label: str, where: str) -> None:
-    if not label.strip() or {*label} & {*"\t\r\n"}:
+    is_missing = label.strip().lower() in ("", "nan")
+    if is_missing or {*label} & {*"\t\r\n"}:
         raise ValueError(
-            f"{where}: a label must not be empty, nor have tabs or line "
+            f"{where}: a label must not be empty or NaN, nor have tabs or line "
             f"breaks. Received: {label!r}."
         )
 
@@ -244,22 +302,32 @@ def _parse_label(
         return tuple(sorted({_index(label, labels, where) for label in row}))
     if labels:
         return _index(text, labels, where)
-    try:
-        # Python reads 1_000 as a number.
-        target = float(text.replace("_", "?"))
-    except ValueError:
-        target = math.nan
+    target = _number(text)
     if not abs(target) <= _LARGEST_NUMBER:
         raise ValueError(
-            f"{where}: the label of a regression must be a number of float32. "
-            f"Received: {text!r}."
+            f"{where}: the label of a regression must be a number of float32, "
+            f"written with a decimal point. Received: {text!r}."
         )
     return target
+
+
+def _number(text: str) -> float:
+    """Returns a number with a decimal point or comma; NaN for another text."""
+    if not _UNCLEAR_NUMBER.fullmatch(text):
+        text = text.replace(",", ".")
+    try:
+        # Python reads 1_000 as a number.
+        return float(text.replace("_", "?"))
+    except ValueError:
+        return math.nan
 
 
 def _index(label: str, labels: Sequence[str], where: str) -> int:
     if label in labels:
         return labels.index(label)
+    classes = [*map(_class, labels)]
+    if _class(label) in classes:
+        return classes.index(_class(label))
     raise ValueError(
         f"{where}: the label must be one of "
         f"{checks.listed(map(repr, labels))}. Received: {label!r}."

@@ -160,6 +160,12 @@ GLUE_DATASETS: Mapping[str, GlueDataset] = {
 }
 
 
+def prediction_range(task: str | None) -> tuple[float, float] | None:
+    """Returns what the numbers of a task are clipped to, if they are."""
+    dataset = GLUE_DATASETS.get(task or "")
+    return dataset.prediction_range if dataset else None
+
+
 def existing_sets(
     data_dir: files.Path, set_files: Sequence[SetFile]
 ) -> list[SetFile]:

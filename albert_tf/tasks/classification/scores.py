@@ -83,16 +83,12 @@ def of_numbers(
     return Scores(entries=tuple(entries))
 
 
-def of_one_answer(
-    name: str, labels: np.ndarray, num_labels: int
-) -> float | None:
+def of_one_answer(name: str, labels: np.ndarray, num_labels: int) -> float:
     """Returns the best score of one prediction for all N examples.
 
     With several labels a row, it is the most frequent ones, as many as are
-    best. None if all rows have the same labels.
+    best.
     """
-    if len(np.unique(labels, axis=0)) < 2:
-        return None
     if labels.ndim > 1:
         ranks = np.argsort(np.argsort(-labels.mean(axis=0), kind="stable"))
         constants = [(ranks < k).astype(int) for k in range(1, num_labels + 1)]

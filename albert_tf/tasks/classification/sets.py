@@ -70,8 +70,8 @@ class ClassificationConfig(HeadFlags):
     validation_share: float | None = setting(
         None,
         "Custom task: share of the training rows to evaluate instead of "
-        "training on them, where there is no dev file. A row is chosen by "
-        "its texts.",
+        "training on them, where there is no dev file: of each label the "
+        "same, chosen by the texts.",
     )
     validation_seed: int = setting(
         0, "Custom task: seed that chooses the rows of --validation_share."
@@ -80,7 +80,9 @@ class ClassificationConfig(HeadFlags):
         (), "Custom task: column of the text, or both columns of a text pair."
     )
     label_column: str | None = setting(
-        None, "Custom task: column of the label."
+        None,
+        "Custom task: column of the label. With --multi_label, perhaps several "
+        "columns of 0 and 1, a label each.",
     )
     id_column: str | None = setting(
         None,
@@ -104,7 +106,7 @@ class ClassificationConfig(HeadFlags):
     label_separator: str = setting(
         ",",
         "With --multi_label: what separates the labels of a row. A list in "
-        "JSON is read, too.",
+        "JSON, or of Python, is read, too.",
     )
     regression: bool = setting(
         False, "Custom task: whether the labels are numbers to predict."
@@ -154,13 +156,6 @@ class ClassificationConfig(HeadFlags):
     def is_table(self) -> bool:
         """Whether the data are a table of one's own."""
         return self.name == CUSTOM
-
-    @property
-    def validation(self) -> tuple[float, int] | None:
-        """Share and seed of the rows held out; None if there are none."""
-        if self.validation_share is None:
-            return None
-        return self.validation_share, self.validation_seed
 
     @property
     def columns(self) -> examples_lib.Columns:
@@ -274,5 +269,8 @@ FINETUNING = FinetuningSpec(
     make_task=make_task,
     export_settings=export_settings,
     head_spec=lambda _: ClassifierSpec(),
-    predict_arguments='"TEXT"  # or < texts, one a line',
+    predict_arguments=lambda sets: (
+        '"TEXT" ' * (2 if next(iter(sets.all[0].examples)).text_b else 1)
+        + " # or < inputs, one a line, texts or JSON"
+    ),
 )

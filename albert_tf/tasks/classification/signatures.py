@@ -10,6 +10,7 @@ from albert_tf.checkpoints import compatibility
 from albert_tf.serving import model_inputs, signature
 from albert_tf.serving.signature import Signature, Tensors
 from albert_tf.tasks import head_flags, served_logits
+from albert_tf.tasks.classification import glue
 from albert_tf.tasks.classification.spec import ClassifierSettings
 from albert_tf.tasks.spec import Exported
 
@@ -57,6 +58,8 @@ def make_signatures(exported: Exported) -> list[Signature]:
                 dtype = "float32" if settings.for_litert else "float64"
                 scores = tf.cast(scores, dtype) * known.target_scale
                 scores += known.target_mean or 0
+            if limits := glue.prediction_range(known.task):
+                scores = tf.clip_by_value(scores, *limits)
             return outputs | {"score": scores}
         return outputs | {"probabilities": to_probabilities(outputs["logits"])}
 

@@ -80,18 +80,14 @@ class ClassifierSpec(HeadSpec):
         self, source: Checkpoint, model: Any, settings: Mapping[str, Any]
     ) -> "ClassificationData":
         """Takes labels and thresholds from the metadata."""
+        from albert_tf.tasks.classification import glue
         from albert_tf.tasks.classification.data import ClassificationData
 
-        facts, prediction_range = source.metadata, None
+        facts = source.metadata
         if facts.multi_label and facts.thresholds is None:
             _LOGGER.warning(
                 "The thresholds of the labels are not known; using 0.5."
             )
-        if facts.task:
-            from albert_tf.tasks.classification import glue
-
-            dataset = glue.GLUE_DATASETS.get(facts.task)
-            prediction_range = dataset.prediction_range if dataset else None
         return ClassificationData(
             name=facts.task or "texts",
             labels=compatibility.find_labels(
@@ -100,7 +96,7 @@ class ClassifierSpec(HeadSpec):
             score_names=(),
             tokenizer=source.tokenizer,
             max_seq_length=settings["max_seq_length"],
-            prediction_range=prediction_range,
+            prediction_range=glue.prediction_range(facts.task),
             label_separator=_SEPARATOR if facts.multi_label else "",
             thresholds=facts.thresholds,
             target_mean=facts.target_mean or 0.0,

@@ -108,7 +108,6 @@ class MaskedTextData:
         return [
             {"token": self.tokenizer.id_to_token(i), "probability": p}
             for i, p in zip(ids, probabilities, strict=True)
-            if i < self.tokenizer.vocab_size
         ]
 
 
@@ -122,11 +121,17 @@ class LikeliestTokens(ModelOutputs):
     And `sentence_order_logits` `[B, 2]`; what the model has objectives for.
     """
 
+    def __init__(self, model: Any, num_tokens: int) -> None:
+        super().__init__(model)
+        self._num_tokens = num_tokens
+
     def final_outputs(self, batch: Batch) -> Totals:
         """Returns the outputs for a batch."""
         outputs = super().final_outputs(batch)
         logits = outputs.pop("masked_lm_logits", None)
         if logits is not None:
-            values, ids = tf.math.top_k(tf.nn.softmax(logits), NUM_TOP)
+            # There may be more outputs than the vocabulary has tokens.
+            probabilities = tf.nn.softmax(logits[..., : self._num_tokens])
+            values, ids = tf.math.top_k(probabilities, NUM_TOP)
             outputs |= {"top_ids": ids, "top_probabilities": values}
         return outputs

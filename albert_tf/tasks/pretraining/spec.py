@@ -35,7 +35,7 @@ class PretrainingSpec(EncoderSpec):
         """Computes the likeliest tokens."""
         from albert_tf.tasks.pretraining.data import LikeliestTokens
 
-        return LikeliestTokens(model)
+        return LikeliestTokens(model, data.tokenizer.vocab_size)
 
     # The masked positions are not among the ids.
     litert_head = heads.ENCODER.name

@@ -39,8 +39,10 @@ _LOGGER = logging.getLogger(__name__)
 LEVELS = ("middle", "high")
 LETTERS = string.ascii_uppercase
 MIN_OPTIONS = 2
-# The underscore, and the characters that normalization replaces by it.
-BLANK = re.compile("[_\ufe33\ufe34\ufe4d\ufe4e\ufe4f\uff3f]")
+# Underscores, and the characters that normalization replaces by them.
+_UNDERSCORES = "[_\ufe33\ufe34\ufe4d\ufe4e\ufe4f\uff3f]+"
+# Differs: `____` and `_ _` are one blank; RACE's own files write `_`.
+BLANK = re.compile(f"{_UNDERSCORES}(?: +{_UNDERSCORES})*")
 # Questions encoded by one call: more would take more memory, save no time.
 QUESTIONS_PER_CALL = 256
 

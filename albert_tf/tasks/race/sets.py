@@ -157,5 +157,5 @@ FINETUNING = FinetuningSpec(
     make_task=make_task,
     export_settings=export_settings,
     head_spec=lambda _: MultipleChoiceSpec(),
-    predict_arguments="< questions.jsonl",
+    predict_arguments=lambda _: "< questions.jsonl",
 )

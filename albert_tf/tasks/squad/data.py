@@ -103,8 +103,13 @@ class SquadData:
             "task": self.name,
             **dataclasses.asdict(self.lengths),
             "tokenizer": self.tokenizer.fingerprint,
-            # Decides which weights are the best.
+            # These decide which weights are the best.
             "metric_language": self.metric_language,
+            **{
+                name: value
+                for name, value in vars(self.limits).items()
+                if value != getattr(SpanLimits, name)
+            },
         }
 
     def questions(self, examples: _Examples) -> Questions:

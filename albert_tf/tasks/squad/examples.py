@@ -4,7 +4,12 @@ Data flow: SQuAD JSON -> [this file] -> windows, features, scores.
 Source: Rajpurkar et al. 2016, 2018; google-research/albert, `squad_utils`.
 """
 
+import contextlib
 import dataclasses
+import json
+import logging
+import re
+import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -13,6 +18,8 @@ import numpy as np
 from albert_tf import checks, files
 from albert_tf.tasks import example_files
 from albert_tf.tasks.example_files import RowsInMemory, Source
+
+_LOGGER = logging.getLogger(__name__)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -83,66 +90,120 @@ def check_answers(
 
 
 def read_examples(path: Source) -> list[SquadExample]:
-    """Reads a file in the format of SQuAD 1.1 or 2.0; ids must differ.
+    """Reads questions with their contexts; ids must differ.
 
-    The answers of a question are not known if there are no `answers` and
-    `is_impossible` is not true. Rows in memory have `question`, `context`,
-    `answers` and `is_impossible`.
+    A file is JSON in the format of SQuAD 1.1 or 2.0. Its `data`, JSON lines
+    (.jsonl) and rows in memory may also be rows of `id`, `question`, `context`,
+    `answers` and `is_impossible`, as Hugging Face's data sets have them.
+
+    A question has no answer if `is_impossible` is true; or if that is missing,
+    and its answers are an empty list, or empty texts, and others have answers.
+    Answers that are not in their place get the nearest one with their text.
     """
     examples: list[SquadExample] = []
+    unmarked = []
     try:
-        examples.extend(
-            _example(row, context=_value(paragraph, "context", str))
-            for paragraph, row in _paragraphs_and_questions(path)
-        )
+        for paragraph, row in _paragraphs_and_questions(path):
+            example = _example(row, _value(paragraph, "context", str))
+            if example.is_impossible and row.get("is_impossible") is None:
+                unmarked.append(len(examples))
+            examples.append(example)
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise ValueError(
             f"{path} is not in SQuAD's format, after {len(examples)} "
             f"questions. {type(error).__name__}: {error}"
         ) from error
     example_files.check_ids([example.guid for example in examples], str(path))
-    return examples
+    if not any(example.answers for example in examples):
+        for i in unmarked:
+            examples[i] = dataclasses.replace(examples[i], answers=None)
+    placed = [*map(_with_places, examples)]
+    moved = [a.guid for a, b in zip(examples, placed, strict=True) if a != b]
+    if moved:
+        _LOGGER.warning(
+            "%s: answers of %d questions are not at their `answer_start`; the "
+            "nearest place with their text is used: %s.",
+            path,
+            len(moved),
+            checks.listed(moved, at_most=3),
+        )
+    return placed
 
 
 def _paragraphs_and_questions(
     path: Source,
 ) -> Iterator[tuple[Mapping[str, Any], Mapping[str, Any]]]:
-    if isinstance(path, RowsInMemory):
+    if isinstance(path, RowsInMemory) or str(path).endswith(".jsonl"):
         for line, row in example_files.read_objects(path):
             yield row, {"id": str(line)} | row
         return
     for article in files.read_json(path)["data"]:
-        for paragraph in article["paragraphs"]:
-            for row in paragraph["qas"]:
+        for paragraph in article.get("paragraphs", [article]):
+            for row in paragraph.get("qas", [paragraph]):
                 yield paragraph, row
 
 
-def _example(row: Mapping[str, Any], *, context: str) -> SquadExample:
+def _example(row: Mapping[str, Any], context: str) -> SquadExample:
+    given = row.get("answers")
+    if isinstance(given, Mapping):  # of lists
+        columns = zip(*given.values(), strict=True)
+        given = [dict(zip(given, values, strict=True)) for values in columns]
     answers = tuple(
-        Answer(
-            text=_value(answer, "text", str),
-            start=_value(answer, "answer_start", int),
-        )
-        for answer in row.get("answers") or ()
+        Answer(text=text, start=_value(answer, "answer_start", int))
+        for answer in given or ()
+        if (text := _value(answer, "text", str)).strip()
     )
-    row = {"is_impossible": False, **row}
-    is_impossible = _value(row, "is_impossible", bool)
+    marked = row.get("is_impossible")
+    is_impossible = marked is not None and _value(row, "is_impossible", bool)
     if answers and is_impossible:
         raise ValueError(
             f"question {row['id']} is marked as impossible to answer, but has "
             "an answer"
         )
+    is_known = given or is_impossible or (given is not None and marked is None)
     return SquadExample(
         guid=_value(row, "id", str),
         question=_value(row, "question", str),
         context=context,
-        answers=answers if answers or is_impossible else None,
+        answers=answers if is_known else None,
     )
 
 
 def _value(values: Mapping[str, Any], key: str, kind: type) -> Any:
-    if type(values[key]) is not kind:
-        raise TypeError(
-            f"{key!r} must be a {kind.__name__}, not {values[key]!r}"
-        )
-    return values[key]
+    value = values[key]
+    if kind is str and type(value) is int:
+        value = str(value)
+    elif kind is not str:
+        with contextlib.suppress(ValueError):  # Texts such as "31", "false".
+            value = json.loads(str(value).lower())
+    if type(value) is not kind:
+        raise TypeError(f"{key!r} must be a {kind.__name__}, not {value!r}")
+    return value
+
+
+def _with_places(example: SquadExample) -> SquadExample:
+    """Returns an example whose answers are where its context has them."""
+    answers = example.answers and tuple(
+        _find(answer, example.context) for answer in example.answers
+    )
+    return dataclasses.replace(example, answers=answers)
+
+
+def _find(answer: Answer, context: str) -> Answer:
+    """Returns the nearest place with the text of an answer; itself if none.
+
+    Elsewhere, white space, case and the form of accents may differ.
+    """
+    text, start = answer.text, answer.start
+    if start >= 0 and context.startswith(text, start):
+        return answer
+    forms = [text, *(unicodedata.normalize(f, text) for f in ("NFC", "NFD"))]
+    words = [r"\s+".join(map(re.escape, form.split())) for form in forms]
+    # An accent that follows would belong to the last letter.
+    pattern = rf"(?:{'|'.join(words)})(?![\u0300-\u036f])"
+    found = min(
+        re.finditer(pattern, context, re.IGNORECASE),
+        key=lambda match: (match[0] != text, abs(match.start() - start)),
+        default=None,
+    )
+    return Answer(text=found[0], start=found.start()) if found else answer

@@ -47,9 +47,13 @@ class SpanLimits:
     max_answer_length: int = setting(
         30, "Maximum number of tokens of an answer."
     )
+    start_n_top: int = setting(5, "SQuAD 2.0: beam size for start positions.")
+    end_n_top: int = setting(
+        5, "SQuAD 2.0: beam size for end positions, per start position."
+    )
 
     def __post_init__(self) -> None:
-        for name in ("n_best_size", "max_answer_length"):
+        for name in (field.name for field in dataclasses.fields(SpanLimits)):
             checks.check_integer(name, getattr(self, name), at_least=1)
 
 

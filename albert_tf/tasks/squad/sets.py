@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from albert_tf import checks
+from albert_tf import settings as settings_lib
 from albert_tf.checkpoints.checkpoint import Checkpoint
 from albert_tf.metrics.scores import Scores
 from albert_tf.settings import setting
@@ -33,7 +34,7 @@ class SquadConfig(SpanLimits):
     """SQuAD's flags; `read_sets` checks those of windows."""
 
     train_file: str | None = setting(
-        None, "Questions to train on, in SQuAD's JSON format."
+        None, "Questions to train on: SQuAD's JSON, or JSON lines (.jsonl)."
     )
     predict_file: str | None = setting(
         None,
@@ -51,8 +52,8 @@ class SquadConfig(SpanLimits):
     )
     metric_language: str = setting(
         "en",
-        "How answers are compared: en by words, as SQuAD's evaluation does; zh "
-        "by characters, as that of CMRC 2018 does.",
+        "How answers are compared: en by words, as SQuAD's evaluation does "
+        "(by characters in scripts without spaces); zh as that of CMRC 2018.",
         choices=("en", "zh"),
     )
     doc_stride: int = setting(
@@ -69,10 +70,6 @@ class SquadConfig(SpanLimits):
         "Whether an epoch of --num_train_epochs is as many windows as the "
         "contexts have. By default, as in the original, it is as many as there "
         "are questions, so that not all windows of long contexts are seen.",
-    )
-    start_n_top: int = setting(5, "SQuAD 2.0: beam size for start positions.")
-    end_n_top: int = setting(
-        5, "SQuAD 2.0: beam size for end positions, per start position."
     )
     dropout_prob: float = setting(
         0.1,
@@ -118,7 +115,7 @@ def read_sets(
     data = SquadData(
         tokenizer=tokenizer,
         lengths=WindowLengths.within(values),
-        limits=config,
+        limits=settings_lib.read(SpanLimits, vars(config)),
         metric_language=config.metric_language,
         version_2_with_negative=config.version_2_with_negative,
         null_score_diff_threshold=config.null_score_diff_threshold,
@@ -189,5 +186,5 @@ FINETUNING = FinetuningSpec(
     head_spec=lambda config: (
         BeamSpanSpec() if config.version_2_with_negative else SpanSpec()
     ),
-    predict_arguments='"QUESTION" "CONTEXT"',
+    predict_arguments=lambda _: '"QUESTION" "CONTEXT"',
 )

@@ -26,7 +26,11 @@ if TYPE_CHECKING:
 class SpanSettings(ServingSettings):
     """The settings of an exported model of either version."""
 
-    as_trained = ("doc_stride", "max_query_length")
+    as_trained = tuple(
+        field.name
+        for limits in (WindowLengths, SpanLimits)
+        for field in dataclasses.fields(limits)
+    )
     not_in_litert = ("null_from_cls",)
 
     doc_stride: int | None = setting(
@@ -39,17 +43,20 @@ class SpanSettings(ServingSettings):
         "squad: largest number of tokens of a question. Default: as in the "
         "fine-tuning, or 64.",
     )
-    n_best_size: int = setting(
-        20, "squad: number of starts, and of ends, combined in a window."
+    n_best_size: int | None = setting(
+        None,
+        "squad: number of starts, and of ends, combined in a window. Default: "
+        "as trained, or 20.",
     )
-    max_answer_length: int = setting(
-        30, "squad: largest number of tokens of an answer."
+    max_answer_length: int | None = setting(
+        None, "squad: most tokens of an answer. Default: as trained, or 30."
     )
-    start_n_top: int = setting(
-        5, "squad version 2.0: beam size for start positions."
+    start_n_top: int | None = setting(
+        None, "squad 2.0: beam size for starts. Default: as trained, or 5."
     )
-    end_n_top: int = setting(
-        5, "squad version 2.0: beam size for end positions, per start position."
+    end_n_top: int | None = setting(
+        None,
+        "squad 2.0: beam size for ends, per start. Default: as trained, or 5.",
     )
     null_score_diff_threshold: float | None = setting(
         None,
@@ -161,9 +168,7 @@ class BeamSpanSpec(SpanSpec):
 
     main_output = "cls_logits"
 
-    def model_arguments(self, settings: Any) -> dict[str, Any]:
+    def model_arguments(self, settings: Mapping[str, Any]) -> dict[str, Any]:
         """Returns the sizes of the beams."""
-        return {
-            "start_n_top": settings.start_n_top,
-            "end_n_top": settings.end_n_top,
-        }
+        names = ("start_n_top", "end_n_top")
+        return {name: settings[name] for name in names if settings.get(name)}

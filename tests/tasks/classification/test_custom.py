@@ -76,7 +76,8 @@ def test_rows_are_held_out_where_there_is_no_dev_file(read):
 
     held_out = sets.evaluation[0].examples
     assert len(sets.train.examples) + len(held_out) == 20
-    assert 2 <= len(held_out) <= 6
+    # Of 5 and 15 rows.
+    assert sorted(one.label for one in held_out) == [0, 1, 1, 1]
     # Later evaluations are of the same rows.
     assert again.evaluation[0].examples == held_out
     assert again.train is None
@@ -117,12 +118,13 @@ def test_numbers_are_scaled_by_those_that_are_trained_on(read):
     assert sets.data.is_regression
 
 
-def test_equal_numbers_have_no_scale(read, tmp_path):
+def test_equal_numbers_have_no_scale(read, tmp_path, caplog):
     (tmp_path / "train.csv").write_text("text,price\na,7\nb,7\n")
 
     data = read("train", label_column="price", regression=True).data
 
     assert (data.target_mean, data.target_scale) == (7, 1)
+    assert "All 2 rows to train on have the same number, 7.0." in caplog.text
 
 
 @pytest.mark.parametrize(
@@ -149,8 +151,12 @@ def test_texts_may_have_other_names_than_in_training(trained, columns, read):
 def test_the_rows_held_out_of_a_training_are_evaluated_later(read):
     trained = read("train", validation_share=0.2).data.settings
 
-    assert trained["validation"] == [0.2, 0]
-    read("eval", validation_share=0.2, kept_settings=trained)
+    assert trained["validation"][:2] == [0.2, 0]
+    # The weights say where the rows that they have not seen end.
+    trained = json.loads(json.dumps(trained))
+    trained["validation"][2]["1"] = 1.0
+    sets = read("eval", validation_share=0.2, kept_settings=trained)
+    assert len(sets.evaluation[0].examples) == 1 + 15
     # A file of its own, and weights of another task.
     read("eval", kept_settings=trained)
     read("eval", validation_share=0.2, kept_settings={"task": "mrpc"})
@@ -196,25 +202,39 @@ def rows_of(labels):
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_about_a_share_of_each_class_is_held_out(seed):
-    labels = [0] * 4000 + [1] * 1000
+def test_a_share_of_each_class_is_held_out(seed):
+    labels = [0] * 51 + [1] * 10 + [(0, 1)] * 15
 
     rows = rows_of(labels)
-    training, validation = custom.hold_out(rows, share=0.1, seed=seed)
+    training, validation, _ = custom.hold_out(rows, share=0.2, seed=seed)
 
     numbers = collections.Counter(one.label for one in validation)
-    assert 340 < numbers[0] < 460
-    assert 70 < numbers[1] < 130
+    assert numbers == {0: 10, 1: 2, (0, 1): 3}
     both = sorted([*training, *validation], key=lambda one: int(one.guid))
-    assert both == rows_of(labels)
+    assert both == rows
+    # Of labels that are too rare for it, some are; of numbers, any.
+    for values in ([*range(40)], [i / 8 for i in range(40)]):
+        _, found, _ = custom.hold_out(rows_of(values), share=0.1, seed=seed)
+        assert len(found) == 4
+
+
+def test_equal_texts_are_on_one_side_whatever_their_labels():
+    rows = [*rows_of([0] * 40), *rows_of([1] * 40), *rows_of([0] * 40)]
+
+    training, validation, _ = custom.hold_out(rows, share=0.3, seed=0)
+
+    sides = [{row.text_a for row in part} for part in (training, validation)]
+    assert sides[0] and sides[1] and not sides[0] & sides[1]
 
 
 def test_a_row_stays_on_its_side_whatever_happens_to_the_table():
     examples = rows_of([0, 1] * 30)
-    training, validation = custom.hold_out(examples, share=0.2, seed=4)
+    training, validation, cutoffs = custom.hold_out(examples, share=0.2, seed=4)
 
-    more = [*reversed(rows_of([1, 0] * 35)), *examples[:10]]
-    later_training, later_validation = custom.hold_out(more, share=0.2, seed=4)
+    more = [*reversed(rows_of([0, 1] * 35)), *examples[:10], *rows_of([2])]
+    later_training, later_validation, _ = custom.hold_out(
+        more, share=0.2, seed=4, cutoffs=cutoffs
+    )
 
     trained, held_out, trained_later, held_out_later = (
         {row.text_a for row in part}

@@ -5,12 +5,15 @@ import pytest
 import scipy.stats
 import sklearn.metrics
 
-from albert_tf.metrics.scores import Scores
+from albert_tf.metrics.scores import Score, Scores
 from albert_tf.tasks.classification import data as data_lib
 from albert_tf.tasks.classification import glue
 from albert_tf.tasks.classification import scores as scores_lib
 from albert_tf.tasks.classification.data import ClassificationData
-from albert_tf.tasks.classification.examples import ClassificationExample
+from albert_tf.tasks.classification.examples import (
+    ClassificationExample,
+    split_labels,
+)
 from tests.tasks.writing import write_predictions
 
 # Recorded features, the task whose columns they have, and file and split.
@@ -220,8 +223,33 @@ def test_the_baseline_of_several_labels_is_of_the_most_frequent(several):
     assert given.baselines(examples) == several.baselines(examples)
 
 
-def test_rows_of_one_class_have_no_baseline(make_data):
-    assert make_data().baselines(make_examples(1, 1)) == {}
+@pytest.mark.parametrize("labels", [("a", "b"), ("a", "b", "c")])
+def test_rows_of_one_class_take_no_model(labels, make_data):
+    data = make_data(labels=labels)
+    found = data.baselines(make_examples(1, 1))
+    scores = data.scores(make_examples(1, 1), {"logits": np.eye(3)[[1, 1]]})
+    scores += [Score.baseline(*row) for row in found.items()]
+
+    assert found == {"accuracy": 1}
+    assert scores.verdict().endswith("examples have the same answer.")
+
+
+def test_labels_that_hold_the_separator_are_written_as_a_list(
+    several, tmp_path
+):
+    data = dataclasses.replace(several, labels=("a|b", "c", "ü"))
+    outputs = {"logits": SEVERAL_LOGITS[:, [0, 2, 1]]}
+
+    write_predictions(data, make_examples((0, 2), (2,), ()), outputs, tmp_path)
+
+    rows = (tmp_path / "predictions.tsv").read_text("utf-8").splitlines()
+    written = [row.split("\t")[1:] for row in rows[1:]]
+    assert written == [
+        ['["a|b"]', '["a|b", "ü"]'],
+        ['["a|b", "ü"]', "ü"],
+        ["", ""],
+    ]
+    assert split_labels(written[0][1], "|", "") == ["a|b", "ü"]
 
 
 @pytest.fixture

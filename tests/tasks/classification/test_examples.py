@@ -52,6 +52,10 @@ def test_labels_are_those_of_the_file_sorted(table):
         ("a, b", ["a, b"]),
         ('["a, b", "c"]', ["a, b", "c"]),
         ("[]", []),
+        ("['a, b', 'c']", ["a, b", "c"]),
+        ('["it\'s"]', ["it's"]),
+        ("[0, 2.0]", ["0", "2.0"]),
+        ('["a;b"]', ["a;b"]),
     ],
 )
 def test_a_row_may_have_several_labels(text, expected):
@@ -69,6 +73,73 @@ def test_several_labels_become_their_places(tmp_path):
     assert labels == ("a", "b", "c")
     assert [example.label for example in found] == [(0, 2), (), (1,)]
     assert found[0].text_a == "one, two"
+
+
+def test_a_column_may_be_a_label(tmp_path):
+    path = tmp_path / "train.csv"
+    path.write_text(
+        "id,text,toxic,insult,threat\nx,a,1,0,0\ny,b,0.0,1.0,0\nz,c,1,True,0\n"
+    )
+    columns = Columns(
+        texts=("text",), label="toxic,insult,threat", guid="id", separator=","
+    )
+
+    labels = examples.read_labels(path, columns.label, separator=",")
+    found = read(path, columns, labels=labels)
+
+    assert labels == ("toxic", "insult", "threat")
+    assert [example.label for example in found] == [(0,), (1,), (0, 1)]
+    assert [example.guid for example in found] == ["x", "y", "z"]
+
+
+def test_one_and_one_point_zero_are_one_class(tmp_path):
+    table, lines = tmp_path / "a.csv", tmp_path / "a.jsonl"
+    table.write_text("text,kind\na,0.0\nb,1\nc,1.0\nd,0.50\n")
+    lines.write_text(
+        '{"text": "a", "kind": 0.0}\n{"text": "b", "kind": 1}\n'
+        '{"text": "c", "kind": 1.0}\n{"text": "d", "kind": "0.50"}\n'
+    )
+
+    for path in (table, lines):
+        labels = examples.read_labels(path, "kind")
+        assert labels == ("0.0", "0.50", "1")
+        columns = Columns(texts=("text",), label="kind")
+        found = read(path, columns, labels=labels)
+        assert [example.label for example in found] == [0, 2, 2, 1]
+        # Weights may know them by another spelling.
+        again = read(path, columns, labels=("0", "0.50", "1.0"))
+        assert [example.label for example in again] == [0, 2, 2, 1]
+
+
+@pytest.mark.parametrize(
+    ("labels", "is_warned"),
+    [
+        (range(21), True),
+        (("0.5", "1", "1,5"), True),
+        (range(11), False),
+        ((*range(30), "none"), False),
+    ],
+)
+def test_many_numbers_may_be_no_classes(labels, is_warned, tmp_path, caplog):
+    path = tmp_path / "a.tsv"
+    path.write_text("".join(f"{label}\n" for label in ("kind", *labels)))
+
+    examples.read_labels(path, "kind")
+
+    assert ("pass --regression" in caplog.text) == is_warned
+
+
+@pytest.mark.parametrize(
+    ("text", "number"),
+    [("0,6", 0.6), ("-1,25", -1.25), ("0,125", 0.125), ("2.5", 2.5)],
+)
+def test_a_number_may_have_a_decimal_comma(text, number, tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_text(f"text;score\none;{text}\n")
+
+    (row,) = read(path, Columns(texts=("text",), label="score"), labels=())
+
+    assert row.label == number
 
 
 def test_labels_that_look_alike_are_reported(table, caplog):

@@ -62,8 +62,10 @@ def test_scaled_numbers_are_answered_in_their_own_units(exported):
     found = exported("regression").ask(text_a=texts_a, text_b=texts_b)["score"]
 
     logits = label_logits(exported("regression"), PAIRS)[:, 0]
-    np.testing.assert_allclose(found, 1e3 + 5 * logits, rtol=1e-6)
-    assert np.ptp(found) > 0.1
+    numbers = 2.5 + 50 * logits
+    # Those of STS-B are clipped, as in its submission.
+    np.testing.assert_allclose(found, numbers.clip(0, 5), atol=1e-3)
+    assert 0 < np.mean((found > 0) & (found < 5)) < 1
 
 
 @pytest.mark.parametrize(

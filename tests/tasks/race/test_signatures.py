@@ -11,7 +11,8 @@ from albert_tf.tasks.race import signatures
 from albert_tf.tasks.race.examples import MultipleChoiceExample, make_records
 
 INPUTS = {"input_ids": 0, "input_mask": 0, "segment_ids": 0}
-BLANK_QUESTIONS = ["a _ b", "_", "__", "", "no blank", "é ＿ 漢︳字", "\0\n_"]
+BLANK_QUESTIONS = ["a _ b", "_", "__ is ____", "_ _", "", "no blank"]
+BLANK_QUESTIONS += ["é ＿ 漢︳字", "\0\n_\n_"]
 BLANK_OPTIONS = ["one", "", "zwölf 漢", "_"]
 OPTIONS = ("a house", "", "the very long option of them all", "Café ½")
 ARTICLES = ["The house stood on a hill. " * 4, "", "Short.", "漢字\0 x"]
@@ -53,7 +54,7 @@ def test_options_take_the_places_of_blanks():
     ("blanks", "size"), [(20_000, 1_000), (16, 9_000), (500, 500)]
 )
 def test_blanks_that_grow_too_long_are_an_invalid_argument(blanks, size):
-    question = tf.constant(["_" * blanks])
+    question = tf.constant(["_a" * blanks])
     options = tf.constant([["x" * size, ""]])
 
     with pytest.raises(tf.errors.InvalidArgumentError, match="3 times its len"):

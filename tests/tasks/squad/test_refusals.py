@@ -26,7 +26,7 @@ def content(*rows):
         ([], {}, "squad.json is not in SQuAD's format, .* TypeError"),
         ({"questions": []}, {}, "KeyError: 'data'"),
         ({"data": []}, {}, "squad.json has no examples"),
-        ({"data": [{"title": "A"}]}, {}, "KeyError: 'paragraphs'"),
+        ({"data": [{"title": "A"}]}, {}, "KeyError: 'context'"),
         (
             content({}, {"id": "q1", "answers": [{"text": "Snow"}]}),
             {},
@@ -35,11 +35,11 @@ def content(*rows):
         *(
             (content(row), {}, f"after 0 questions.*{words}")
             for row, words in (
-                ({"is_impossible": "true"}, "'is_impossible' must be a bool"),
+                ({"is_impossible": "yes"}, "'is_impossible' must be a bool"),
                 ({"question": None}, "'question' must be a str, not None"),
-                ({"id": 7}, "'id' must be a str"),
+                ({"id": 7.5}, "'id' must be a str"),
                 ({"answers": ["Snow"]}, "TypeError"),
-                ({"answers": [ANSWER | {"answer_start": "4"}]}, "be a int"),
+                ({"answers": [ANSWER | {"answer_start": "four"}]}, "be a int"),
             )
         ),
         (content({}, {}), {}, "two examples have the id 'q0'"),
@@ -50,6 +50,11 @@ def content(*rows):
             content({"answers": [], "is_impossible": True}),
             {},
             "have no answer: q0. Pass --version_2_with_negative",
+        ),
+        (
+            content({}, {"id": "q1", "answers": []}),
+            {},
+            "1 of 2 questions have no answer: q1",
         ),
         (content({"is_impossible": True}), {}, "question q0 .* has an answer"),
         # Flags.
