@@ -79,10 +79,13 @@ class ClassifierSpec(HeadSpec):
     def answer_data(
         self, source: Checkpoint, model: Any, settings: Mapping[str, Any]
     ) -> "ClassificationData":
-        """Takes labels and thresholds from the metadata."""
+        """Takes labels, unless given, and thresholds from the metadata."""
         from albert_tf.tasks.classification.data import ClassificationData
 
         facts, prediction_range = source.metadata, None
+        given = settings.get("given_labels")
+        if given == ():
+            facts = dataclasses.replace(facts, labels=(), multi_label=None)
         if facts.multi_label and facts.thresholds is None:
             _LOGGER.warning(
                 "The thresholds of the labels are not known; using 0.5."
@@ -95,7 +98,10 @@ class ClassifierSpec(HeadSpec):
         return ClassificationData(
             name=facts.task or "texts",
             labels=compatibility.find_labels(
-                facts, model.num_labels, where=repr(source.path)
+                facts,
+                model.num_labels,
+                where=repr(source.path),
+                given=given,
             ),
             score_names=(),
             tokenizer=source.tokenizer,
