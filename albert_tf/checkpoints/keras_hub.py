@@ -44,8 +44,7 @@ _FIELDS = {
     "max_position_embeddings": "max_sequence_length",
     "type_vocab_size": "num_segments",
 }
-# What older presets have, and its present name.
-_OLD_PACKAGE = "keras_nlp>", "keras_hub>"
+_OLD_PACKAGE = "keras_nlp>", "keras_hub>"  # of older presets
 _BACKBONE = "keras_hub>AlbertBackbone"
 _MASKED_LM = "keras_hub>AlbertMaskedLM"
 _CLASSIFIERS = "keras_hub>AlbertTextClassifier", "keras_hub>AlbertClassifier"

@@ -199,8 +199,7 @@ def write_released(folder: str, source: Checkpoint) -> checkpoint.WriteReport:
     values = config.to_dict()
     if config.hidden_act == "gelu_erf":
         raise ValueError(
-            "google-research/albert cannot express hidden_act='gelu_erf'. Pass "
-            "--output_format=keras."
+            "google-research/albert has no gelu_erf: --output_format=keras has."
         )
     # Not in the original's configs.
     del values["parameter_sharing"]

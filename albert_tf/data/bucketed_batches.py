@@ -78,15 +78,6 @@ class RecordColumns:
         (spec,) = (spec for spec in self.specs if spec.name == name)
         return self._pad(spec, np.arange(self.num_records), length=0)
 
-    def check_segments(self, num_segments: int) -> None:
-        """Checks that a model has the segments of all records."""
-        found = int(self.values["segment_ids"].max()) + 1
-        if found > num_segments:
-            raise ValueError(
-                f"The model takes one text: it has {num_segments} segment type "
-                f"(type_vocab_size), and two texts have {found}."
-            )
-
     @property
     def digest(self) -> str:
         """A digest of all records."""

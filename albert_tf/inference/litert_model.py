@@ -24,7 +24,6 @@ class LiteRtModel:
             self._interpreter = tf.lite.Interpreter(
                 path, num_threads=len(os.sched_getaffinity(0))
             )
-        self.config = source.known_config
         self._run = self._interpreter.get_signature_runner()
         self._inputs = [*self._run.get_input_details()]
         self._outputs = {}

@@ -108,8 +108,7 @@ def load_predictor(  # noqa: PLR0913
         "given_labels": None if labels is None else tuple(labels),
     }
     given = {name: value for name, value in given.items() if value is not None}
-    settings = {**settings, **given}
-    data = spec.answer_data(source, model, settings)
+    data = spec.answer_data(source, model, {**settings, **given})
     return Predictor(spec, data, spec.answer_task(data, model))
 
 

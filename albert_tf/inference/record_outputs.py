@@ -85,7 +85,6 @@ class OutputComputer:
                 data.array_specs,
                 max_seq_length=self._padding.max_seq_length,
             )
-            columns.check_segments(self._task.model.config.type_vocab_size)
             digest = {"records to predict": columns.digest}
             self._workers.check_same(digest, "All workers need the same files.")
             outputs = self.run(columns, batch_size)

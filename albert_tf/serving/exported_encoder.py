@@ -95,8 +95,7 @@ class ExportedEncoder:
         """Encodes sequences; all inputs are int32 `[B, S]`.
 
         Returns the sequence output `[B, S, H]`, zero behind the last token of a
-        row, and the pooled output `[B, H]`, in the compute dtype; None instead
-        if the pooler was not trained.
+        row, and the pooled output `[B, H]` or None, in the compute dtype.
         """
         sequence, pooled = self._encode(input_ids, input_mask, segment_ids)
         return sequence, pooled if self._weights.has_pooler else None
@@ -232,7 +231,7 @@ class ExportedEncoder:
             tf.Assert((length > 0) & (length <= longest), [lengths, shapes[0]]),
             tf.Assert(tf.reduce_all(is_same), [same, *shapes]),
         ]
-        sizes = (config.vocab_size, 2, config.type_vocab_size)
+        sizes = (config.vocab_size, 2, max(2, config.type_vocab_size))
         for name, values, size in zip(names, inputs, sizes, strict=True):
             # Negative ones would count from the end.
             is_known = (values >= 0) & (values < size)

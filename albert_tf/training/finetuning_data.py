@@ -55,7 +55,6 @@ def make_sets(
             examples.data.array_specs,
             max_seq_length=config.max_seq_length,
         )
-        columns.check_segments(config.albert_config.type_vocab_size)
         return RecordSet(**vars(examples), columns=columns)
 
     train = make(sets.train, is_training=True) if sets.train else None

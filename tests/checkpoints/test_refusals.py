@@ -394,7 +394,7 @@ _ROWS = [
     # Other formats.
     (_groups(parameter_sharing="ffn"), "cannot express .*sharing='ffn'"),
     (_groups(attention_window=9), "cannot express attention_window"),
-    (_released(hidden_act="gelu_erf"), "cannot express .*'gelu_erf'"),
+    (_released(hidden_act="gelu_erf"), "albert has no gelu_erf"),
     (_projection, "no projection.*cannot be converted"),
     # Conversions.
     (_into_full_folder, "exists and is not an empty folder"),

@@ -206,14 +206,18 @@ def test_one_output_is_a_probability_or_a_number(load):
     assert odds["probabilities"] == {"0": pytest.approx(expected, rel=1e-5)}
 
 
-@pytest.mark.parametrize("head", [None, "encoder"])
-def test_a_model_of_one_segment_type_takes_one_text(load, head):
+def test_a_model_of_one_segment_type_takes_pairs(load):
     config = dataclasses.replace(CONFIG, type_vocab_size=1)
-    predictor = load(albert_tf.ClassifierModel(config, num_labels=2), head=head)
+    model = albert_tf.ClassifierModel(config, num_labels=2)
+    predictor = load(model)
 
-    assert predictor.predict("One.")
-    with pytest.raises(ValueError, match="The model takes one text: it has 1"):
-        predictor.predict(("One.", "Two."))
+    found = predictor.predict(("One.", "Two."))["probabilities"]
+
+    # As transformers 5, whose tokenizer makes no segments.
+    batch = predictor.tokenizer.batch(["One."], ["Two."], max_seq_length=64)
+    batch["segment_ids"] = np.zeros_like(batch["segment_ids"])
+    expected = tf.nn.softmax(model(batch)["logits"])[0].numpy()
+    np.testing.assert_allclose([*found.values()], expected, atol=1e-5)
 
 
 @pytest.mark.parametrize(
