@@ -13,7 +13,7 @@ from albert_tf import checks, files
 
 # Its name in the folders of runs, checkpoints and exports.
 CONFIG_FILE = "albert_config.json"
-ACTIVATIONS = ("gelu", "relu", "tanh", "linear")
+ACTIVATIONS = ("gelu", "gelu_erf", "relu", "tanh", "linear")
 # Shared weights could be applied without end.
 _MOST_BLOCKS = 10_000
 SHARING_STRATEGIES = ("all", "attention", "ffn", "none")
@@ -22,6 +22,7 @@ EXTENSIONS = ("attention_window", "adapter_rank")
 
 # Keys of the released JSON files that no code ever read, with the only value
 # that is accepted: any other would promise a behaviour that does not exist.
+# None is for sizes that BERT's configs, and those of albert_zh, have.
 INERT_KEYS: Mapping[str, Any] = {
     "down_scale_factor": 1,
     "gap_size": 0,
@@ -29,6 +30,13 @@ INERT_KEYS: Mapping[str, Any] = {
     "net_structure_type": 0,
     "num_memory_blocks": 0,
     "layer_norm_eps": 1e-12,
+    "ln_type": "postln",
+    "directionality": "bidi",
+    "pooler_type": "first_token_transform",
+    "pooler_fc_size": None,
+    "pooler_num_attention_heads": None,
+    "pooler_num_fc_layers": None,
+    "pooler_size_per_head": None,
 }
 
 
@@ -50,7 +58,8 @@ class AlbertConfig:
         inner_group_num: Number of distinct blocks in a group.
         num_attention_heads: Number of heads, N; must divide `hidden_size`.
         intermediate_size: Width of the feed-forward layer, F.
-        hidden_act: One of `gelu` (the tanh form), `relu`, `tanh`, `linear`.
+        hidden_act: One of `gelu` (the tanh form), `gelu_erf` (the exact one),
+            `relu`, `tanh`, `linear`.
         hidden_dropout_prob: Dropout of embeddings and sublayer outputs.
         attention_probs_dropout_prob: Dropout of the attention weights.
         max_position_embeddings: Longest sequence.
@@ -181,10 +190,10 @@ class AlbertConfig:
                     f"Remove it. Known keys: {', '.join(sorted(known))}."
                 )
             for key, neutral in INERT_KEYS.items():
-                if values.get(key, neutral) != neutral:
+                if neutral is not None and values.get(key, neutral) != neutral:
                     raise ValueError(
-                        f"Config key {key!r} has no effect in ALBERT, so only "
-                        f"{neutral!r} is accepted. Received: {values[key]!r}."
+                        f"Models with another {key!r} than {neutral!r} are not "
+                        f"supported. Received: {key}={values[key]!r}."
                     )
             if "vocab_size" not in values:
                 raise ValueError("The config has no 'vocab_size'. Add it.")

@@ -22,7 +22,10 @@ def test_defaults_are_those_of_xxlarge():
         ({"vocab_size": 0}, "`vocab_size` must be a whole number.*=0"),
         ({"hidden_dropout_prob": 1.0}, "`hidden_dropout_prob` .* below 1"),
         ({"initializer_range": "wide"}, "`initializer_range`.*'wide'"),
-        ({"hidden_act": "swish"}, "one of gelu, relu, tanh, linear.*'swish'"),
+        (
+            {"hidden_act": "swish"},
+            "one of gelu, gelu_erf, relu, tanh, linear.*'swish'",
+        ),
         ({"parameter_sharing": "half"}, "one of all, attention, ffn, none"),
         (
             {"hidden_size": 512, "num_attention_heads": 6},
@@ -88,7 +91,17 @@ def test_layers_of_a_group_share_what_the_strategy_says(
 @pytest.mark.parametrize(
     ("values", "words"),
     [
-        ({"vocab_size": 9, "gap_size": 1}, "'gap_size' has no effect"),
+        ({"vocab_size": 9, "gap_size": 1}, "another 'gap_size' than 0 are not"),
+        # To remove it would compute another model.
+        (
+            {"vocab_size": 9, "ln_type": "preln"},
+            "^Models with another 'ln_type' than 'postln' are not supported. "
+            "Received: ln_type='preln'.$",
+        ),
+        (
+            {"vocab_size": 9, "layer_norm_eps": 1e-5},
+            "another 'layer_norm_eps' than 1e-12 are not",
+        ),
         ({"vocab_size": 9, "hiden_size": 8}, "Unknown config key 'hiden_size'"),
         ({"hidden_size": 64}, "no 'vocab_size'"),
     ],
@@ -96,6 +109,23 @@ def test_layers_of_a_group_share_what_the_strategy_says(
 def test_keys_that_would_be_ignored_are_refused(values, words):
     with pytest.raises(ValueError, match=words):
         AlbertConfig.from_dict(values)
+
+
+def test_keys_of_albert_zh_are_read():
+    # brightmart/albert_zh, albert_config_base.json.
+    unread = {
+        "directionality": "bidi",
+        "ln_type": "postln",
+        "pooler_fc_size": 768,
+        "pooler_num_attention_heads": 12,
+        "pooler_num_fc_layers": 3,
+        "pooler_size_per_head": 128,
+        "pooler_type": "first_token_transform",
+    }
+
+    found = AlbertConfig.from_dict({"vocab_size": 21128} | unread)
+
+    assert found == AlbertConfig(vocab_size=21128)
 
 
 def test_a_bad_file_is_named(tmp_path):

@@ -33,6 +33,7 @@ Arrays = Mapping[str, np.ndarray]  # by TF1 name, without `module/`
 # What reading a file of another program may raise if it is damaged.
 _DAMAGES = (
     AttributeError,
+    FileNotFoundError,
     KeyError,
     TypeError,
     ValueError,
@@ -152,7 +153,7 @@ class Checkpoint:
         notes: What its files say that is not here.
         run: Fingerprint of the run that made it; empty if unknown.
         settings: `TaskData.settings` of the fine-tuning that made it, and
-            those of an export; empty if unknown.
+            those of an export; or how vectors are made; empty if unknown.
     """
 
     path: str = ""
@@ -170,8 +171,8 @@ class Checkpoint:
         """The config of a checkpoint that must have one."""
         if self.config is None:
             raise ValueError(
-                "There is no albert_config.json beside the checkpoint. Pass "
-                "--albert_config_file."
+                "There is no albert_config.json beside the checkpoint. Put it "
+                "there, or pass --albert_config_file."
             )
         return self.config
 

@@ -193,17 +193,17 @@ def find_labels(
         return tuple(map(str, range(num_labels)))
     if len(labels) != num_labels:
         raise ValueError(
-            f"{where if given is None else '--labels'} names "
+            f"{where if given is None else 'What is given'} names "
             f"{len(labels)} labels ({checks.listed(labels)}), but the model "
             f"has {num_outputs} outputs, which means {num_labels} labels. Pass "
-            "--labels with a name for each, in their order."
+            "a name for each, in their order: --labels, in Python labels."
         )
     pairs = zip(labels, known.labels or labels, strict=False)
     if any(name != own and name in (known.labels or ()) for name, own in pairs):
         raise ValueError(
-            f"--labels={','.join(labels)} gives names of the model's labels to "
+            f"labels={','.join(labels)} gives names of the model's labels to "
             f"other outputs: in its order they are "
-            f"{','.join(known.labels or ())}. Leave --labels out."
+            f"{','.join(known.labels or ())}. Leave them out."
         )
     return labels
 
@@ -215,9 +215,10 @@ def check_vocabulary(source: Checkpoint) -> None:
         reasons = [t for t in texts if t.startswith(checkpoint.VOCABULARY)]
         raise ValueError(
             f"There is no one vocabulary beside {source.path!r}"
-            f"{''.join(f': {reason}' for reason in reasons)}. Put that of the "
-            "training there, alone, or name it: commands have --spm_model_file "
-            "and --vocab_file."
+            f"{''.join(f': {reason}' for reason in reasons)}. Name that of the "
+            "training: --spm_model_file or --vocab_file, in Python vocabulary. "
+            "Or put it there, alone; a .keras file takes only one whose "
+            "tokenizer it knows from a run."
         )
 
 
@@ -256,8 +257,7 @@ def with_vocabulary(
         if tokens != expected:
             raise ValueError(
                 "The given vocabulary differs from the one beside the "
-                f"checkpoint, {source.vocabulary}. Leave out --spm_model_file "
-                "and --vocab_file."
+                f"checkpoint, {source.vocabulary}. Leave it out."
             )
     # A vocabulary beside its checkpoint may have fewer: the rest is padding.
     is_certain = source.vocabulary or source.metadata.tokenizer_hash
@@ -290,5 +290,5 @@ def as_trained(source: Checkpoint) -> Checkpoint:
     raise ValueError(
         f"The model was trained with another tokenizer than "
         f"{source.vocabulary!r} (do_lower_case={known}). Pass the vocabulary "
-        "and --do_lower_case of its training."
+        "and do_lower_case of its training."
     )

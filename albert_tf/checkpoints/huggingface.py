@@ -10,6 +10,7 @@ import dataclasses
 import json
 import logging
 import os
+import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -53,9 +54,9 @@ _CONSTANTS = {"albert.embeddings.position_ids", "embeddings.position_ids"}
 _deserialize: Callable[[bytes], Any] = safetensors.deserialize
 _DTYPES = {"F16": "<f2", "F32": "<f4", "F64": "<f8"}
 
-# Their names of our activations. ALBERT's GELU is the tanh form; what they
-# call `gelu` is the exact one, by erf.
+# Their names of our activations; what they call `gelu` is the exact one.
 _ACTIVATIONS = {
+    "gelu": "gelu_erf",
     "gelu_new": "gelu",
     "gelu_pytorch_tanh": "gelu",
     "relu": "relu",
@@ -110,6 +111,7 @@ def describe(path: str, albert_config: AlbertConfig | None) -> Checkpoint:
         vocabulary=next(filter(os.path.isfile, vocabularies), None),
         metadata=metadata.combined(metadata.read(path), metadata_of(path)),
         notes=tuple(notes),
+        settings=_vector_settings(path),
     )
 
 
@@ -130,6 +132,19 @@ def _facts(config: dict[str, Any], path: str) -> dict[str, Any]:
     names = files.object_of(config, "id2label", path)
     # A gap in the numbers leaves a label that is no text.
     labels = [names.get(str(i)) for i in range(len(names))]
+    labels = [str(n) if isinstance(n, int | float) else n for n in labels]
+    if len({*labels}) < len(labels) and None not in labels:
+        labels = [
+            f"{name} ({i})" if labels.count(name) > 1 else name
+            for i, name in enumerate(labels)
+        ]
+        _LOGGER.warning("%s repeats a label: %s", path, checks.listed(labels))
+    classes = config.get("architectures")
+    is_classifier = classes == [heads.CLASSIFIER.transformers]
+    # Its pipelines, and sentence-transformers' CrossEncoder, take the output
+    # for log odds. The trainer of transformers says if it is a regression.
+    if problem is None and len(labels) == 1 and is_classifier:
+        problem = _MULTI_LABEL
     is_number = len(labels) == 1 and problem != _MULTI_LABEL
     is_unnamed = all(str(label).startswith(_UNNAMED_LABEL) for label in labels)
     facts: dict[str, Any] = {}
@@ -140,9 +155,33 @@ def _facts(config: dict[str, Any], path: str) -> dict[str, Any]:
     if problem == _MULTI_LABEL:
         facts["multi_label"] = True
     choice = heads.MULTIPLE_CHOICE
-    if config.get("architectures") == [choice.transformers]:
+    if classes == [choice.transformers]:
         [facts["task"]] = choice.other_names
     return facts
+
+
+def _vector_settings(folder: str) -> dict[str, Any]:
+    """Returns how sentence-transformers makes vectors; empty if unknown.
+
+    These are settings of `load_predictor`, which refuses another `pooling`.
+    """
+    path = os.path.join(folder, "modules.json")
+    modules = files.read_json(path) if os.path.isfile(path) else ()
+    kinds = [module["type"].rpartition(".")[2] for module in modules]
+    if not kinds:
+        return {}
+    pooling, length = (
+        files.read_json_object(os.path.join(folder, name), missing_ok=True)
+        for name in ("1_Pooling/config.json", "sentence_bert_config.json")
+    )
+    modes = (re.fullmatch("pooling_mode_(.*?)(_tokens?)?", n) for n in pooling)
+    steps = [mode[1] for mode in modes if mode and pooling[mode[0]] is True]
+    steps += {*kinds} - {"Transformer", "Pooling", "Normalize"}
+    return {
+        "pooling": " and ".join(steps),
+        "normalizes": "Normalize" in kinds,
+        "max_seq_length": length.get("max_seq_length") or 512,
+    }
 
 
 def _lower_cases(
@@ -184,36 +223,16 @@ def _read_config(
     # `AlbertConfig` accepts only the epsilon that is built in.
     names = (*_FIELDS, "layer_norm_eps")
     fields = {name: values[name] for name in names if name in values}
-    fields["hidden_act"] = _activation(values, path, albert_config)
+    activation = values.get("hidden_act", "gelu_new")
+    fields["hidden_act"] = _ACTIVATIONS.get(activation, activation)
+    # Published ALBERT configs had `gelu` although the models were trained with
+    # the tanh form (huggingface/transformers, issue 2395).
+    if activation == "gelu" == getattr(albert_config, "hidden_act", None):
+        _LOGGER.warning("%s: 'gelu' is taken as the given config does", path)
+        fields["hidden_act"] = "gelu"
     config = AlbertConfig.from_dict(fields, where=path)
     _check_groups(config)
     return config
-
-
-def _activation(
-    values: Mapping[str, Any], path: str, albert_config: AlbertConfig | None
-) -> str:
-    activation = values.get("hidden_act", "gelu_new")
-    if activation in _ACTIVATIONS:
-        return _ACTIVATIONS[activation]
-    # The exact GELU, in theirs. Published ALBERT configs had it although the
-    # models were trained with the tanh form (huggingface/transformers, issue
-    # 2395).
-    given = albert_config and albert_config.hidden_act
-    if activation == given == "gelu":
-        _LOGGER.warning(
-            "%s: hidden_act='gelu' is taken as gelu_new, the tanh form, as the "
-            "given config says",
-            path,
-        )
-        return "gelu"
-    raise ValueError(
-        f"{path!r} has hidden_act={activation!r}, but only "
-        f"{', '.join(_ACTIVATIONS)} are supported (gelu is computed by erf in "
-        "transformers; ALBERT's is gelu_new, the tanh form). If it is wrong "
-        "there, as in some published configs, pass the model's config as "
-        "--albert_config_file."
-    )
 
 
 def _check_groups(config: AlbertConfig) -> None:

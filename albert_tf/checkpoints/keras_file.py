@@ -21,7 +21,7 @@ _OUR_MODULE = re.compile(r'"module": "(albert_tf\.[\w.]+)"')
 
 
 def describe(path: str, albert_config: AlbertConfig | None) -> Checkpoint:
-    """Describes a file, and the vocabulary beside it."""
+    """Describes a file, and the vocabulary beside it if it can be compared."""
     with zipfile.ZipFile(path) as archive:
         saved = json.loads(archive.read("config.json"))
     if not str(saved.get("module")).startswith("albert_tf."):
@@ -34,6 +34,8 @@ def describe(path: str, albert_config: AlbertConfig | None) -> Checkpoint:
         if head.model_class == saved["class_name"]:
             known = metadata.combined(Metadata(head=head.name), known)
     vocabulary, notes = tf1.vocabulary_in(os.path.dirname(path))
+    if not known.tokenizer_hash:
+        vocabulary = None
     return Checkpoint(
         arrays=LazyArrays(path, lambda: _read_arrays(path)),
         config=AlbertConfig.from_dict(saved["config"]["config"]),

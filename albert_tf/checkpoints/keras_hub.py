@@ -44,6 +44,7 @@ _FIELDS = {
     "max_position_embeddings": "max_sequence_length",
     "type_vocab_size": "num_segments",
 }
+_OLD_PACKAGE = "keras_nlp>", "keras_hub>"  # of older presets
 _BACKBONE = "keras_hub>AlbertBackbone"
 _MASKED_LM = "keras_hub>AlbertMaskedLM"
 _CLASSIFIERS = "keras_hub>AlbertTextClassifier", "keras_hub>AlbertClassifier"
@@ -76,7 +77,7 @@ def _read_task(folder: str) -> tuple[str, dict[str, Any]]:
     path = os.path.join(folder, _TASK_FILE)
     values = files.read_json_object(path, missing_ok=True)
     name = str(values.get("registered_name", ""))
-    return name, files.object_of(values, "config", path)
+    return name.replace(*_OLD_PACKAGE), files.object_of(values, "config", path)
 
 
 def _read_arrays(folder: str, config: AlbertConfig) -> checkpoint.Arrays:
@@ -94,10 +95,11 @@ def _read_arrays(folder: str, config: AlbertConfig) -> checkpoint.Arrays:
 
 def _read_config(path: str) -> AlbertConfig:
     values = files.read_json_object(path)
-    if values.get("registered_name") != _BACKBONE:
+    name = str(values.get("registered_name")).replace(*_OLD_PACKAGE)
+    if name != _BACKBONE:
         raise ValueError(
-            f"{path!r} is the config of {values.get('registered_name')!r}, but "
-            f"only {_BACKBONE!r} is supported."
+            f"{path!r} is the config of {name!r}, but only {_BACKBONE!r} is "
+            "supported."
         )
     theirs = files.object_of(values, "config", path)
     fields = {ours: theirs.get(name) for ours, name in _FIELDS.items()}

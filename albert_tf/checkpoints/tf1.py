@@ -29,6 +29,8 @@ from albert_tf.config import CONFIG_FILE, AlbertConfig
 _RELEASED_PREFIX = "model.ckpt-best"
 _INDEX = ".index"
 _DATA = ".data-00000-of-00001"
+# Is in the folder of an unpacked module of TF-Hub.
+_HUB_FILE = "tfhub_module.pb"
 _ENDING = re.compile(r"\.(index|meta|data-\d{5}-of-\d{5})$")
 
 
@@ -36,6 +38,9 @@ def describe(path: str, albert_config: AlbertConfig | None) -> Checkpoint:
     """Describes a checkpoint: a prefix, a file or folder of it, or a run."""
     prefix = resolve(path)
     folders = run_checkpoints.folders_of(prefix)
+    module = os.path.dirname(folders[0])
+    if os.path.isfile(os.path.join(module, _HUB_FILE)):
+        folders = [os.path.join(module, "assets")]
     return describe_folders(folders, _lazy_arrays(prefix))
 
 
@@ -97,11 +102,14 @@ def resolve(path: files.Path) -> str:
     """Returns the prefix of the checkpoint at a path.
 
     That is a prefix; one of the files that begin with it; a folder, in which
-    the file `checkpoint` names the prefix if there are several; or the folder
-    of a run, which stands for its `run_checkpoints.trained_weights`.
+    the file `checkpoint` names the prefix if there are several; an unpacked
+    module of TF-Hub; or the folder of a run, which stands for its
+    `run_checkpoints.trained_weights`.
     """
     name = files.check_local(path)
     name = run_checkpoints.trained_weights(name) or name
+    if os.path.isfile(os.path.join(name, _HUB_FILE)):
+        name = os.path.join(name, "variables")
     prefixes = [_ENDING.sub("", name)]
     if os.path.isdir(name):
         pattern = os.path.join(glob.escape(name), f"*{_INDEX}")
@@ -189,6 +197,10 @@ def write_released(folder: str, source: Checkpoint) -> checkpoint.WriteReport:
     """
     config = checkpoint.as_groups(source.known_config, "google-research/albert")
     values = config.to_dict()
+    if config.hidden_act == "gelu_erf":
+        raise ValueError(
+            "google-research/albert has no gelu_erf: --output_format=keras has."
+        )
     # Not in the original's configs.
     del values["parameter_sharing"]
     files.write_json(os.path.join(folder, CONFIG_FILE), values)

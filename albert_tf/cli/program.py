@@ -40,8 +40,8 @@ IGNORED_FLAGS = (
 )
 # What to use instead of flags of the original whose values would be missed.
 UNSUPPORTED_FLAGS = {
-    "albert_hub_module_handle": "Unpack the module and pass its "
-    "variables/variables as --init_checkpoint, with its --albert_config_file.",
+    "albert_hub_module_handle": "Unpack the module and pass its folder as "
+    "--init_checkpoint.",
     "masked_lm_budget": "Build the records with --masking=dynamic to draw "
     "masks while training.",
 }

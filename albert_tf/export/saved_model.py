@@ -86,7 +86,8 @@ def export(
         source, config.spm_model_file or config.vocab_file, config.do_lower_case
     )
     spec = _find_spec(config, source)
-    settings = _settings(config, spec, source.settings, source.known_config)
+    trained = spec.trained_settings(source)
+    settings = _settings(config, spec, trained, source.known_config)
     # 2. Text to tokens; the model and copies of its weights.
     tokenizer = graph_tokenizer.make(source.tokenizer)
     model, left_out = load.make_model(
@@ -99,7 +100,11 @@ def export(
         settings=settings,
         metadata=source.metadata,
         model=model,
-        weights=ExportedWeights(model.weights, precision=config.precision),
+        weights=ExportedWeights(
+            model.weights,
+            precision=config.precision,
+            has_pooler=source.has_pooler,
+        ),
         tokenizer=tokenizer,
     )
     # 3. The graph.
@@ -158,8 +163,7 @@ def _settings(
     defaults = {
         name: trained[name]
         for name in ("max_seq_length", *spec.serving_settings.as_trained)
-        # The vectors of an encoder do not depend on the task.
-        if spec.is_finetuned and trained.get(name) is not None
+        if trained.get(name) is not None
     }
     length = defaults.get("max_seq_length", spec.max_seq_length)
     defaults["max_seq_length"] = min(length, longest)

@@ -24,14 +24,17 @@ from albert_tf.tasks.task import AnswerData, AnswerTask
 _CHUNK_SIZE = 4096
 
 
-def load_predictor(
+def load_predictor(  # noqa: PLR0913
     path: files.Path,
     *,
     head: str | HeadSpec | None = None,
     max_seq_length: int | None = None,
     dtype: Any = None,
-    pooling: str = "mean",
-    normalize: bool = False,
+    pooling: str | None = None,
+    normalize: bool | None = None,
+    vocabulary: str | None = None,
+    labels: Sequence[str] | None = None,
+    do_lower_case: bool | None = None,
 ) -> "Predictor":
     """Returns a model that takes texts and gives answers.
 
@@ -47,8 +50,14 @@ def load_predictor(
             (384 for questions about a context); at most what the model takes.
         dtype: Keras dtype policy; None for the global policy of Keras. It has
             no effect on an export.
-        pooling: Of vectors: `mean` over the tokens of a text, or `cls`.
-        normalize: Whether vectors have the length 1.
+        pooling: Of vectors: `mean` over the tokens of a text, or `cls`; None
+            for what sentence-transformers would do, `mean` if it is not said.
+        normalize: Whether vectors have the length 1; None likewise.
+        vocabulary: A SentencePiece model, or a WordPiece vocabulary, `.txt`;
+            None for the one beside the checkpoint.
+        labels: Names of a classifier's outputs in their order, empty for a
+            number; None for those of the checkpoint.
+        do_lower_case: None for what the checkpoint says, or else true.
 
     Returns:
         What `Predictor.predict` takes and gives depends on the head:
@@ -66,9 +75,10 @@ def load_predictor(
             `in_order`, the probability that they are in this order.
         encoder: a text, or two; `vector`, float32 `[H]`.
     """
-    source = discovery.open(path)
+    source = compatibility.with_vocabulary(
+        discovery.open(path), vocabulary, do_lower_case
+    )
     compatibility.check_vocabulary(source)
-    source = compatibility.with_vocabulary(source)
     is_export = source.format == discovery.LITERT
     if is_export:
         model: Any = LiteRtModel(source)
@@ -82,7 +92,7 @@ def load_predictor(
         wanted = head.head if isinstance(head, HeadSpec) else head
         found = source.head(wanted)
         spec = head if isinstance(head, HeadSpec) else table.spec_of(found.name)
-    settings = source.settings if spec.is_finetuned or is_export else {}
+    settings = source.settings if is_export else spec.trained_settings(source)
     if not is_export:
         model, _ = load.make_model(
             source, spec.head, dtype=dtype, **spec.model_arguments(settings)
@@ -94,9 +104,14 @@ def load_predictor(
     checks.check_integer(
         "max_seq_length", max_seq_length, at_least=1, at_most=most
     )
-    options = {"pooling": pooling, "normalizes": normalize}
-    settings = {**settings, "max_seq_length": max_seq_length, **options}
-    data = spec.answer_data(source, model, settings)
+    given = {
+        "max_seq_length": max_seq_length,
+        "pooling": pooling,
+        "normalizes": normalize,
+        "given_labels": None if labels is None else tuple(labels),
+    }
+    given = {name: value for name, value in given.items() if value is not None}
+    data = spec.answer_data(source, model, {**settings, **given})
     return Predictor(spec, data, spec.answer_task(data, model))
 
 

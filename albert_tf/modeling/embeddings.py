@@ -52,7 +52,7 @@ class Embeddings(base.AlbertLayer):
 
     Call arguments:
         input_ids: Int tensor `[B, S]`, 0 to V - 1.
-        segment_ids: Int tensor `[B, S]`, 0 to type_vocab_size - 1.
+        segment_ids: Int tensor `[B, S]`, 0 to type_vocab_size - 1, or to 1.
         position_ids: Int tensor `[B, S]`; None for 0, 1, and so on.
 
     Returns:
@@ -103,6 +103,9 @@ class Embeddings(base.AlbertLayer):
             positions = ops.cast(positions, "float32")
         else:
             positions = self.position_embeddings(position_ids)
+        # As in transformers 5, whose tokenizer of ALBERT makes no segments.
+        if self.config.type_vocab_size == 1:
+            segment_ids = ops.zeros_like(segment_ids)
         words = self.word_embeddings(input_ids)  # [B, S, E]
         types = self.token_type_embeddings(segment_ids)
         embedded = self.layer_norm(words, types, positions, fusion=fusion)

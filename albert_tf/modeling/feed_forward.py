@@ -17,6 +17,7 @@ from albert_tf.modeling.fused import Fusion
 # The functions that `hidden_act` can name.
 ACTIVATIONS: dict[str, Callable[..., Tensor]] = {
     "gelu": fused.gelu,
+    "gelu_erf": fused.gelu_erf,
     "relu": ops.relu,
     "tanh": ops.tanh,
     "linear": keras.activations.linear,

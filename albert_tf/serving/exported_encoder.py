@@ -21,7 +21,7 @@ from albert_tf.modeling.albert_model import AlbertModel
 from albert_tf.modeling.fused import shared_weights
 from albert_tf.serving import ragged, signature
 
-Vectors = tuple[tf.Tensor, tf.Tensor]
+Vectors = tuple[tf.Tensor, tf.Tensor | None]
 
 # A group may have as many tokens of padding as this share of the tokens of the
 # batch. More groups would have less padding; but each group costs as much as
@@ -35,12 +35,18 @@ class ExportedWeights:
 
     A graph that is traced within `scope` reads the copies, so that nothing of
     the Keras model is saved. `precision` is `float32`, or `bfloat16` to halve
-    the size of the matrices; vectors stay float32.
+    the size of the matrices; vectors stay float32. `has_pooler` says whether
+    the pooler of the model was trained.
     """
 
     def __init__(
-        self, variables: Sequence[keras.Variable], *, precision: str
+        self,
+        variables: Sequence[keras.Variable],
+        *,
+        precision: str,
+        has_pooler: bool = True,
     ) -> None:
+        self.has_pooler = has_pooler
         self._originals = list(variables)
         self.copies = [
             tf.Variable(
@@ -89,10 +95,10 @@ class ExportedEncoder:
         """Encodes sequences; all inputs are int32 `[B, S]`.
 
         Returns the sequence output `[B, S, H]`, zero behind the last token of a
-        row, and the pooled output `[B, H]`, in the compute dtype.
+        row, and the pooled output `[B, H]` or None, in the compute dtype.
         """
         sequence, pooled = self._encode(input_ids, input_mask, segment_ids)
-        return sequence, pooled
+        return sequence, pooled if self._weights.has_pooler else None
 
     def pooled(self, **ids: tf.Tensor) -> tf.Tensor:
         """Returns the pooled output alone, for which less is computed."""
@@ -225,7 +231,7 @@ class ExportedEncoder:
             tf.Assert((length > 0) & (length <= longest), [lengths, shapes[0]]),
             tf.Assert(tf.reduce_all(is_same), [same, *shapes]),
         ]
-        sizes = (config.vocab_size, 2, config.type_vocab_size)
+        sizes = (config.vocab_size, 2, max(2, config.type_vocab_size))
         for name, values, size in zip(names, inputs, sizes, strict=True):
             # Negative ones would count from the end.
             is_known = (values >= 0) & (values < size)

@@ -14,12 +14,12 @@ from albert_tf.serving.graph_tokenizer import GraphTokenizer
 from albert_tf.serving.signature import Signature, Tensors
 
 
-def vectors(sequence: tf.Tensor, pooled: tf.Tensor) -> Tensors:
+def vectors(sequence: tf.Tensor, pooled: tf.Tensor | None) -> Tensors:
     """Returns what an `ExportedEncoder` gives, by name and in float32."""
-    return {
-        "sequence_output": tf.cast(sequence, tf.float32),
-        "pooled_output": tf.cast(pooled, tf.float32),
-    }
+    outputs = {"sequence_output": tf.cast(sequence, tf.float32)}
+    if pooled is not None:
+        outputs["pooled_output"] = tf.cast(pooled, tf.float32)
+    return outputs
 
 
 def make_signatures(

@@ -55,12 +55,12 @@ class HeadSpec(abc.ABC):
     # The longest sequence of raw text, unless a fine-tuning determined it.
     max_seq_length: ClassVar[int] = 512
 
-    # Whether a checkpoint's `settings`, of its fine-tuning, apply to this head;
-    # not to the bare encoder.
-    is_finetuned: ClassVar[bool] = True
-
     # Names of the outputs of the model whose second axis is the sequence.
     sequence_outputs: ClassVar[frozenset[str]] = frozenset()
+
+    def trained_settings(self, source: Checkpoint) -> Mapping[str, Any]:
+        """Returns those settings of a checkpoint that apply to this head."""
+        return source.settings
 
     @abc.abstractmethod
     def example(self, position: int, item: Any) -> Any:

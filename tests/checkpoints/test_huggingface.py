@@ -24,6 +24,7 @@ from tests.checkpoints.weights import (
     check_same,
     run_transformers,
     starting,
+    write_sentence_transformers,
 )
 from tests.text.tokenizer_files import write_tokenizer_json
 
@@ -219,6 +220,7 @@ _CASED = {"tokenizer_config": {"do_lower_case": False}}
 _MULTI = {"problem_type": "multi_label_classification"}
 _NUMBER = {"problem_type": "regression"}
 _CHOICE = {"architectures": ["AlbertForMultipleChoice"]}
+_CLASSIFIER = {"architectures": ["AlbertForSequenceClassification"]}
 
 
 @pytest.mark.parametrize(
@@ -239,6 +241,9 @@ _CHOICE = {"architectures": ["AlbertForMultipleChoice"]}
         # A number has no label, whatever its name.
         ("stars", _NUMBER, {}, {"labels": ()}),
         ("stars", {}, {}, {}),
+        # As a CrossEncoder of sentence-transformers has it: a probability.
+        ("LABEL_0", _CLASSIFIER, {}, {"multi_label": True}),
+        ("a b a", {}, {}, {"labels": ("a (0)", "b", "a (2)")}),
         ("LABEL_0", _CHOICE, {}, {"task": "race"}),
     ],
 )
@@ -251,6 +256,32 @@ def test_what_the_files_say_of_the_head_is_read(
         (folder / f"{name}.json").write_text(json.dumps(values))
 
     assert discovery.open(folder).metadata == Metadata(**expected)
+
+
+def test_labels_may_be_numbers(folder):
+    _edit_config(folder, id2label={"0": 1, "1": 2.5})
+
+    assert discovery.open(folder).metadata == Metadata(labels=("1", "2.5"))
+
+
+@pytest.mark.parametrize(
+    ("modes", "kinds", "expected"),
+    [
+        ("mean_tokens", ["Normalize"], {"pooling": "mean", "normalizes": True}),
+        ("cls_token", [], {"pooling": "cls", "normalizes": False}),
+        (
+            "mean_tokens max_tokens",
+            ["Dense"],
+            {"pooling": "mean and max and Dense", "normalizes": False},
+        ),
+    ],
+)
+def test_files_of_sentence_transformers_say_how_vectors_are_made(
+    modes, kinds, expected, folder
+):
+    write_sentence_transformers(folder, modes.split(), kinds)
+
+    assert discovery.open(folder).settings == expected | {"max_seq_length": 8}
 
 
 # Compared with transformers.

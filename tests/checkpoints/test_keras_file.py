@@ -29,17 +29,25 @@ def test_a_head_of_a_keras_file_can_be_chosen(tmp_path, tiny_config):
         load.load_model(tmp_path / "model.keras", head="span")
 
 
-def test_beside_a_keras_file_its_vocabulary_is_found(tmp_path, tiny_spm_model):
+def test_beside_a_keras_file_is_the_vocabulary_that_it_knows(
+    tmp_path, tiny_spm_model
+):
     shutil.copy(tiny_spm_model, tmp_path / "spiece.model")
     tokenizer = discovery.load_tokenizer(spm_model_file=tiny_spm_model)
     config = tiny.config(vocab_size=tokenizer.vocab_size)
-    AlbertModel(config).save(tmp_path / "model.keras")
+    model = AlbertModel(config)
+    model.save(tmp_path / "unknown.keras")
+    model.metadata = {"tokenizer_hash": tokenizer.fingerprint}
+    model.save(tmp_path / "model.keras")
 
     source = discovery.open(tmp_path / "model.keras")
 
     assert source.config == config
     found = discovery.load_tokenizer(tmp_path / "model.keras")
     assert found.fingerprint == tokenizer.fingerprint
+    # Whatever lies there may be that of another model.
+    with pytest.raises(ValueError, match="no one vocabulary.*unknown.keras"):
+        discovery.load_tokenizer(tmp_path / "unknown.keras")
 
 
 def test_a_keras_file_of_another_model_has_no_encoder(tmp_path, tiny_config):

@@ -36,6 +36,20 @@ def test_what_a_preset_says_of_its_classifier_is_read(
     assert found.metadata.multi_label is multi_label
 
 
+def test_a_preset_of_keras_nlp_is_read(source, tmp_path):
+    keras_hub.write(str(tmp_path), source)
+    for name in ("config.json", "task.json"):
+        path = tmp_path / name
+        text = path.read_text()
+        assert "keras_hub>Albert" in text
+        path.write_text(text.replace("keras_hub>", "keras_nlp>"))
+
+    found = discovery.open(tmp_path)
+
+    kept = starting(source.arrays, "bert/", "cls/predictions/")
+    check_same(found.arrays, kept)
+
+
 def test_equal_widths_travel_with_an_identity(tmp_path):
     source = discovery.open(PARITY / "model_groups")
     config = dataclasses.replace(source.config, hidden_act="gelu")

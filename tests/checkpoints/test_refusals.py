@@ -106,6 +106,10 @@ def _load(**changes):
     )
 
 
+def _released(**config):
+    return lambda case: case.written(tf1.write_released, config=config)
+
+
 def _to_keras_hub(**config):
     return lambda case: case.written(keras_hub.write, config=config)
 
@@ -141,6 +145,23 @@ def _tensor(name, array):
         path = folder / "model.safetensors"
         tensors = safetensors.numpy.load_file(path) | {name: array}
         safetensors.numpy.save_file(tensors, path)
+        case.load(folder)
+
+    return run
+
+
+def _missing(name):
+    """Reads a Hugging Face folder without a file that it needs."""
+
+    def run(case):
+        folder = case.written(huggingface.write)
+        index = {"weight_map": {"a": "part-1.safetensors"}}
+        if name in index["weight_map"].values():
+            index_file = folder / "model.safetensors.index.json"
+            index_file.write_text(json.dumps(index))
+            os.remove(folder / "model.safetensors")
+        else:
+            os.remove(folder / name)
         case.load(folder)
 
     return run
@@ -323,9 +344,12 @@ _ROWS = [
     (_two_checkpoints, "2 checkpoints.*ckpt-7, .*ckpt-9"),
     (_truncated(tf1.write_ours, _DATA), "is damaged or inc"),
     (_truncated(huggingface.write, "model.safetensors"), "is damaged or"),
+    (_missing("config.json"), "damaged or incomplete.*config.json"),
+    (_missing("part-1.safetensors"), "incomplete.*part-1.safetensors"),
+    (lambda case: discovery.open(case.folder / "x.keras"), "incomplete.*x.ker"),
     # The model of a checkpoint.
     (_with_sizes(vocab_size=10**12), r"must be \[1000000000000, 4\]"),
-    (_without_config, "Pass --albert_config_file"),
+    (_without_config, "Put it there, or pass --albert_config_file"),
     # What a checkpoint means.
     (_load_as(hidden_act="relu"), r"with hidden_act='gelu' \(now 'relu'\)"),
     (_load_as(num_attention_heads=4), r"heads=2 \(now 4\)"),
@@ -349,7 +373,7 @@ _ROWS = [
     (_metadata(_FEW_THRESHOLDS), "a number for each label"),
     # Hugging Face.
     (_config(id2label={"0": "a", "2": "b"}), r"config.json.*\('a', None\)"),
-    (_config(hidden_act="silu"), "'silu', but only.*by erf"),
+    (_config(hidden_act="silu"), "config.json.*one of gelu,.*'silu'"),
     (_config(model_type="bert"), "model_type='bert'.*only an ALBERT"),
     (_config(**_TOKENS), "no AlbertForTokenClassification"),
     (_config(**_EPSILON), "config.json.*norm_eps"),
@@ -370,6 +394,7 @@ _ROWS = [
     # Other formats.
     (_groups(parameter_sharing="ffn"), "cannot express .*sharing='ffn'"),
     (_groups(attention_window=9), "cannot express attention_window"),
+    (_released(hidden_act="gelu_erf"), "albert has no gelu_erf"),
     (_projection, "no projection.*cannot be converted"),
     # Conversions.
     (_into_full_folder, "exists and is not an empty folder"),

@@ -1,5 +1,6 @@
 import dataclasses
 import json
+import shutil
 
 import numpy as np
 import pytest
@@ -88,6 +89,24 @@ def test_module_names_lose_their_prefix_and_slots_may_be_left(source, tmp_path):
     found = discovery.open(tmp_path).weights
 
     check_same(found, source.arrays)
+
+
+@pytest.mark.parametrize("name", ["", "variables/variables"])
+def test_an_unpacked_module_of_tf_hub(name, source, tmp_path, wordpiece):
+    (tmp_path / "tfhub_module.pb").touch()
+    tf1.write(
+        tmp_path / "variables" / "variables",
+        {f"module/{name}": array for name, array in source.arrays.items()},
+    )
+    (tmp_path / "assets").mkdir()
+    source.config.to_json_file(tmp_path / "assets" / "albert_config.json")
+    shutil.copy(wordpiece, tmp_path / "assets" / "vocab.txt")
+
+    found = discovery.open(tmp_path / name)
+
+    check_same(found.weights, source.arrays)
+    assert found.config == source.config
+    assert found.vocabulary == str(tmp_path / "assets" / "vocab.txt")
 
 
 def test_the_original_gets_only_what_it_can_express(source, tmp_path):

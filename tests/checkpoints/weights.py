@@ -1,5 +1,6 @@
 """Arrays of models by TF1 name, their conversion and comparison."""
 
+import json
 import os
 import pathlib
 import subprocess
@@ -31,6 +32,24 @@ def convert(input_path, output_path, output_format, **fields):
             **fields,
         )
     )
+
+
+def write_sentence_transformers(folder, modes, others=()):
+    """Writes the files that sentence-transformers has beside a model's."""
+    kinds = ["Transformer", "Pooling", *others]
+    modules = [
+        {"path": "", "type": f"sentence_transformers.models.{kind}"}
+        for kind in kinds
+    ]
+    pooling = {"include_prompt": True, "pooling_mode_lasttoken": False}
+    pooling |= {f"pooling_mode_{mode}": True for mode in modes}
+    (folder / "1_Pooling").mkdir()
+    for name, values in {
+        "modules.json": modules,
+        "1_Pooling/config.json": pooling,
+        "sentence_bert_config.json": {"max_seq_length": 8},
+    }.items():
+        (folder / name).write_text(json.dumps(values))
 
 
 def starting(arrays, *prefixes):

@@ -83,6 +83,24 @@ def test_every_kind_of_classifier_answers_as_its_checkpoint(
     assert found == [close_to(answer) for answer in expected]
 
 
+def test_equal_widths_and_the_exact_gelu(export):
+    def make_model(config):
+        return albert_tf.AlbertModel(
+            dataclasses.replace(
+                config, embedding_size=64, hidden_act="gelu_erf"
+            )
+        )
+
+    source, exported = export(make_model)
+
+    for one, other in zip(
+        albert_tf.load_predictor(source).predict(TEXTS),
+        albert_tf.load_predictor(exported).predict(TEXTS),
+        strict=True,
+    ):
+        assert other["vector"] == close_to(one["vector"])
+
+
 def test_int8_is_a_quarter_of_the_size_and_near(export):
     make = functools.partial(
         export, albert_tf.ClassifierModel, Metadata(labels=LABELS), num_labels=3

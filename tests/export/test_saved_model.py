@@ -8,12 +8,14 @@ import pytest
 import tensorflow as tf
 
 from albert_tf import config as config_lib
-from albert_tf.checkpoints import load
+from albert_tf.checkpoints import load, tf1
+from albert_tf.checkpoints.checkpoint import Checkpoint
 from albert_tf.checkpoints.metadata import Metadata
 from albert_tf.export import saved_model
 from albert_tf.modeling.pretraining_model import PretrainingModel
 from albert_tf.modeling.sequence_models import ClassifierModel
 from albert_tf.text import tokenizer
+from tests.checkpoints.weights import weights_of
 from tests.exported_models import (
     TINY_CONFIG,
     base_config,
@@ -48,6 +50,23 @@ def test_what_lies_in_the_folder(exported, tiny_spm_model):
         "signatures serving_default, tokens, mlm, fill_mask, sop\n"
         f"written    {path} ("
     )
+
+
+def test_a_pooler_that_was_not_trained_is_not_served(tiny_spm_model, tmp_path):
+    arrays = weights_of(PretrainingModel(TINY_CONFIG, objectives=["mlm"]))
+    source = Checkpoint(
+        arrays={n: a for n, a in arrays.items() if "/pooler/" not in n},
+        config=TINY_CONFIG,
+        vocabulary=str(tiny_spm_model),
+    )
+    tf1.write_ours(str(tmp_path), source)
+
+    summary = saved_model.export(make_config(tmp_path / "x", tmp_path))
+
+    signatures = tf.saved_model.load(summary.path).signatures
+    for name in ("serving_default", "tokens", "mlm"):
+        outputs = {*signatures[name].structured_outputs} - {"mlm_logits"}
+        assert outputs == {"sequence_output"}
 
 
 def test_another_config_file_is_read(tiny_spm_model, tmp_path):
@@ -97,7 +116,7 @@ def _export_run(run, vocabulary, **values):
     [
         ({"do_lower_case": True}, "trained with another tokenizer"),
         ({"labels": ("good", "so-so", "bad")}, "names of the model's labels"),
-        ({"labels": ("a", "b")}, "--labels names 2 labels"),
+        ({"labels": ("a", "b")}, "What is given names 2 labels"),
     ],
 )
 def test_what_a_run_was_not_trained_with_is_refused(

@@ -11,13 +11,15 @@ from tests.exported_models import write_checkpoint
 def load(tmp_path, tiny_spm_model):
     """Writes a model as a checkpoint, and loads it as a predictor."""
 
-    def make(model, known=None, vocabulary=tiny_spm_model, **options):
+    def make(
+        model, known=None, vocabulary=tiny_spm_model, given=None, **options
+    ):
         write_checkpoint(
             tmp_path,
             model,
             vocabulary=vocabulary and str(vocabulary),
             metadata=known or Metadata(),
         )
-        return albert_tf.load_predictor(tmp_path, **options)
+        return albert_tf.load_predictor(tmp_path, **options | (given or {}))
 
     return make

@@ -6,14 +6,18 @@ The tests of the commands compare answers with the files of `--do_predict`.
 import dataclasses
 import functools
 import json
+import shutil
 
 import numpy as np
 import pytest
 import tensorflow as tf
 
 import albert_tf
+from albert_tf.checkpoints import huggingface
+from albert_tf.checkpoints.checkpoint import Checkpoint
 from albert_tf.checkpoints.metadata import Metadata
 from albert_tf.config import AlbertConfig
+from tests.checkpoints.weights import weights_of, write_sentence_transformers
 
 CONFIG = AlbertConfig(
     vocab_size=300,
@@ -144,6 +148,79 @@ def test_vectors(load, pooling, normalize):
     if normalize:
         expected /= np.linalg.norm(expected, axis=1, keepdims=True)
     np.testing.assert_allclose(found, expected, atol=1e-5)
+
+
+def test_vectors_are_those_of_sentence_transformers(tmp_path, tiny_spm_model):
+    model = albert_tf.AlbertModel(CONFIG)
+    source = Checkpoint(
+        arrays=weights_of(model), config=CONFIG, vocabulary=str(tiny_spm_model)
+    )
+    huggingface.write(str(tmp_path), source)
+    write_sentence_transformers(tmp_path, ["cls_token"], ["Normalize"])
+    load = functools.partial(albert_tf.load_predictor, tmp_path)
+
+    [found, plain] = (
+        np.stack([one["vector"] for one in predictor.predict(TEXTS)])
+        for predictor in (load(), load(pooling="mean", normalize=False))
+    )
+
+    batch = load().tokenizer.batch(TEXTS, max_seq_length=8)
+    hidden = model(batch)["sequence_output"].numpy()
+    first = hidden[:, 0] / np.linalg.norm(hidden[:, 0], axis=1, keepdims=True)
+    np.testing.assert_allclose(found, first, atol=1e-5)
+    mask = batch["input_mask"][:, :, None]
+    mean = (hidden * mask).sum(1) / mask.sum(1)
+    np.testing.assert_allclose(plain, mean, atol=1e-5)
+    shutil.rmtree(tmp_path / "1_Pooling")
+    write_sentence_transformers(tmp_path, ["max_tokens"])
+    with pytest.raises(ValueError, match="one of mean, cls.*'max'"):
+        load()
+
+
+def test_vocabulary_labels_and_case_may_be_given(load, tiny_spm_model):
+    model = albert_tf.ClassifierModel(CONFIG, num_labels=2)
+    given = {"vocabulary": str(tiny_spm_model), "do_lower_case": False}
+    load_without = functools.partial(load, model, vocabulary=None)
+
+    cased, lower = (
+        load_without(
+            given=given | {"do_lower_case": is_lower, "labels": ["no", "yes"]}
+        ).predict("A HOUSE")["probabilities"]
+        for is_lower in (False, True)
+    )
+
+    assert [*cased] == ["no", "yes"]
+    assert cased != lower
+    with pytest.raises(ValueError, match="names 3 labels .* in Python labels"):
+        load_without(given=given | {"labels": "abc"})
+    with pytest.raises(ValueError, match="in Python vocabulary"):
+        load_without()
+
+
+def test_one_output_is_a_probability_or_a_number(load):
+    model = albert_tf.ClassifierModel(CONFIG, num_labels=1)
+    odds = load(model, Metadata(multi_label=True)).predict("A house.")
+    number = load(
+        model, Metadata(multi_label=True), given={"labels": ()}
+    ).predict("A house.")
+
+    # As the pipeline of transformers, and CrossEncoder.
+    expected = 1 / (1 + np.exp(-number["prediction"]))
+    assert odds["probabilities"] == {"0": pytest.approx(expected, rel=1e-5)}
+
+
+def test_a_model_of_one_segment_type_takes_pairs(load):
+    config = dataclasses.replace(CONFIG, type_vocab_size=1)
+    model = albert_tf.ClassifierModel(config, num_labels=2)
+    predictor = load(model)
+
+    found = predictor.predict(("One.", "Two."))["probabilities"]
+
+    # As transformers 5, whose tokenizer makes no segments.
+    batch = predictor.tokenizer.batch(["One."], ["Two."], max_seq_length=64)
+    batch["segment_ids"] = np.zeros_like(batch["segment_ids"])
+    expected = tf.nn.softmax(model(batch)["logits"])[0].numpy()
+    np.testing.assert_allclose([*found.values()], expected, atol=1e-5)
 
 
 @pytest.mark.parametrize(

@@ -1,3 +1,5 @@
+import math
+
 import numpy as np
 import pytest
 
@@ -27,7 +29,13 @@ def test_the_output_is_dropped_before_the_residual_sum():
 
 @pytest.mark.parametrize(
     ("name", "expected"),
-    [("relu", [0.0, 2.0]), ("tanh", np.tanh([-1, 2])), ("linear", [-1.0, 2.0])],
+    [
+        ("relu", [0.0, 2.0]),
+        ("tanh", np.tanh([-1, 2])),
+        ("linear", [-1.0, 2.0]),
+        # x times the normal distribution; the tanh form gives 1.954598.
+        ("gelu_erf", [x * (1 + math.erf(x / 2**0.5)) / 2 for x in (-1, 2)]),
+    ],
 )
 def test_other_activations(name, expected):
     result = feed_forward.ACTIVATIONS[name](np.array([-1, 2], "float32"))

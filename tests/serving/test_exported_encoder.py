@@ -67,6 +67,8 @@ def make(global_segment=None, **values):
         {"num_hidden_layers": 4, "num_hidden_groups": 2, "inner_group_num": 2},
         {"parameter_sharing": "ffn"},
         {"parameter_sharing": "none", "embedding_size": 8},
+        {"hidden_act": "gelu_erf", "embedding_size": 8},
+        {"type_vocab_size": 1},
         {"attention_window": 2},
         {"attention_window": 2, "global_segment": 1},
         # Three passes of one group, two of the other.

@@ -278,7 +278,7 @@ def test_the_vocabulary_and_the_length_reach_the_sets(make_plan):
         ({"albert_config_file": ""}, "--albert_config_file or"),
         (
             {"spm_model_file": ""},
-            "commands have --spm_model_file and --vocab_file",
+            "Name that of the training: --spm_model_file or --vocab_file",
         ),
         ({"do_train": False}, "There are no trained weights in 'run'"),
         (

@@ -15,6 +15,7 @@ from albert_tf.modeling.fused.operations import (
     attend,
     cross_entropy,
     gelu,
+    gelu_erf,
     linear,
 )
 
@@ -25,6 +26,7 @@ __all__ = [
     "cross_entropy",
     "copy_for_gradients",
     "gelu",
+    "gelu_erf",
     "linear",
     "sum_of_all",
 ]

@@ -63,8 +63,8 @@ def linear(
     if bias is not None:
         if not (fusion and fusion.fuses(outputs)):
             outputs = ops.add(outputs, ops.cast(bias, outputs.dtype))
-        elif activation is gelu:
-            return ops.reshape(gelu(outputs, bias, fusion=fusion), shape)
+        elif activation in (gelu, gelu_erf):
+            return ops.reshape(activation(outputs, bias, fusion=fusion), shape)
         else:
             outputs = fusion.add(outputs, bias)
     return ops.reshape(activation(outputs), shape)
@@ -73,16 +73,21 @@ def linear(
 # TF1: every released model was trained with the tanh form; the exact one (by
 # erf) moves the outputs by 5e-4 of their largest value.
 _gelu = functools.partial(ops.gelu, approximate=True)
+_gelu_erf = functools.partial(ops.gelu, approximate=False)
 
 
-def gelu(
-    inputs: Tensor, bias: Tensor | None = None, *, fusion: Fusion | None = None
-) -> Tensor:
-    """Computes the Gaussian error linear unit of `inputs` and a bias `[H]`."""
-    addends = [inputs] if bias is None else [inputs, bias]
-    if fusion and fusion.fuses(inputs):
+def gelu(*addends: Tensor, fusion: Fusion | None = None) -> Tensor:
+    """Computes the Gaussian error linear unit of inputs, plus a bias `[H]`."""
+    if fusion and fusion.fuses(addends[0]):
         return fusion.call_on_sum(_gelu, _gelu_gradient, addends)
-    return _gelu(inputs if bias is None else add_plainly(inputs, bias))
+    return _gelu(add_plainly(*addends))
+
+
+def gelu_erf(*addends: Tensor, fusion: Fusion | None = None) -> Tensor:
+    """Computes the exact `gelu`, by the error function."""
+    if fusion and fusion.fuses(addends[0]):
+        return fusion.call_on_sum(_gelu_erf, _gelu_erf_gradient, addends)
+    return _gelu_erf(add_plainly(*addends))
 
 
 def _gelu_gradient(
@@ -94,6 +99,15 @@ def _gelu_gradient(
     tanh = ops.tanh(_GELU_SCALE * inputs * (1 + cubic))
     slope = (1 - tanh * tanh) * _GELU_SCALE * (1 + 3 * cubic)
     return [upstream * (1 + tanh + inputs * slope) / 2]
+
+
+def _gelu_erf_gradient(
+    upstream: Tensor, output: Tensor, inputs: Tensor
+) -> list[Tensor]:
+    del output
+    density = ops.exp(-inputs * inputs / 2) / math.sqrt(2 * math.pi)
+    distribution = (1 + ops.erf(inputs / math.sqrt(2))) / 2
+    return [upstream * (distribution + inputs * density)]
 
 
 def add_and_normalize(

@@ -79,11 +79,13 @@ class ClassifierSpec(HeadSpec):
     def answer_data(
         self, source: Checkpoint, model: Any, settings: Mapping[str, Any]
     ) -> "ClassificationData":
-        """Takes labels and thresholds from the metadata."""
+        """Takes labels, unless given, and thresholds from the metadata."""
         from albert_tf.tasks.classification import glue
         from albert_tf.tasks.classification.data import ClassificationData
 
-        facts = source.metadata
+        facts, given = source.metadata, settings.get("given_labels")
+        if given == ():
+            facts = dataclasses.replace(facts, labels=(), multi_label=None)
         if facts.multi_label and facts.thresholds is None:
             _LOGGER.warning(
                 "The thresholds of the labels are not known; using 0.5."
@@ -91,7 +93,10 @@ class ClassifierSpec(HeadSpec):
         return ClassificationData(
             name=facts.task or "texts",
             labels=compatibility.find_labels(
-                facts, model.num_labels, where=repr(source.path)
+                facts,
+                model.num_labels,
+                where=repr(source.path),
+                given=given,
             ),
             score_names=(),
             tokenizer=source.tokenizer,

@@ -19,7 +19,9 @@ class EncoderSpec(HeadSpec):
 
     head = heads.ENCODER
 
-    is_finetuned = False
+    def trained_settings(self, source: Checkpoint) -> Mapping[str, Any]:
+        """Takes those of vectors, not those of a fine-tuning."""
+        return source.settings if "pooling" in source.settings else {}
 
     def example(self, position: int, item: Any) -> "OneOrTwoTexts":
         """Takes one text, or two."""
@@ -36,8 +38,8 @@ class EncoderSpec(HeadSpec):
         return VectorData(
             tokenizer=source.tokenizer,
             max_seq_length=settings["max_seq_length"],
-            pooling=settings["pooling"],
-            normalizes=settings["normalizes"],
+            pooling=settings.get("pooling", "mean"),
+            normalizes=settings.get("normalizes", False),
         )
 
     def answer_task(self, data: Any, model: Any) -> AnswerTask:

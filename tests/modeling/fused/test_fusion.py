@@ -48,9 +48,14 @@ OPERATIONS = {
     "cross entropy": (cross_entropy, [(3, 5, 8)]),
     "sum": (add_several, [(3, 5, 8), (3, 5, 8), (5, 8), (8,)]),
     "gelu": (fused.gelu, [(3, 5, 8)]),
+    "gelu by erf": (fused.gelu_erf, [(3, 5, 8)]),
     "linear": (fused.linear, [(3, 5, 8), (8, 4), (4,)]),
     "linear with gelu": (
         functools.partial(fused.linear, activation=fused.gelu),
+        [(3, 5, 8), (8, 4), (4,)],
+    ),
+    "linear with gelu by erf": (
+        functools.partial(fused.linear, activation=fused.gelu_erf),
         [(3, 5, 8), (8, 4), (4,)],
     ),
     "linear without a bias": (fused.linear, [(3, 5, 8), (8, 4)]),
