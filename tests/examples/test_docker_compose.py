@@ -26,11 +26,37 @@ def test_container_client_and_export_agree_on_names_and_ports(compose):
     config = ExportConfig(init_checkpoint="x", export_dir="y")
     [path] = re.findall(r"--batching_parameters_file=(\S+)", compose)
 
-    assert f'"{address.port}:{address.port}"' in compose
+    assert f'"127.0.0.1:{address.port}:{address.port}"' in compose
     assert f"MODEL_NAME: {name}\n" in compose
     assert f":/models/{name}:ro\n" in compose
     assert name == config.model_name  # of the requests that warm up
     assert path == f"/models/albert/{version_folder.BATCHING_FILE}"
+
+
+def test_kubernetes_serves_as_the_container_does(compose):
+    deployment, settings, service = yaml.safe_load_all(
+        (FOLDER / "kubernetes.yaml").read_text("utf-8")
+    )
+    pod = deployment["spec"]["template"]
+    [server] = pod["spec"]["containers"]
+    probe = server["readinessProbe"]["exec"]["command"]
+    theirs = yaml.safe_load(compose)["services"]["albert"]
+
+    assert probe == theirs["healthcheck"]["test"][1:]
+    assert set(theirs["command"]) - {"--enable_model_warmup=true"} <= {
+        *server["args"]
+    }
+    assert service["spec"]["selector"] == pod["metadata"]["labels"]
+    monitoring = (FOLDER / "monitoring.config").read_text("utf-8")
+    assert settings["data"]["monitoring.config"] in monitoring
+
+
+def test_the_server_understands_the_file_of_versions():
+    from google.protobuf import text_format
+    from tensorflow_serving.config import model_server_config_pb2
+
+    text = (FOLDER / "models.config").read_text("utf-8")
+    text_format.Parse(text, model_server_config_pb2.ModelServerConfig())
 
 
 @pytest.mark.parametrize(
