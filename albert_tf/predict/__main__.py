@@ -24,11 +24,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         with program.quiet_import():
             from albert_tf.inference.predictor import load_predictor
 
-            predictor = load_predictor(
-                options.path,
-                head=options.head,
-                max_seq_length=options.max_seq_length,
-            )
+        predictor = load_predictor(
+            options.path,
+            head=options.head,
+            max_seq_length=options.max_seq_length,
+        )
         inputs: Any = _lines()
         if options.text:
             inputs = [
