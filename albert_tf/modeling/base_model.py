@@ -111,8 +111,7 @@ class BaseModel(base.AlbertLayer, keras.Model):
             )
         kwargs.setdefault("input_signature", [self.input])
         if format == "openvino" and sys.version_info >= (3, 13):
-            # OpenVINO 2026.4 converts no function there: it deletes a name
-            # that `exec` no longer defines.
+            # OpenVINO 2026.4 cannot convert functions there (`exec`).
             import openvino
 
             with tempfile.TemporaryDirectory() as folder:

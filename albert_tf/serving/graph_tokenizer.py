@@ -11,13 +11,13 @@ results are equal, but for segmentations of equal score, to float32.
 """
 
 import abc
+import functools
 import itertools
 import unicodedata
 from typing import Any, NamedTuple
 
 import numpy as np
 import tensorflow as tf
-import tensorflow_text as tf_text
 
 from albert_tf.serving import ragged, signature
 from albert_tf.serving.ragged import PagedTable, Ranges, Sequences
@@ -111,8 +111,13 @@ class SentencePieceGraph(GraphTokenizer):
         )
         self._foreign = PagedTable(_foreign_characters(tokenizer))
         self._replacements = _Replacements(tokenizer)
-        with tf.device(CPU):
-            self.resource = tf_text.SentencepieceTokenizer(tokenizer.vocabulary)
+        self._vocabulary = tokenizer.vocabulary
+
+    @functools.cached_property
+    def resource(self) -> Any:
+        """TensorFlow Text's tokenizer."""
+        with tf.init_scope(), tf.device(CPU):
+            return tensorflow_text().SentencepieceTokenizer(self._vocabulary)
 
     def _tokenize(self, texts: tf.Tensor) -> Tokens:
         text = self._normalization(texts)
@@ -272,12 +277,6 @@ class WordPieceGraph(GraphTokenizer):
                 ),
                 self.special_ids.unk,
             )
-        self._wordpiece = tf_text.WordpieceTokenizer(
-            self.resource,
-            max_bytes_per_word=MAX_WORD_SIZE * _MAX_BYTES_OF_CHARACTER,
-            max_chars_per_token=max(map(len, self.tokens)),
-            token_out_type=tf.int32,
-        )
 
     def _tokenize(self, texts: tf.Tensor) -> Tokens:
         text = self._normalization(texts)
@@ -295,7 +294,13 @@ class WordPieceGraph(GraphTokenizer):
         )
         # Most words, above all Chinese characters, occur again.
         words, kinds = tf.unique(words)
-        pieces, *spans = self._wordpiece.tokenize_with_offsets(words)
+        wordpiece = tensorflow_text().WordpieceTokenizer(
+            self.resource,
+            max_bytes_per_word=MAX_WORD_SIZE * _MAX_BYTES_OF_CHARACTER,
+            max_chars_per_token=max(map(len, self.tokens)),
+            token_out_type=tf.int32,
+        )
+        pieces, *spans = wordpiece.tokenize_with_offsets(words)
         kind_splits = tf.cast(pieces.row_splits, tf.int32)
         word, within = ragged.expand(
             tf.gather(kind_splits[1:] - kind_splits[:-1], kinds)
@@ -322,6 +327,18 @@ class WordPieceGraph(GraphTokenizer):
             starts=starts,
             ends=ends,
         )
+
+
+def tensorflow_text() -> Any:
+    """Returns the module, which not every Python and TensorFlow has."""
+    try:
+        import tensorflow_text
+    except ImportError as error:
+        raise ImportError(
+            f"Text in a graph needs the package tensorflow-text ({error}). "
+            "Exports with --format=tokens or litert take ids."
+        ) from error
+    return tensorflow_text
 
 
 def make(tokenizer: Any) -> GraphTokenizer:
