@@ -60,7 +60,8 @@ def check(config: ExportConfig, albert_config: AlbertConfig) -> None:
     """
     version_folder.check_writable(config.export_dir)
     if config.format == SAVED_MODEL:
-        graph_tokenizer.tensorflow_text()
+        import tensorflow_text  # noqa: F401  Missing, it is an error here.
+
     for spec in config.specs:
         _settings(config, spec, {}, albert_config)
     source = compatibility.with_vocabulary(

@@ -116,8 +116,10 @@ class SentencePieceGraph(GraphTokenizer):
     @functools.cached_property
     def resource(self) -> Any:
         """TensorFlow Text's tokenizer."""
+        import tensorflow_text as tf_text  # Not every Python has it.
+
         with tf.init_scope(), tf.device(CPU):
-            return tensorflow_text().SentencepieceTokenizer(self._vocabulary)
+            return tf_text.SentencepieceTokenizer(self._vocabulary)
 
     def _tokenize(self, texts: tf.Tensor) -> Tokens:
         text = self._normalization(texts)
@@ -279,6 +281,8 @@ class WordPieceGraph(GraphTokenizer):
             )
 
     def _tokenize(self, texts: tf.Tensor) -> Tokens:
+        import tensorflow_text as tf_text  # Not every Python has it.
+
         text = self._normalization(texts)
         # From here on, each word is a row of its own.
         is_solid = text.code_points != SPACE
@@ -294,7 +298,7 @@ class WordPieceGraph(GraphTokenizer):
         )
         # Most words, above all Chinese characters, occur again.
         words, kinds = tf.unique(words)
-        wordpiece = tensorflow_text().WordpieceTokenizer(
+        wordpiece = tf_text.WordpieceTokenizer(
             self.resource,
             max_bytes_per_word=MAX_WORD_SIZE * _MAX_BYTES_OF_CHARACTER,
             max_chars_per_token=max(map(len, self.tokens)),
@@ -327,18 +331,6 @@ class WordPieceGraph(GraphTokenizer):
             starts=starts,
             ends=ends,
         )
-
-
-def tensorflow_text() -> Any:
-    """Returns the module, which not every Python and TensorFlow has."""
-    try:
-        import tensorflow_text
-    except ImportError as error:
-        raise ImportError(
-            f"Text in a graph needs the package tensorflow-text ({error}). "
-            "Exports with --format=tokens or litert take ids."
-        ) from error
-    return tensorflow_text
 
 
 def make(tokenizer: Any) -> GraphTokenizer:
