@@ -25,6 +25,7 @@ class LiteRtModel:
             self._interpreter = tf.lite.Interpreter(
                 path, num_threads=len(os.sched_getaffinity(0))
             )
+            self._interpreter.allocate_tensors()  # It prints.
             self._run = self._interpreter.get_signature_runner()
         self._inputs = [*self._run.get_input_details()]
         self._outputs = {}
