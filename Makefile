@@ -56,26 +56,31 @@ format: .venv/dev.stamp
 	$(RUN) -m ruff format
 
 # Newest versions that pyproject.toml allows, one set for every Python and
-# machine it names. Needs uv, a package of its own; using the locks does
-# not. Each development version equals the runtime one.
+# machine it names. Needs uv, a package of its own; using the locks does not.
+# The locks are replaced when all of them could be made.
+NEW := build/locks
 COMPILE = $(UV) pip compile --universal --generate-hashes --no-emit-index-url \
-	--fork-strategy fewest --no-annotate --quiet \
-	--custom-compile-command "make lock"
+	--python-version 3.11 --fork-strategy fewest --no-annotate --quiet \
+	--custom-compile-command "make lock" --upgrade
 lock:
-	$(COMPILE) pyproject.toml --upgrade --output-file requirements.lock
-	$(COMPILE) pyproject.toml --upgrade --extra dev \
-		--constraint requirements.lock --output-file requirements-dev.lock
-	$(LOCK_BEAM)
+	rm -rf $(NEW)
+	mkdir -p $(NEW)
+	$(COMPILE) pyproject.toml --output-file $(NEW)/requirements.lock
+	$(COMPILE) pyproject.toml --extra dev \
+		--constraint $(NEW)/requirements.lock \
+		--output-file $(NEW)/requirements-dev.lock
+	$(COMPILE) --group docs --constraint $(NEW)/requirements-dev.lock \
+		--output-file $(NEW)/requirements-docs.lock
+	$(COMPILE) --group transformers \
+		--output-file $(NEW)/requirements-transformers.lock
+	grep -oE '^($(BEAM_AND_DEV))==[^ ]+' $(NEW)/requirements-dev.lock \
+		| $(COMPILE) --group beam --constraint - \
+		--output-file $(NEW)/requirements-beam.lock
+	mv $(NEW)/*.lock .
 
 # What builds has its runtime version; the rest is as Beam wants it.
 BEAM_AND_DEV = absl-py|backports-zstd|datasketch|filelock|fsspec|$\
 	google-crc32c|mwparserfromhell|numpy|pytest|sentencepiece|sentencex|tqdm
-define LOCK_BEAM
-grep -oE '^($(BEAM_AND_DEV))==[^ ]+' \
-	requirements-dev.lock \
-	| $(COMPILE) --upgrade --group beam --constraint - \
-		--output-file requirements-beam.lock
-endef
 
 # A stamp is older than its lock exactly when .venv does not hold the lock.
 .venv/runtime.stamp: requirements.lock
@@ -96,19 +101,18 @@ endef
 	touch $@
 
 # What some tests compare with, and nothing else needs.
-.venv-transformers/stamp:
+.venv-transformers/stamp: requirements-transformers.lock
 	$(PYTHON) -m venv .venv-transformers
 	.venv-transformers/bin/python -m pip install --disable-pip-version-check \
-		--quiet numpy torch==2.13.0 transformers==5.24.0
+		--quiet --require-hashes --requirement requirements-transformers.lock
 	touch $@
 
 # What makes the site and runs the notebooks. It sees the packages of .venv:
 # the last line names their folder.
-.venv-docs/stamp: pyproject.toml .venv/dev.stamp
+.venv-docs/stamp: requirements-docs.lock .venv/dev.stamp
 	$(PYTHON) -m venv .venv-docs
 	.venv-docs/bin/python -m pip install --disable-pip-version-check --quiet \
-		--upgrade pip
-	.venv-docs/bin/python -m pip install --quiet --group docs
+		--require-hashes --requirement requirements-docs.lock
 	$(RUN) -c "import sysconfig; print(sysconfig.get_path('purelib'))" \
 		> "$$(.venv-docs/bin/python -c "import sysconfig; \
 		print(sysconfig.get_path('purelib'))")/albert_tf.pth"

@@ -69,7 +69,10 @@ def __getattr__(name: str) -> Any:
             f"module 'albert_tf' has no attribute {name!r}. Public names: "
             f"{', '.join(__all__)}."
         )
-    return getattr(importlib.import_module(_MODULES[name]), name)
+    from albert_tf import quiet
+
+    with quiet.hidden():
+        return getattr(importlib.import_module(_MODULES[name]), name)
 
 
 def __dir__() -> list[str]:

@@ -4,6 +4,7 @@
         --device=a100-40 --gpus=8
     python benchmarks/planner.py --config=base_v2 --length=512 \
         --device=a100-40 --measured=training.json
+    python benchmarks/planner.py --config=my_config.json --peak=40 --memory=12
 
 Speed is modelled: operations of the model, over an assumed share of the
 device's peak. With `--measured`, the output of `benchmarks/training.py --json`
@@ -48,19 +49,25 @@ BYTES_A_LOGIT = 4 * 3  # The logits, their probabilities, their gradient.
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Device:
-    """A device; the first two are of its data sheet."""
+    """A device; the first three are of its data sheet."""
 
-    peak: float  # bfloat16 operations/s
+    peak: float  # operations/s in its precision, without sparsity
     memory: float  # bytes
+    precision: str = "bfloat16"
     share: float = ASSUMED_SHARE  # of the peak, that a training reaches
     network: float = NETWORK  # bytes/s between the device and the others
 
 
 DEVICES = {
-    "v100-16": Device(peak=125e12, memory=16 * GIB),
+    # Without bfloat16.
+    "t4-16": Device(peak=65e12, memory=16 * GIB, precision="float16"),
+    "v100-16": Device(peak=125e12, memory=16 * GIB, precision="float16"),
+    "l4-24": Device(peak=121e12, memory=24 * GIB),
+    "a10-24": Device(peak=125e12, memory=24 * GIB),
     "a100-40": Device(peak=312e12, memory=40 * GIB),
     "a100-80": Device(peak=312e12, memory=80 * GIB),
     "h100-80": Device(peak=989e12, memory=80 * GIB),
+    "h200-141": Device(peak=989e12, memory=141 * GIB),
     "tpu-v3-core": Device(peak=61e12, memory=16 * GIB),
     "tpu-v4-chip": Device(peak=275e12, memory=32 * GIB),
 }
@@ -131,9 +138,20 @@ def all_reduce_seconds(
 def parse_arguments() -> argparse.Namespace:
     """Reads the command line."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--config", default="base_v2", help="published name")
+    parser.add_argument(
+        "--config", default="base_v2", help="published name, or a JSON file"
+    )
     parser.add_argument("--length", type=int, default=512)
     parser.add_argument("--device", choices=DEVICES, default="a100-40")
+    parser.add_argument(
+        "--peak",
+        type=float,
+        help="of another device: 1e12 operations/s in a precision of 16 bits, "
+        "without sparsity",
+    )
+    parser.add_argument(
+        "--memory", type=float, help="of another device, in GiB"
+    )
     parser.add_argument("--gpus", type=int, default=1, help="devices")
     parser.add_argument("--batch", type=int, default=4096, help="global")
     parser.add_argument("--steps", type=int, default=125_000)
@@ -154,12 +172,20 @@ def parse_arguments() -> argparse.Namespace:
 def main() -> None:
     """Prints the plan."""
     arguments = parse_arguments()
-    if arguments.gpus < 1 or arguments.batch % arguments.gpus:
+    for name, value in vars(arguments).items():
+        is_number = isinstance(value, int | float) and name != "recompute"
+        if is_number and not 0 < value < math.inf:
+            sys.exit(f"error: --{name} must be above 0. Received: {value:g}.")
+    if (arguments.peak is None) != (arguments.memory is None):
+        sys.exit("error: --peak and --memory go together")
+    if arguments.batch % arguments.gpus:
         sys.exit("error: --batch must be a multiple of --gpus")
-    if arguments.network <= 0:
-        sys.exit("error: --network must be above 0")
-    config = configs.published_config(arguments.config)
-    length, device = arguments.length, DEVICES[arguments.device]
+    try:
+        config = configs.load_config(arguments.config)
+    except (OSError, ValueError) as error:
+        text = str(error).replace("--albert_config_file", "--config")
+        sys.exit(f"error: {text}")
+    length, device = arguments.length, chosen_device(arguments)
     share, origin = ASSUMED_SHARE, "assumed"
     if arguments.measured:
         share, origin = measured_share(arguments, device), "measured"
@@ -175,6 +201,7 @@ def main() -> None:
     hours = planned.seconds * arguments.steps / 3600
     flops = training_flops(config, length)
     rows = {
+        "--precision": device.precision,
         "operations a sequence": f"{flops / 1e12:.2f} T, counted",
         "share of the peak": f"{share:.2f}, {origin}",
         "sequences/s": f"{arguments.batch / planned.seconds:,.0f}, modelled",
@@ -204,6 +231,17 @@ def main() -> None:
         )
     for name, text in rows.items():
         print(f"{name:<32} {text}")
+
+
+def chosen_device(arguments: argparse.Namespace) -> Device:
+    """Returns the named device, or that of the figures."""
+    if arguments.peak is None:
+        return DEVICES[arguments.device]
+    return Device(
+        peak=arguments.peak * 1e12,
+        memory=arguments.memory * GIB,
+        precision="16 bits",
+    )
 
 
 def training_flops(config: Any, length: int) -> float:
@@ -244,7 +282,7 @@ def measured_share(arguments: argparse.Namespace, device: Device) -> float:
         lines = pathlib.Path(arguments.measured).read_text().splitlines()
         found = json.loads(lines[-1])
         flops = training_flops(
-            configs.published_config(found["config"]), found["length"]
+            configs.load_config(found["config"]), found["length"]
         )
         return found["sequences_per_second"] * flops / device.peak
     except (OSError, ValueError, KeyError, IndexError, TypeError) as error:

@@ -332,3 +332,37 @@ def test_the_site_is_made_of_all_pages_in_any_path(tmp_path):
 
     for link, page in links:
         assert link.samefile(page)
+
+
+# Stands for uv: writes the names of the group, or has no solution.
+_UV = """#!/bin/sh
+while [ $# -gt 1 ]; do
+    test "$1" = --group && group=$2
+    test "$1" = --output-file && file=$2
+    shift
+done
+test "$group" != "$WITHOUT_SOLUTION" && echo "numpy==2" > "$file"
+"""
+
+
+@pytest.mark.skipif(not shutil.which("make"), reason="there is no make")
+@pytest.mark.parametrize("without", ["beam", "nothing"])
+def test_all_locks_are_replaced_or_none(without, tmp_path):
+    shutil.copy(ROOT / "Makefile", tmp_path)
+    names = {path.name for path in ROOT.glob("*.lock")}
+    for name in names:
+        (tmp_path / name).write_text("old\n")
+    uv = tmp_path / "uv"
+    uv.write_text(_UV)
+    uv.chmod(0o755)
+
+    subprocess.run(
+        ["make", "lock", f"UV={uv}"],
+        cwd=tmp_path,
+        env=os.environ | {"WITHOUT_SOLUTION": without},
+        capture_output=True,
+    )
+
+    texts = {path.name: path.read_text() for path in tmp_path.glob("*.lock")}
+    expected = "old\n" if without == "beam" else "numpy==2\n"
+    assert texts == dict.fromkeys(names, expected)

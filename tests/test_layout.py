@@ -253,6 +253,16 @@ def test_the_map_names_only_what_exists_and_says_what_it_is():
         assert comment, f"say in the map what {path} is"
 
 
+def test_what_not_every_python_has_is_imported_where_it_is_used():
+    lacking = {"tensorflow_text", "keras_hub", "keras_nlp"}
+    for path in MODULES:
+        for node in ast.parse(path.read_text(encoding="utf-8")).body:
+            if isinstance(node, ast.Import | ast.ImportFrom):
+                module = getattr(node, "module", None)
+                names = [module] if module else [a.name for a in node.names]
+                assert not {n.split(".")[0] for n in names} & lacking, path
+
+
 def test_importing_the_package_and_a_config_is_quick():
     slow = SLOW_IMPORTS | {"scipy", "sklearn"}
     code = (

@@ -12,9 +12,8 @@ import re
 import shlex
 import signal
 import sys
-import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from importlib import metadata
 from typing import NoReturn
 
@@ -22,6 +21,8 @@ import tqdm
 from absl import app, flags
 from absl import logging as absl_logging
 from absl.logging import converter
+
+from albert_tf import quiet
 
 EXIT_USER_ERROR = 1
 EXIT_INTERRUPTED = 130
@@ -157,36 +158,20 @@ def _report_unused_flags(values: flags.FlagValues) -> None:
 def _say_what_is_next(command: str, values: flags.FlagValues) -> None:
     if command == "export_saved_model" and values["format"].value == "litert":
         command = "export_litert"
-    if following := _NEXT.get(command):
+    following = _NEXT.get(command, "")
+    if command == "create_pretraining_data":
+        scheme = str(values["output_file"].value).rpartition("://")[0]
+        following += " --read_order=files" if scheme else ""
+        if scheme not in ("", "gs", "file"):  # No command reads them.
+            return
+    if following:
         by_name = {n: shlex.quote(str(values[n].value)) for n in values}
         _LOGGER.info("next: %s", following.format_map(by_name))
 
 
-@contextlib.contextmanager
-def quiet_import() -> Iterator[None]:
-    """Hides what TensorFlow's C++ code prints while it is imported.
-
-    It prints before it reads any log level, so stderr itself is redirected,
-    and shown only if the import fails, or with `--verbosity=1`.
-    """
-    if _is_debugging():
-        yield
-        return
-    # Errors that matter (no CUDA) are raised as exceptions where they do.
-    os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
-    with tempfile.TemporaryFile() as hidden:
-        sys.stderr.flush()
-        stderr = os.dup(2)
-        os.dup2(hidden.fileno(), 2)
-        try:
-            yield
-        except BaseException:
-            hidden.seek(0)
-            os.write(stderr, hidden.read())
-            raise
-        finally:
-            os.dup2(stderr, 2)
-            os.close(stderr)
+def quiet_import() -> contextlib.AbstractContextManager[None]:
+    """Hides what TensorFlow prints; `--verbosity=1` shows it."""
+    return contextlib.nullcontext() if _is_debugging() else quiet.hidden()
 
 
 def printable(text: str) -> str:

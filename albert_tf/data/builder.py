@@ -65,6 +65,12 @@ def build(config: PretrainingDataConfig) -> "BuildReport":
     checks.check_given(config, "input_file", "output_file")
     inputs = files.expand_globs(config.input_file or "")
     paths = shard_building.output_files(config)
+    if paths[0].rpartition("://")[0] not in ("", "gs", "file"):
+        _LOGGER.warning(
+            "TensorFlow does not read %s. Before you train, copy it, with its "
+            "sidecars and indexes, to a local folder.",
+            config.output_file,
+        )
 
     # 2. Records.
     run = beam_runner.run if config.runner == "beam" else run_here

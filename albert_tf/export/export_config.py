@@ -15,7 +15,7 @@ from albert_tf.tasks.serving_settings import ServingSettings
 from albert_tf.tasks.spec import HeadSpec
 from albert_tf.text.tokenizer import VocabularyBeside
 
-LITERT = "litert"
+SAVED_MODEL, IDS_ONLY, LITERT = "saved_model", "tokens", "litert"
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -75,11 +75,12 @@ class ExportConfig(VocabularyBeside):
         "up contain it.",
     )
     format: str = setting(
-        "saved_model",
-        "What to write: saved_model, which takes raw text; or litert, which "
+        SAVED_MODEL,
+        "What to write: saved_model, which takes raw text; tokens, which is "
+        "the same without the signatures of raw text; or litert, which "
         "takes ids, or texts by load_predictor, for encoder, classifier and "
         "squad.",
-        choices=("saved_model", LITERT),
+        choices=(SAVED_MODEL, IDS_ONLY, LITERT),
     )
     quantize: str | None = setting(
         None,

@@ -23,7 +23,7 @@ from albert_tf.checkpoints import (
 from albert_tf.checkpoints.checkpoint import Checkpoint, Note
 from albert_tf.config import CONFIG_FILE, AlbertConfig
 from albert_tf.export import litert, version_folder
-from albert_tf.export.export_config import LITERT, ExportConfig
+from albert_tf.export.export_config import LITERT, SAVED_MODEL, ExportConfig
 from albert_tf.serving import graph_tokenizer, model_inputs, signature
 from albert_tf.serving.exported_encoder import ExportedWeights
 from albert_tf.serving.signature import Signature
@@ -59,6 +59,9 @@ def check(config: ExportConfig, albert_config: AlbertConfig) -> None:
     The checkpoint is not read, and nothing is written.
     """
     version_folder.check_writable(config.export_dir)
+    if config.format == SAVED_MODEL:
+        import tensorflow_text  # noqa: F401  Missing, it is an error here.
+
     for spec in config.specs:
         _settings(config, spec, {}, albert_config)
     source = compatibility.with_vocabulary(
@@ -109,6 +112,8 @@ def export(
     )
     # 3. The graph.
     signatures = spec.make_signatures(exported)
+    if config.format != SAVED_MODEL:
+        signatures = [one for one in signatures if not one.takes_text]
 
     # 4. The files, which appear all at once.
     def write(folder: str) -> None:
@@ -187,7 +192,8 @@ def _write(
     """Writes a SavedModel with its vocabulary and warm-up requests."""
     served = tf.Module()
     served.weights = exported.weights.copies
-    served.tokenizer = exported.tokenizer.resource
+    if any(one.takes_text for one in signatures):
+        served.tokenizer = exported.tokenizer.resource
     with tempfile.TemporaryDirectory() as temporary:
         source.known_config.to_json_file(os.path.join(temporary, CONFIG_FILE))
         checkpoint.write_vocabulary(source, temporary)

@@ -23,11 +23,11 @@ from albert_tf import files
 from albert_tf.serving.signature import Signature
 
 BATCHING_FILE = "batching_parameters.txt"
-# A request waits a little for others to share a run of the model.
+# A request waits a little for others to share a run of the model. Without
+# `num_batch_threads`, there are as many runs at a time as the server has cores.
 _BATCHING = """\
 batch_timeout_micros { value: 2000 }
 max_enqueued_batches { value: 200 }
-num_batch_threads { value: 2 }
 """
 _LARGEST_REQUEST = 1024
 WARMUP_FILE = os.path.join("assets.extra", "tf_serving_warmup_requests")

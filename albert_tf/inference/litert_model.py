@@ -8,6 +8,7 @@ from typing import Any
 
 import tensorflow as tf
 
+from albert_tf import quiet
 from albert_tf.checkpoints import discovery
 from albert_tf.checkpoints.checkpoint import Checkpoint
 from albert_tf.tasks import table
@@ -18,13 +19,14 @@ class LiteRtModel:
 
     def __init__(self, source: Checkpoint) -> None:
         path = os.path.join(source.path, discovery.LITERT_MODEL)
-        with warnings.catch_warnings():
+        with warnings.catch_warnings(), quiet.hidden():
             # It is announced that the class moves to a package of its own.
             warnings.simplefilter("ignore")
             self._interpreter = tf.lite.Interpreter(
                 path, num_threads=len(os.sched_getaffinity(0))
             )
-        self._run = self._interpreter.get_signature_runner()
+            self._interpreter.allocate_tensors()  # It prints.
+            self._run = self._interpreter.get_signature_runner()
         self._inputs = [*self._run.get_input_details()]
         self._outputs = {}
         for name, details in self._run.get_output_details().items():

@@ -1,6 +1,8 @@
 """The base class of models: they are called on a dict, and exported."""
 
 import functools
+import sys
+import tempfile
 from collections.abc import Mapping
 from typing import Any
 
@@ -108,6 +110,15 @@ class BaseModel(base.AlbertLayer, keras.Model):
                 "`attention_window`. Pass another format."
             )
         kwargs.setdefault("input_signature", [self.input])
+        if format == "openvino" and sys.version_info >= (3, 13):
+            # OpenVINO 2026.4 cannot convert functions there (`exec`).
+            import openvino
+
+            with tempfile.TemporaryDirectory() as folder:
+                super().export(folder, **kwargs)
+                model = openvino.convert_model(folder)
+                openvino.save_model(model, filepath, compress_to_fp16=False)
+            return
         super().export(filepath, format, **kwargs)
 
 

@@ -29,12 +29,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
         with program.quiet_import():
             from albert_tf.inference.predictor import load_predictor
 
-            predictor = load_predictor(
-                options.path,
-                head=options.head,
-                max_seq_length=options.max_seq_length,
-                vocabulary=options.vocabulary,
-            )
+        predictor = load_predictor(
+            options.path,
+            head=options.head,
+            max_seq_length=options.max_seq_length,
+            vocabulary=options.vocabulary,
+        )
         answers = _answer_lines(predictor)
         if options.text:
             first, *others = options.text

@@ -11,13 +11,13 @@ results are equal, but for segmentations of equal score, to float32.
 """
 
 import abc
+import functools
 import itertools
 import unicodedata
 from typing import Any, NamedTuple
 
 import numpy as np
 import tensorflow as tf
-import tensorflow_text as tf_text
 
 from albert_tf.serving import ragged, signature
 from albert_tf.serving.ragged import PagedTable, Ranges, Sequences
@@ -111,8 +111,15 @@ class SentencePieceGraph(GraphTokenizer):
         )
         self._foreign = PagedTable(_foreign_characters(tokenizer))
         self._replacements = _Replacements(tokenizer)
-        with tf.device(CPU):
-            self.resource = tf_text.SentencepieceTokenizer(tokenizer.vocabulary)
+        self._vocabulary = tokenizer.vocabulary
+
+    @functools.cached_property
+    def resource(self) -> Any:
+        """TensorFlow Text's tokenizer."""
+        import tensorflow_text as tf_text  # Not every Python has it.
+
+        with tf.init_scope(), tf.device(CPU):
+            return tf_text.SentencepieceTokenizer(self._vocabulary)
 
     def _tokenize(self, texts: tf.Tensor) -> Tokens:
         text = self._normalization(texts)
@@ -272,14 +279,10 @@ class WordPieceGraph(GraphTokenizer):
                 ),
                 self.special_ids.unk,
             )
-        self._wordpiece = tf_text.WordpieceTokenizer(
-            self.resource,
-            max_bytes_per_word=MAX_WORD_SIZE * _MAX_BYTES_OF_CHARACTER,
-            max_chars_per_token=max(map(len, self.tokens)),
-            token_out_type=tf.int32,
-        )
 
     def _tokenize(self, texts: tf.Tensor) -> Tokens:
+        import tensorflow_text as tf_text  # Not every Python has it.
+
         text = self._normalization(texts)
         # From here on, each word is a row of its own.
         is_solid = text.code_points != SPACE
@@ -295,7 +298,13 @@ class WordPieceGraph(GraphTokenizer):
         )
         # Most words, above all Chinese characters, occur again.
         words, kinds = tf.unique(words)
-        pieces, *spans = self._wordpiece.tokenize_with_offsets(words)
+        wordpiece = tf_text.WordpieceTokenizer(
+            self.resource,
+            max_bytes_per_word=MAX_WORD_SIZE * _MAX_BYTES_OF_CHARACTER,
+            max_chars_per_token=max(map(len, self.tokens)),
+            token_out_type=tf.int32,
+        )
+        pieces, *spans = wordpiece.tokenize_with_offsets(words)
         kind_splits = tf.cast(pieces.row_splits, tf.int32)
         word, within = ragged.expand(
             tf.gather(kind_splits[1:] - kind_splits[:-1], kinds)

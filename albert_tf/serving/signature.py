@@ -7,6 +7,7 @@ so it is not written.
 """
 
 import dataclasses
+import functools
 import itertools
 import os
 from collections.abc import Callable, Mapping, Sequence
@@ -53,11 +54,36 @@ ALLOWED_OPERATIONS = frozenset(_OPERATIONS.split())
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Signature:
-    """A traced function, its name, and typical requests, to warm it up."""
+    """A function, its name and inputs; typical requests, to warm it up."""
 
     name: str
-    function: Any
+    compute: Callable[..., Tensors]
+    inputs: Mapping[str, tf.TensorSpec]
     warmup: tuple[Mapping[str, np.ndarray], ...]
+
+    @property
+    def takes_text(self) -> bool:
+        """Whether an input is of strings."""
+        return any(spec.dtype == tf.string for spec in self.inputs.values())
+
+    @functools.cached_property
+    def function(self) -> Any:
+        """The traced function; inputs of other shapes are errors."""
+
+        def checked(**values: tf.Tensor) -> Tensors:
+            return self.compute(
+                **{
+                    name: tf.ensure_shape(value, self.inputs[name].shape)
+                    for name, value in values.items()
+                }
+            )
+
+        return tf.function(checked, autograph=False).get_concrete_function(
+            **{
+                name: tf.TensorSpec(spec.shape, spec.dtype, name=name)
+                for name, spec in self.inputs.items()
+            }
+        )
 
 
 def text_and_token_signatures(
@@ -67,7 +93,7 @@ def text_and_token_signatures(
     example: Mapping[str, str | Sequence[str]],
     inner_shape: tuple[int, ...] = (),
 ) -> list[Signature]:
-    """Traces the two signatures that every task has.
+    """Returns the two signatures that every task has.
 
     `from_text`, a function of strings, becomes `serving_default`, and
     `from_ids`, of `ID_INPUTS`, `tokens`. `example` has a typical value of each
@@ -80,34 +106,17 @@ def text_and_token_signatures(
     return [
         Signature(
             name=DEFAULT,
-            function=trace(from_text, **texts),
+            compute=from_text,
+            inputs=texts,
             warmup=text_requests(**example),
         ),
         Signature(
             name=TOKENS,
-            function=trace(from_ids, **id_inputs(*inner_shape)),
+            compute=from_ids,
+            inputs=id_inputs(*inner_shape),
             warmup=id_requests(*inner_shape),
         ),
     ]
-
-
-def trace(function: Callable[..., Tensors], **inputs: tf.TensorSpec) -> Any:
-    """Traces a function of named inputs; those of other shapes are errors."""
-
-    def checked(**values: tf.Tensor) -> Tensors:
-        return function(
-            **{
-                name: tf.ensure_shape(value, inputs[name].shape)
-                for name, value in values.items()
-            }
-        )
-
-    return tf.function(checked, autograph=False).get_concrete_function(
-        **{
-            name: tf.TensorSpec(spec.shape, spec.dtype, name=name)
-            for name, spec in inputs.items()
-        }
-    )
 
 
 def check_operations(folder: str) -> None:

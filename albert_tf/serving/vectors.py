@@ -28,7 +28,7 @@ def make_signatures(
     *,
     max_seq_length: int,
 ) -> list[Signature]:
-    """Traces the signatures of an encoder."""
+    """Returns the signatures of an encoder."""
 
     def from_ids(**ids: tf.Tensor) -> Tensors:
         return vectors(*encode(**ids))

@@ -1,5 +1,6 @@
 """What a run reports: JSON lines, TensorBoard scalars."""
 
+import datetime
 import itertools
 import json
 import logging
@@ -53,10 +54,11 @@ class MetricLog:
             files.write_text(self._path, text)
 
     def write(self, step: int, values: Mapping[str, Any]) -> None:
-        """Adds a line, and a TensorBoard scalar for each number."""
+        """Adds a line with the time in UTC; a TensorBoard scalar a number."""
         if not self._is_writer:
             return
-        line = json.dumps({"step": step, **values})
+        now = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
+        line = json.dumps({"step": step, "time": now, **values})
         with open(self._path, "a", encoding="utf-8") as file:
             file.write(line + "\n")
         if self._events is None:

@@ -23,7 +23,7 @@ CONFIG = {
     "attention_probs_dropout_prob": 0.1,
 }
 ANIMALS = ("cat", "dog", "fox", "hen", "owl", "pig", "cow", "ram")
-TIMING_KEYS = {"sequences_per_second", "tokens_per_second"}
+TIMING_KEYS = {"time", "sequences_per_second", "tokens_per_second"}
 # What the commands import once the flags are known to be good.
 _MODULES = (
     "albert_tf.training.finetune",

@@ -1,3 +1,5 @@
+import pytest
+
 from albert_tf.data import record_files, shards
 
 VOCABULARY = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "a", "b", "c", "d"]
@@ -38,3 +40,28 @@ def test_records_a_sidecar_and_a_summary_are_made(run_before_imports, tmp_path):
     assert "documents              2" in done.stdout
     assert "tokens a second" in done.stdout
     assert "\r" not in done.stderr  # No progress bar outside a terminal.
+
+
+@pytest.mark.parametrize("scheme", ["memory", "file"])
+def test_records_that_no_command_reads_are_named_before_the_build(
+    scheme, run_before_imports, tmp_path
+):
+    (tmp_path / "vocab.txt").write_text("\n".join(VOCABULARY) + "\n")
+    (tmp_path / "corpus.txt").write_text(TEXT)
+    output = f"{scheme}://{tmp_path}/out"
+
+    done = run_before_imports(
+        "create_pretraining_data.py",
+        "--input_file=corpus.txt",
+        f"--output_file={output}",
+        "--vocab_file=vocab.txt",
+        "--max_seq_length=16",
+        "--max_predictions_per_seq=3",
+        folder=tmp_path,
+    )
+
+    assert done.returncode == 0, done.stderr
+    is_read = scheme == "file"
+    assert (f"TensorFlow does not read {output}" in done.stderr) != is_read
+    assert ("next: " in done.stderr) == is_read
+    assert ("--read_order=files\n" in done.stderr) == is_read

@@ -225,3 +225,25 @@ def test_bad_lines_are_counted_over_all_files(build, tmp_path):
 def test_options_of_the_pipeline_are_beams(build):
     with pytest.raises(ValueError, match="NoSuchRunner"):
         build("out", runner="beam", beam_options="--runner=NoSuchRunner")
+
+
+@pytest.mark.beam
+def test_a_dask_cluster_writes_the_same_bytes(build, tmp_path, monkeypatch):
+    distributed = pytest.importorskip("distributed")
+    _, expected = build("local")
+    (tmp_path / "dask").mkdir()
+    monkeypatch.chdir(tmp_path / "dask")  # That of the workers, too.
+
+    with distributed.LocalCluster(
+        n_workers=2, threads_per_worker=1, dashboard_address=None
+    ) as cluster:
+        address = cluster.scheduler_address
+        report, files = build(
+            "dask",
+            runner="beam",
+            beam_options="--runner=apache_beam.runners.dask.dask_runner."
+            f"DaskRunner --dask_client_address={address}",
+        )
+
+    assert files == expected
+    assert not report.kept_files

@@ -1,9 +1,12 @@
 """A checkpoint becomes a SavedModel: its files, its size, what is refused."""
 
 import dataclasses
+import functools
 import json
 import pathlib
+import sys
 
+import numpy as np
 import pytest
 import tensorflow as tf
 
@@ -191,3 +194,32 @@ def test_base_weighs_what_its_weights_weigh(
     )
 
     assert summary.num_bytes < max_bytes
+
+
+def test_without_tensorflow_text_ids_alone_are_served(
+    run, tiny_spm_model, tmp_path, monkeypatch
+):
+    export = functools.partial(
+        make_config,
+        checkpoint=run,
+        spm_model_file=str(tiny_spm_model),
+        do_lower_case=False,
+    )
+    monkeypatch.setitem(sys.modules, "tensorflow_text", None)
+
+    with pytest.raises(ImportError, match="tensorflow_text"):
+        saved_model.export(export(tmp_path / "text"))
+    done = saved_model.export(export(tmp_path / "ids", format="tokens"))
+    litert = saved_model.export(export(tmp_path / "litert", format="litert"))
+
+    assert done.signatures == litert.signatures == ("tokens",)
+    ids = tf.constant([[2, 9, 8, 3]])
+    batch = {
+        "input_ids": ids,
+        "input_mask": tf.ones_like(ids),
+        "segment_ids": tf.zeros_like(ids),
+    }
+    served = tf.saved_model.load(done.path).signatures
+    expected = load.load_model(str(run))(batch)["logits"]
+    found = served["tokens"](**batch)["logits"]
+    np.testing.assert_allclose(found, expected, atol=1e-6)

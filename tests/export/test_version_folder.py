@@ -67,6 +67,7 @@ def test_requests_are_split_where_their_outputs_can_be_joined(
         int(found.get("max_execution_batch_size", request_size)) == batch_size
     )
     assert ("enable_large_batch_splitting" in found) == is_split
+    assert "num_batch_threads" not in found  # As many as the server has cores.
     # TF Serving refuses what its queue has no place for.
     assert int(found["max_enqueued_batches"]) * batch_size >= request_size
 
@@ -124,7 +125,7 @@ def test_requests_are_read_back_by_the_published_definition(
     version_folder.write_warmup(
         str(tmp_path),
         [
-            Signature(name=name, function=None, warmup=(inputs,))
+            Signature(name=name, compute=None, inputs={}, warmup=(inputs,))
             for name, inputs in requests.items()
         ],
         model_name="m",

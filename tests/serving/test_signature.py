@@ -33,7 +33,12 @@ def test_an_operation_that_tf_serving_may_not_know(
 ):
     spec = tf.TensorSpec([None], tf.float32, name="x")
     module = tf.Module()
-    found = signature.trace(lambda x: {"y": function(x)}, x=spec)
+    found = signature.Signature(
+        name="tokens",
+        compute=lambda x: {"y": function(x)},
+        inputs={"x": spec},
+        warmup=(),
+    ).function
     tf.saved_model.save(module, str(tmp_path), signatures={"tokens": found})
 
     with pytest.raises(ValueError, match=f"contains .*({operation}).*, which"):

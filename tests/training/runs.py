@@ -312,7 +312,11 @@ def lines_of(output_dir):
     lines = metric_log.read_lines(str(output_dir))
     json.dumps(lines, allow_nan=False)  # JSON has no NaN
     return [
-        {k: v for k, v in line.items() if not k.endswith("_per_second")}
+        {
+            k: v
+            for k, v in line.items()
+            if k != "time" and not k.endswith("_per_second")
+        }
         for line in lines
     ]
 

@@ -1,8 +1,11 @@
+import datetime
+
 import pytest
 import tensorflow as tf
 
 from albert_tf.metrics.scores import Score, Scores
 from albert_tf.training import metric_log
+from tests.training import runs
 
 
 @pytest.fixture
@@ -27,6 +30,15 @@ def test_a_run_drops_the_lines_it_will_write_again(last_step, kept, written):
     assert metric_log.read_lines(str(written))[-1]["loss"] == 7.0
 
 
+def test_lines_have_the_time_of_day(written):
+    now = datetime.datetime.now(datetime.UTC)
+
+    for line in metric_log.read_lines(str(written)):
+        time = datetime.datetime.fromisoformat(line["time"])
+        assert time.utcoffset() == datetime.timedelta(0)
+        assert abs(now - time) < datetime.timedelta(minutes=5)
+
+
 def test_scores_are_written_and_logged(tmp_path, caplog):
     caplog.set_level("INFO")
     log = metric_log.MetricLog(str(tmp_path), last_step=None)
@@ -41,7 +53,7 @@ def test_scores_are_written_and_logged(tmp_path, caplog):
 
     log.write_scores(3, scores, {"depth": 2}, metric="f1_of_b")
 
-    assert metric_log.read_lines(str(tmp_path)) == [
+    assert runs.lines_of(tmp_path) == [
         {
             "step": 3,
             "eval_accuracy": 1 / 3,
@@ -89,7 +101,7 @@ def test_lines_are_read_back_but_not_one_that_is_half_written(written):
     whole = path.read_bytes()
     path.write_bytes(whole + b'{"step": 20, "lo')
 
-    assert metric_log.read_lines(str(written)) == [
+    assert runs.lines_of(written) == [
         {"step": step, "loss": 1 / step} for step in (5, 10, 15)
     ]
     # A run that resumes drops it.

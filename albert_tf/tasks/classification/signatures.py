@@ -18,7 +18,7 @@ _HALF = 0.5
 
 
 def make_signatures(exported: Exported) -> list[Signature]:
-    """Traces the signatures of a classifier.
+    """Returns the signatures of a classifier.
 
     Raw text gives `probabilities` `[B, K]`, their `labels` `[B, K]`, and
     `prediction` `[B]`, a label; ids give `logits` and `probabilities`. If a

@@ -26,7 +26,7 @@ _SPACED = f"(?s){ragged.WHITE_SPACE}.*"
 
 
 def make_signatures(exported: Exported) -> list[Signature]:
-    """Traces the signatures of an encoder, and of the heads that it has."""
+    """Returns the signatures of an encoder, and of the heads that it has."""
     model, weights = exported.model, exported.weights
     encode = ExportedEncoder(model.albert, weights)
 
@@ -53,16 +53,21 @@ def make_signatures(exported: Exported) -> list[Signature]:
     ids = signature.id_inputs()
     if model.masked_lm_head is not None:
         positions = signature.integers(None, None)
-        mlm = signature.trace(masked_lm, **ids, mlm_positions=positions)
-        warmup = signature.id_requests(mlm_positions=range(4))
         signatures += [
-            Signature(name="mlm", function=mlm, warmup=warmup),
+            Signature(
+                name="mlm",
+                compute=masked_lm,
+                inputs={**ids, "mlm_positions": positions},
+                warmup=signature.id_requests(mlm_positions=range(4)),
+            ),
             _fill_mask(masked_lm, exported.tokenizer, max_seq_length),
         ]
     if model.sentence_order_head is not None:
-        sop = signature.trace(sentence_order, **ids)
         warmup = signature.id_requests()
-        signatures.append(Signature(name="sop", function=sop, warmup=warmup))
+        sop = Signature(
+            name="sop", compute=sentence_order, inputs=ids, warmup=warmup
+        )
+        signatures.append(sop)
     return signatures
 
 
@@ -71,7 +76,7 @@ def _fill_mask(
     tokenizer: GraphTokenizer,
     max_seq_length: int,
 ) -> Signature:
-    """Traces the signature `fill_mask`.
+    """Returns the signature `fill_mask`.
 
     It takes `text` `[B]` and returns `top_tokens`, strings `[B, M, 5]`, the
     likeliest first, and `top_probabilities`, float32 `[B, M, 5]`, where M is
@@ -112,7 +117,8 @@ def _fill_mask(
 
     return Signature(
         name="fill_mask",
-        function=signature.trace(fill, text=signature.strings(None)),
+        compute=fill,
+        inputs={"text": signature.strings(None)},
         warmup=signature.text_requests(text="The capital of France is [MASK]."),
     )
 

@@ -19,7 +19,7 @@ from albert_tf.tasks.spec import Exported
 
 
 def make_signatures(exported: Exported) -> list[Signature]:
-    """Traces the signatures of a multiple-choice model.
+    """Returns the signatures of a multiple-choice model.
 
     Raw text gives `choice` int32 `[B]` and `probabilities` `[B, C]`; ids
     `[B, C, S]` give `logits` and `probabilities`. With `exit_patience`,

@@ -38,7 +38,7 @@ _EXAMPLE = {
 
 
 def make_signatures(exported: Exported) -> list[Signature]:
-    """Traces the signatures of a SQuAD model.
+    """Returns the signatures of a SQuAD model.
 
     Raw text gives `answer`, strings `[B]`, "" if there is none; `start` and
     `end`, int32 `[B]`, its code points in the context, -1 if there is none;
