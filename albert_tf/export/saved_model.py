@@ -92,7 +92,6 @@ def export(
     trained = spec.trained_settings(source)
     settings = _settings(config, spec, trained, source.known_config)
     # 2. Text to tokens; the model and copies of its weights.
-    tokenizer = graph_tokenizer.make(source.tokenizer)
     model, left_out = load.make_model(
         source,
         spec.head,
@@ -108,7 +107,7 @@ def export(
             precision=config.precision,
             has_pooler=source.has_pooler,
         ),
-        tokenizer=tokenizer,
+        tokenizer=graph_tokenizer.make(source.tokenizer),
     )
     # 3. The graph.
     signatures = spec.make_signatures(exported)
