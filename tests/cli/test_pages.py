@@ -29,7 +29,7 @@ ADDED = [
     ("build_vocab.py", "--vocab_size=300"),
     ("run_pretraining.py", "--num_train_steps=4 --num_warmup_steps=1"),
     ("run_pretraining.py", "--train_batch_size=8 --save_checkpoints_steps=2"),
-    ("=long ", "--allow_new_heads"),
+    ("--input_file=long ", "--allow_new_heads"),
     ("input_file=records/train@1024", "--albert_config_file=tiny.json"),
     ("_file=base_v2", "--albert_config_file=tiny.json"),
     ("budget.flags", "--depth_schedule=1@0,2@60%"),
