@@ -164,7 +164,9 @@ def run_command(run_alone):
             if word in whole:
                 flags += more.split()
         if not any(flag.startswith("--output_dir") for flag in flags):
-            flags += ["--output_dir=run"] * script.startswith("run_")
+            flags += ["--output_dir=another"] * script.startswith("run_")
+        if script == "run_pretraining.py" and "--input_file" not in whole:
+            flags += ["--input_file=records/heldout", "--max_seq_length=128"]
         # As Python does for a script.
         path = f"import sys; sys.path.insert(0, {str(ROOT / 'benchmarks')!r})"
         return run_alone(script, *flags, folder=folder, before=path)
