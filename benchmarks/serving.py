@@ -20,7 +20,6 @@ from typing import Any
 import numpy as np
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
-_LARGEST_ID = 20_000
 _OUTPUTS = ("logits", "pooled_output", "start_logits")
 
 # A function of the ids of a batch.
@@ -101,9 +100,14 @@ def main() -> None:
     parser.add_argument("--length", type=int, default=128)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--repeats", type=int, default=10)
+    parser.add_argument(
+        "--largest_id", type=int, default=20_000, help="of a token"
+    )
     options = parser.parse_args()
     shape = (options.batch, options.length)
-    ids = np.random.default_rng(0).integers(5, _LARGEST_ID, shape, np.int32)
+    ids = np.random.default_rng(0).integers(
+        5, options.largest_id, shape, np.int32
+    )
     batch = {
         "input_ids": ids,
         "input_mask": np.ones(shape, np.int32),

@@ -26,7 +26,9 @@ def timed_lines(folder: pathlib.Path) -> Iterator[dict[str, Any]]:
     last_step, seconds = 0, 0.0
     for line in map(json.loads, (folder / LOG).read_text().splitlines()):
         if "sequences_per_second" in line:
-            num_sequences = (line["step"] - last_step) * run["train_batch_size"]
+            # The batches of a phase, where a schedule changes them.
+            size = line.get("batch_size", run["train_batch_size"])
+            num_sequences = (line["step"] - last_step) * size
             seconds += num_sequences / line["sequences_per_second"]
             last_step = line["step"]
         yield {"seconds": seconds} | line
@@ -57,6 +59,9 @@ def main() -> None:
         str(folder): [line for line in timed_lines(folder) if LOSS in line]
         for folder in folders
     }
+    for name, evaluations in curves.items():
+        if not evaluations:
+            parser.error(f"{name} has no evaluation; it needs --do_eval")
     goal = curves[str(folders[0])][-1][LOSS]
     results = {}
     for name, evaluations in curves.items():

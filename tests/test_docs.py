@@ -3,11 +3,11 @@
 import importlib
 import json
 import os
-import pathlib
 import re
 import shlex
 import shutil
 import subprocess
+import sys
 import tomllib
 
 import pytest
@@ -15,20 +15,14 @@ import pytest
 import albert_tf
 from albert_tf.config import published_config
 from benchmarks import planner
+from tests.pages import PAGES, ROOT, calls
+from tests.pages import name as _name
 
-ROOT = pathlib.Path(__file__).resolve().parents[1]
-PAGES = sorted(
-    [*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), *ROOT.glob("examples/*/*.md")]
-)
 NOTEBOOKS = sorted(ROOT.glob("docs/notebooks/*.ipynb"))
 COMMANDS = sorted(path.stem for path in ROOT.glob("*.py"))
 MAX_README_LINES = 250
 MAX_WORDS_OF_A_CELL = 20
 DOCS_PYTHON = os.environ.get("ALBERT_TF_DOCS_PYTHON")
-
-
-def _name(path):
-    return path.relative_to(ROOT).as_posix()
 
 
 def _links(page):
@@ -59,20 +53,6 @@ def _commands_of_notebook(notebook):
                     yield script, arguments
 
 
-def _commands(page):
-    """Yields script and arguments of the commands in a page's blocks."""
-    for block in re.findall(
-        r"^```\w*\n(.*?)^```", page.read_text(), re.M | re.S
-    ):
-        for line in block.replace("\\\n", " ").splitlines():
-            if not line.startswith("$ python "):
-                continue
-            script, *arguments = shlex.split(line.removeprefix("$ python "))
-            # What comes after a variable or an ellipsis is not literal.
-            if not any("$" in one or one == "..." for one in arguments):
-                yield script, arguments
-
-
 @pytest.mark.parametrize("page", PAGES, ids=_name)
 def test_links_lead_somewhere(page):
     broken = []
@@ -97,7 +77,7 @@ def test_commands_of_the_pages_parse(command, parse, monkeypatch):
     found = [
         arguments
         for page in PAGES
-        for script, arguments in _commands(page)
+        for script, *arguments in calls(page)
         if script == f"{command}.py"
     ]
 
@@ -117,7 +97,7 @@ def test_scripts_that_the_pages_call_exist():
     missing = {
         script
         for page in PAGES
-        for script, _ in _commands(page)
+        for script, *_ in calls(page)
         if not script.startswith("-")
         and not (ROOT / script).exists()
         and not (page.parent / script).exists()
@@ -273,6 +253,8 @@ def test_the_examples_of_a_page_run_one_after_another(
         # So that the lines of a traceback are those of the page.
         code = "\n" * page[: block.start(1)].count("\n") + block[1]
         exec(compile(code, name, "exec"), names)
+    for script, *arguments in calls(ROOT / "docs" / name):
+        subprocess.run([sys.executable, ROOT / script, *arguments], check=True)
 
     assert len(blocks) == num_blocks
 

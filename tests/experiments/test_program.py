@@ -4,6 +4,7 @@ import contextlib
 import dataclasses
 import json
 import os
+import random
 import re
 import subprocess
 import sys
@@ -27,6 +28,7 @@ from experiments import (
 from experiments.experiment import Claim, Score
 from experiments.program import EXPERIMENTS, ExperimentConfig
 from experiments.scales import SCALES
+from tests.pages import PAGES
 
 PLANS = [(name, scale) for name in EXPERIMENTS for scale in SCALES]
 
@@ -494,6 +496,38 @@ def test_the_program_is_killed_and_goes_on(tmp_path):
     page = (tmp_path / "results" / "report.html").read_text("utf-8")
     assert "Input and output of layers: here, on held-out text" in page
     assert "angle in degrees by layer" in page
+
+
+@pytest.fixture(scope="module")
+def long_documents(tmp_path_factory):
+    """A folder with 80 documents, made of the lines of the pages."""
+    folder = tmp_path_factory.mktemp("experiments")
+    text = "".join(page.read_text() for page in PAGES)
+    lines = [line for line in text.splitlines() if line.strip()]
+    rng = random.Random(0)
+    documents = ["\n".join(rng.sample(lines, 400)) for _ in range(80)]
+    (folder / "text.txt").write_text("\n\n".join(documents))
+    (folder / "short.py").write_text(SHORT)
+    return folder
+
+
+# All of them together train some fifty models; they share some.
+@pytest.mark.slow
+@pytest.mark.parametrize("name", EXPERIMENTS)
+def test_an_experiment_runs(name, long_documents):
+    subprocess.run(
+        [sys.executable, "short.py", f"--name={name}"]
+        + ["--text_file=text.txt", "--output_dir=results"],
+        cwd=long_documents,
+        env=os.environ | {"PYTHONPATH": str(commands.ROOT)},
+        check=True,
+    )
+
+    folder = long_documents / "results"
+    results = json.loads((folder / f"{name}.json").read_text())
+    variants = EXPERIMENTS[name].variants(SCALES["tiny"])
+    assert [one["label"] for one in results] == [x.label for x in variants]
+    assert EXPERIMENTS[name].title in (folder / "report.html").read_text()
 
 
 @pytest.mark.parametrize(
