@@ -203,6 +203,9 @@ class TrainStep:
             lambda index, *_: index < num_micro_batches,
             add,
             (0, zeros, tf.zeros([len(self.task.total_names)])),
+            # Otherwise the next micro-batch begins before this one ends, and
+            # no memory is saved.
+            parallel_iterations=1,
         )
         return {p: g for p, g in gradients.items() if p in reached}, totals
 
