@@ -346,15 +346,16 @@ def _architectures(source: Checkpoint) -> list[str]:
 def _write_vocabulary(folder: str, source: Checkpoint) -> None:
     if source.vocabulary is None:
         return
-    settings: dict[str, Any] = {"do_lower_case": source.do_lower_case}
+    settings: dict[str, Any] = {
+        "do_lower_case": source.do_lower_case,
+        "model_max_length": source.max_seq_length,
+    }
     if source.vocabulary.endswith(".txt"):
         name = checkpoint.WORDPIECE_FILE
         settings["tokenizer_class"] = "BertTokenizer"
     else:
         name = checkpoint.SPM_FILE
-        longest = source.known_config.max_position_embeddings
         settings |= _TOKENIZER_SETTINGS | _TOKENIZER
-        settings["model_max_length"] = longest
         made = tokenizer_json.make(
             source.vocabulary, do_lower_case=source.do_lower_case
         )

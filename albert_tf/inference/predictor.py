@@ -5,6 +5,7 @@ Records, outputs and answers are those of `--do_predict`.
 """
 
 import itertools
+import logging
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -19,6 +20,8 @@ from albert_tf.inference.record_outputs import OutputComputer
 from albert_tf.tasks import table
 from albert_tf.tasks.spec import HeadSpec
 from albert_tf.tasks.task import AnswerData, AnswerTask
+
+_LOGGER = logging.getLogger(__name__)
 
 # Texts whose answers are in memory together.
 _CHUNK_SIZE = 4096
@@ -83,6 +86,9 @@ def load_predictor(
         found = source.head(wanted)
         spec = head if isinstance(head, HeadSpec) else table.spec_of(found.name)
         model, _ = load.make_model(source, spec.head, dtype=dtype)
+    if spec.is_finetuned and (assumed := source.metadata.assumed):
+        text = "The thresholds of %s are not known; using %s."
+        _LOGGER.warning(text, path, assumed)
     settings = source.settings if spec.is_finetuned or is_export else {}
     most = source.known_config.max_position_embeddings
     if max_seq_length is None:

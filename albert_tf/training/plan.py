@@ -48,6 +48,7 @@ _RELATIVE = {
 _ALTERNATIVES = _RELATIVE | {name: other for other, name in _RELATIVE.items()}
 # The sequence comes first: others must fit in it.
 _LENGTHS = ("max_seq_length", "doc_stride", "max_query_length", "max_qa_length")
+_SEPARATOR = "label_separator"
 _MULTI_WORKER = ("auto", "multi_worker")
 # How often a run is evaluated and logged, unless the user says otherwise.
 _LEAST_TIMES = {"save_checkpoints_steps": 5, "log_steps": 20}
@@ -175,7 +176,7 @@ def finetuning(
         task_settings=settings.affects_training(task_config),
         vocabulary=source.vocabulary,
         head=spec.head_spec(task_config).head.name,
-        **start.run_fields(values),
+        **start.run_fields(values, examples),
         **warmup,
     )
     return FinetuningPlan(
@@ -253,7 +254,8 @@ def _fit_lengths(
 ) -> dict[str, Any]:
     """Returns all lengths: those given, else those of the weights' training.
 
-    Or else what the model takes; None where the task has none.
+    Or else what the model takes; None where the task has none. And the
+    separator of labels, if it is that of the training.
     """
     found: dict[str, Any] = {name: values.get(name) for name in _LENGTHS}
     for name, value in found.items():
@@ -264,7 +266,8 @@ def _fit_lengths(
         elif name != "doc_stride":
             value = lengths.fitting(value, found["max_seq_length"])
         found[name] = weights.settings.get(name, value)
-    return found
+    separators = {_SEPARATOR} & weights.settings.keys() - {*given}
+    return found | {name: weights.settings[name] for name in separators}
 
 
 def _suit_small_data(
