@@ -146,6 +146,10 @@ def write_run(
             for key in (_LOSS, f"{_EVAL}{metric}")
         )
         unit = metric
+    charts = (
+        Chart(title="Loss", unit=_LOSS, curves=losses),
+        Chart(title="Evaluations", unit=unit, curves=evaluations),
+    )
     facts = {"flags": config.flags_text}
     written = run_checkpoints.flags_of(config.output_dir)
     if written and written != config.flags_text:
@@ -159,12 +163,7 @@ def write_run(
         metric=primary_metric,
         evaluation=evaluation,
         sections=[
-            Chart(title="Loss", unit=_LOSS, curves=losses),
-            *(
-                [Chart(title="Evaluations", unit=unit, curves=evaluations)]
-                if any(evaluations.values())
-                else []
-            ),
+            *(chart for chart in charts if any(chart.curves.values())),
             *(
                 Chart(**each) if "curves" in each else ReportTable(**each)
                 for each in sections

@@ -14,10 +14,7 @@ from albert_tf.checkpoints.checkpoint import Checkpoint
 from albert_tf.settings import setting
 
 # The first of these that is given names what is evaluated.
-_EVALUATED = (
-    *("eval_file", "validation_share"),
-    *("data_dir", "predict_file", "input_file"),
-)
+_EVALUATED = "eval_file validation_share data_dir predict_file input_file"
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -87,14 +84,12 @@ def open_checkpoint(values: Mapping[str, Any]) -> Checkpoint:
 def run_fields(
     values: Mapping[str, Any], in_memory: Collection[str] = ()
 ) -> dict[str, Any]:
-    """Returns the fields of a run's config that these settings decide.
-
-    `in_memory` are the uses whose examples come from no file.
-    """
+    """Returns the fields of a run's config that these settings decide."""
     start = settings.read(StartConfig, values)
     strategy = {"strategy": "tpu"} if start.use_tpu else {}
-    names = () if "eval" in in_memory else filter(values.get, _EVALUATED)
-    found = (f"--{name}={values[name]}" for name in names)
-    evaluated = next(found, "rows in memory")
+    evaluated = "rows in memory"
+    given = [n for n in _EVALUATED.split() if values.get(n)]
+    if given and "eval" not in in_memory:
+        evaluated = f"--{given[0]}={values[given[0]]}"
     text = settings.as_text(values)
     return {"flags_text": text, "evaluated": evaluated, **strategy}
