@@ -113,8 +113,9 @@ class RunState:
             detector = DivergenceDetector(**values.get("detector", {}))
             return cls(**{**values, "detector": detector})
         except TypeError as error:
+            *_, name = str(error).split()
             raise ValueError(
-                f"An older version of albert_tf has saved the run ({error}). "
-                "Go on with that version; or start from the weights, as the "
-                "--init_checkpoint of another --output_dir."
+                f"An older version of albert_tf has saved the run, with {name} "
+                "in its state. Go on with that version; or start from the "
+                "weights, as the --init_checkpoint of another --output_dir."
             ) from error
