@@ -171,7 +171,7 @@ def _parse_json(text: str, path: Path, part: str) -> Any:
     except (json.JSONDecodeError, RecursionError) as error:
         raise ValueError(
             f"{os.fspath(path)} is damaged: {part} is not JSON ({error}). "
-            "Restore or remove it."
+            "Restore it."
         ) from error
 
 

@@ -63,7 +63,7 @@ WriteReport = tuple[list[str], list[Note]]
 def notes_of_metadata(known: Metadata, reason: str) -> list[Note]:
     """Returns notes on metadata, kept in a file that others do not read."""
     facts = known.known()
-    silent = {"tokenizer_hash", "head"}
+    silent = {"tokenizer_hash", "head", "settings", "evaluation"}
     if not heads.of_task(known.task):
         silent.add("task")
     return [
@@ -151,9 +151,6 @@ class Checkpoint:
             a WordPiece vocabulary, which ends in `.txt`; None for none.
         metadata: What else is known of the model.
         notes: What its files say that is not here.
-        run: Fingerprint of the run that made it; empty if unknown.
-        settings: `TaskData.settings` of the fine-tuning that made it, and
-            those of an export; or how vectors are made; empty if unknown.
     """
 
     path: str = ""
@@ -163,8 +160,17 @@ class Checkpoint:
     vocabulary: str | None = None
     metadata: Metadata = Metadata()
     notes: tuple[Note, ...] = ()
-    run: Mapping[str, Any] = dataclasses.field(default_factory=dict)
-    settings: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+
+    @property
+    def settings(self) -> Mapping[str, Any]:
+        """The settings of the fine-tuning that made it; empty if unknown."""
+        return self.metadata.settings or {}
+
+    @property
+    def max_seq_length(self) -> int:
+        """Tokens of a text, at most: of the fine-tuning, or of the model."""
+        longest = self.known_config.max_position_embeddings
+        return int(self.settings.get("max_seq_length", longest))
 
     @property
     def known_config(self) -> AlbertConfig:

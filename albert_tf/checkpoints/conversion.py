@@ -22,7 +22,6 @@ from albert_tf.checkpoints import (
     keras_hub,
     load,
     model_card,
-    run_checkpoints,
     tf1,
     token_ids,
     variable_names,
@@ -72,15 +71,18 @@ def convert(config: ConversionConfig) -> Summary:
     output = files.check_local(config.output_path)
     if os.path.isfile(output) or (os.path.isdir(output) and os.listdir(output)):
         raise ValueError(
-            f"--output_path={output} exists and is not an empty folder. Remove "
-            "it, or pass another path."
+            f"--output_path={output} exists and is not an empty folder. Pass "
+            "another path."
         )
     # 1. The input, with what the settings name.
     source = _read(config)
-    # 2. A model of other layers.
+    # 2. A model of other layers, which was not evaluated yet.
     given = {name: getattr(config, name) for name in _CHANGES}
     changes = {n: value for n, value in given.items() if value is not None}
     target = warm_start(source, **changes) if changes else source
+    if not _keeps_outputs(source, config):
+        unmeasured = target.metadata.measured({})
+        target = dataclasses.replace(target, metadata=unmeasured)
     # 3. The output, which is read back to verify it.
     with files.atomic_folder(output) as folder:
         left_out, notes = _WRITERS[config.output_format](folder, target)
@@ -109,13 +111,11 @@ def convert(config: ConversionConfig) -> Summary:
             if config.output_format == "huggingface":
                 notes = [*notes, *token_ids.compare(folder, target)]
         written = {n: a for n, a in target.weights.items() if n not in left_out}
+        step = {variable_names.GLOBAL_STEP: np.asarray(target.step)}
         model_card.write(
             folder,
-            dataclasses.replace(target, arrays=written),
-            # The scores of a run are those of its best weights alone.
-            run=None
-            if changes or not run_checkpoints.trained_weights(config.input_path)
-            else config.input_path,
+            dataclasses.replace(target, arrays=written | step),
+            run=None if changes else config.input_path,
             conversion=config,
         )
     return Summary(

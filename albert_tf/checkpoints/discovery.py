@@ -27,7 +27,7 @@ from albert_tf.text.tokenizer import Tokenizer
 
 KERAS_FILE = "keras_file"
 LITERT = "litert"
-# The model of an export for LiteRT, and the settings that it was made with.
+# The model of an export for LiteRT, and the settings beside that of older ones.
 LITERT_MODEL = "model.tflite"
 LITERT_SETTINGS = "export.json"
 
@@ -47,13 +47,14 @@ def _describe_litert(path: str, _: AlbertConfig | None) -> Checkpoint:
             "runs. Pass the checkpoint it was made of."
         )
 
+    arrays = checkpoint.LazyArrays(path, no_arrays)
+    source = tf1.describe_folders([path], arrays)
+    # Those of older exports, which may also be in a `run.json`.
     settings = os.path.join(path, LITERT_SETTINGS)
-    return tf1.describe_folders(
-        [path],
-        checkpoint.LazyArrays(path, no_arrays),
-        # Older exports passed for a run, and have a `run.json` instead.
-        settings=files.read_json_object(settings, missing_ok=True),
-    )
+    values = files.read_json_object(settings, missing_ok=True)
+    older = metadata.Metadata(settings=values or None)
+    known = metadata.combined(source.metadata, older)
+    return dataclasses.replace(source, metadata=known)
 
 
 # They describe a checkpoint at a path, with arrays that are not read yet.

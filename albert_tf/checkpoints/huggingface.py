@@ -111,7 +111,6 @@ def describe(path: str, albert_config: AlbertConfig | None) -> Checkpoint:
         vocabulary=next(filter(os.path.isfile, vocabularies), None),
         metadata=metadata.combined(metadata.read(path), metadata_of(path)),
         notes=tuple(notes),
-        settings=_vector_settings(path),
     )
 
 
@@ -123,6 +122,7 @@ def metadata_of(folder: str) -> Metadata:
     facts["do_lower_case"] = _lower_cases(
         folder, files.read_json_object(settings, missing_ok=True)
     )
+    facts["settings"] = _vector_settings(folder) or None
     return metadata.from_values(path, facts)
 
 
@@ -365,15 +365,16 @@ def _architectures(source: Checkpoint) -> list[str]:
 def _write_vocabulary(folder: str, source: Checkpoint) -> None:
     if source.vocabulary is None:
         return
-    settings: dict[str, Any] = {"do_lower_case": source.do_lower_case}
+    settings: dict[str, Any] = {
+        "do_lower_case": source.do_lower_case,
+        "model_max_length": source.max_seq_length,
+    }
     if source.vocabulary.endswith(".txt"):
         name = checkpoint.WORDPIECE_FILE
         settings["tokenizer_class"] = "BertTokenizer"
     else:
         name = checkpoint.SPM_FILE
-        longest = source.known_config.max_position_embeddings
         settings |= _TOKENIZER_SETTINGS | _TOKENIZER
-        settings["model_max_length"] = longest
         made = tokenizer_json.make(
             source.vocabulary, do_lower_case=source.do_lower_case
         )

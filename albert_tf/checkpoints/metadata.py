@@ -1,7 +1,8 @@
 """What is known of a checkpoint besides its arrays: head, labels, thresholds.
 
-Whoever saves weights writes `metadata.json` beside them. What the files of
-other formats say of a checkpoint is read where those formats are.
+Whoever saves weights writes `metadata.json` beside them, and whoever evaluates
+weights of a run adds what was measured. What the files of other formats say of
+a checkpoint is read where those formats are.
 """
 
 import dataclasses
@@ -10,7 +11,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from albert_tf import files
-from albert_tf.metrics.scores import Score
+from albert_tf.metrics.scores import Score, Scores
 
 METADATA_FILE = "metadata.json"
 
@@ -34,6 +35,10 @@ class Metadata:
         null_from_cls: SQuAD: whether the logits of `[CLS]` are those of there
             being no answer, as in models that transformers has trained.
         tokenizer_hash: `fingerprint` of the tokenizer of the training.
+        settings: `TaskData.settings` of the fine-tuning, and those of an
+            export.
+        evaluation: The last evaluation of these weights: the values of
+            `training.baselines.describe`.
     """
 
     task: str | None = None
@@ -47,6 +52,8 @@ class Metadata:
     null_threshold: float | None = None
     null_from_cls: bool | None = None
     tokenizer_hash: str | None = None
+    settings: Mapping[str, Any] | None = None
+    evaluation: Mapping[str, Any] | None = None
 
     def __post_init__(self) -> None:
         for name in ("do_lower_case", "multi_label", "null_from_cls"):
@@ -69,8 +76,16 @@ class Metadata:
                 f"labels={labels}, thresholds={thresholds}."
             )
 
-    def with_thresholds(self, scores: Mapping[str, Any]) -> "Metadata":
-        """Returns it with the thresholds among the scores of an evaluation."""
+    def measured(
+        self,
+        scores: Mapping[str, Any],
+        evaluation: Mapping[str, Any] | None = None,
+    ) -> "Metadata":
+        """Returns it with the thresholds of an evaluation, and the latter.
+
+        Nothing that was measured before stays: without scores, it is what
+        other weights share.
+        """
         keys = [Score.threshold(name, 0.0).key for name in self.labels or ()]
         thresholds = None
         if keys and self.multi_label and scores.keys() >= {*keys}:
@@ -79,7 +94,25 @@ class Metadata:
             self,
             null_threshold=scores.get("null_threshold"),
             thresholds=thresholds,
+            evaluation=evaluation,
         )
+
+    @property
+    def chosen(self) -> Scores:
+        """The thresholds, as the scores of an evaluation have them."""
+        labels, values = self.labels or (), self.thresholds or ()
+        if self.null_threshold is not None:
+            labels, values = ("",), (self.null_threshold,)
+        return Scores(entries=tuple(map(Score.threshold, labels, values)))
+
+    @property
+    def assumed(self) -> str:
+        """Says what thresholds are assumed, because none is known."""
+        if self.multi_label and self.thresholds is None:
+            return "a threshold of 0.5 for every label"
+        if self.head == "beam_span" and self.null_threshold is None:
+            return "a null threshold of 0"
+        return ""
 
     def known(self) -> dict[str, Any]:
         """Returns the fields that are known, by name."""

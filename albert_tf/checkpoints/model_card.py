@@ -28,8 +28,8 @@ def write(
 ) -> None:
     """Writes the card of the model in a folder, unless a user's is there.
 
-    `run` is the run, or a checkpoint of it, whose flags and scores are those of
-    the model; they may be unknown.
+    The scores are those that the metadata know of its weights. `run` is the
+    run, or a checkpoint of it, whose flags made the model, if it is known.
     """
     import jinja2
 
@@ -42,7 +42,6 @@ def write(
     # A head that is not in the table, trained by a program that nobody knows.
     other = dataclasses.replace(heads.ENCODER, pipeline="other", command="")
     flags = run_checkpoints.flags_of(source).splitlines()
-    results = os.path.join(source, run_checkpoints.RESULTS_FILE)
     template = jinja2.Template(files.read_text(_TEMPLATE), trim_blocks=True)
     card = template.render(
         marker=_MARKER,
@@ -50,7 +49,7 @@ def write(
         head=heads.HEADS.get(name, other),
         flags=flags,
         settings=dict(line.partition("=")[::2] for line in flags),
-        scores=run and files.read_json_object(results, missing_ok=True),
+        evaluation=model.metadata.evaluation or {},
         conversion=dataclasses.asdict(conversion) if conversion else {},
         quote=shlex.quote,
     )

@@ -24,6 +24,8 @@ FLAGS_FILE = "flags.txt"
 RESULTS_FILE = "eval_results.json"
 # What the run remembered besides the weights.
 STATE_FILE = "state.json"
+# What `state.json` and `run.json` have under this key; older ones have no key.
+VERSION, VERSION_KEY = 1, "version"
 # Key of a state: the score of the weights in `best/`; None if there are none.
 BEST_SCORE = "best_score"
 _STEP_FOLDER = re.compile(r"step-(\d{8,})$")
@@ -63,10 +65,19 @@ def flags_of(output_dir: str) -> str:
     return files.read_text(path) if os.path.exists(path) else ""
 
 
+def read(folder: str, name: str) -> dict[str, Any]:
+    """Returns the values of one of these JSON files; empty without it."""
+    return files.read_json_object(os.path.join(folder, name), missing_ok=True)
+
+
 def read_fingerprint(output_dir: str) -> dict[str, Any]:
     """Returns the fingerprint of the run in a directory; empty without one."""
-    path = os.path.join(output_dir, FINGERPRINT_FILE)
-    return files.read_json_object(path, missing_ok=True)
+    values = read(output_dir, FINGERPRINT_FILE)
+    if values.get(VERSION_KEY, 0) > VERSION:
+        raise ValueError(
+            f"{output_dir!r} is of a newer version of albert_tf. Use that one."
+        )
+    return values
 
 
 def trained_weights(output_dir: str) -> str | None:
@@ -78,8 +89,7 @@ def trained_weights(output_dir: str) -> str | None:
     """
     newest = latest_checkpoint(output_dir)
     if newest:
-        path = os.path.join(newest, STATE_FILE)
-        state = files.read_json_object(path, missing_ok=True)
+        state = read(newest, STATE_FILE)
         if state.get(BEST_SCORE, 0) is None:
             return newest
     best = os.path.join(output_dir, BEST_FOLDER)

@@ -23,6 +23,7 @@ from albert_tf.checkpoints import (
     variable_names,
 )
 from albert_tf.checkpoints.checkpoint import Checkpoint, LazyArrays, Note
+from albert_tf.checkpoints.metadata import Metadata
 from albert_tf.config import CONFIG_FILE, AlbertConfig
 
 # TF1: the stem of the released checkpoints.
@@ -45,21 +46,19 @@ def describe(path: str, albert_config: AlbertConfig | None) -> Checkpoint:
 
 
 def of_run(path: str) -> Checkpoint:
-    """Returns the weights in a folder that a run has saved, and no more."""
+    """Returns the weights in a folder that a run has saved, and metadata."""
     prefix = os.path.join(path, run_checkpoints.MODEL_PREFIX)
-    return Checkpoint(path=path, arrays=_lazy_arrays(prefix))
+    return Checkpoint(
+        path=path, arrays=_lazy_arrays(prefix), metadata=metadata.read(path)
+    )
 
 
 def describe_folders(
-    folders: Sequence[str],
-    arrays: checkpoint.Arrays,
-    *,
-    settings: Mapping[str, Any] | None = None,
+    folders: Sequence[str], arrays: checkpoint.Arrays
 ) -> Checkpoint:
     """Describes a checkpoint by the files that we write beside it.
 
-    `folders` are that of the weights and, if they are a run's, that of the
-    run, whose `settings` they have if none are given.
+    `folders` are that of the weights and, if they are a run's, that of the run.
     """
     notes: list[Note] = []
     vocabulary = config = None
@@ -72,19 +71,20 @@ def describe_folders(
         vocabulary = vocabulary or found
         notes += own_notes
     known = metadata.read(folders[0])
+    # What older versions have written into the folder of the run alone.
     run = run_checkpoints.read_fingerprint(folders[-1])
-    # Weights that were saved before their evaluation have its thresholds.
-    path = os.path.join(folders[-1], run_checkpoints.RESULTS_FILE)
-    results = files.read_json_object(path, missing_ok=True)
-    known = metadata.combined(known, known.with_thresholds(results))
+    results = run_checkpoints.read(folders[-1], run_checkpoints.RESULTS_FILE)
+    state = run_checkpoints.read(folders[0], run_checkpoints.STATE_FILE)
+    if results.get("global_step", -1) == state.get("step"):
+        known = metadata.combined(known, known.measured(results))
+    settings = Metadata(settings=run.get(run_checkpoints.SETTINGS))
+    known = metadata.combined(known, settings)
     return Checkpoint(
         arrays=arrays,
         config=config,
         vocabulary=vocabulary,
         metadata=known,
         notes=tuple(notes),
-        run=run,
-        settings=settings or run.get(run_checkpoints.SETTINGS, {}),
     )
 
 

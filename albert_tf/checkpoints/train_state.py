@@ -81,9 +81,12 @@ class Checkpointer:
 
         self._written = self._writer.submit(write)
 
-    def save_state(self, step: int, state: Mapping[str, Any]) -> None:
-        """Replaces the state that a checkpoint was saved with."""
+    def save_evaluated(
+        self, step: int, state: Mapping[str, Any], scores: Mapping[str, Any]
+    ) -> None:
+        """Replaces the state of a checkpoint, and adds the thresholds."""
         self.wait()
+        metadata_lib.write(self._path(step), self.metadata.measured(scores))
         _write_state(self._path(step), state)
 
     def _path(self, step: int) -> str:
@@ -99,7 +102,7 @@ class Checkpointer:
         path = os.path.join(self._output_dir, run_checkpoints.BEST_FOLDER)
         arrays = _arrays(self._weights, step)
         state = {"step": step, **scores}
-        known = self.metadata.with_thresholds(scores)
+        known = self.metadata.measured(scores)
         self._written = self._writer.submit(
             _write_folder, path, arrays, state, known
         )
@@ -127,9 +130,10 @@ class Checkpointer:
             state = files.read_json_object(state_file)
         except (ValueError, FileNotFoundError) as error:
             raise ValueError(
-                f"{error} Or remove the folder {path!r}: the run then goes on "
-                "from the checkpoint before it, if there is one."
+                f"{error} Or move the folder {path!r} elsewhere: the run then "
+                "goes on from the checkpoint before it, if there is one."
             ) from error
+        state.pop(run_checkpoints.VERSION_KEY, None)
         for name, variable in (self._weights | self._slots).items():
             variable.assign(arrays[name])
         return state
@@ -161,4 +165,5 @@ def _write_folder(
 
 def _write_state(folder: str, state: Mapping[str, Any]) -> None:
     path = os.path.join(folder, run_checkpoints.STATE_FILE)
-    files.write_text(path, json.dumps(state))
+    version = {run_checkpoints.VERSION_KEY: run_checkpoints.VERSION}
+    files.write_text(path, json.dumps(version | dict(state)))

@@ -140,7 +140,7 @@ def finished(planned: Shard) -> Shard | None:
             if files.status(name):
                 raise ValueError(
                     f"{name!r} exists already, and no sidecar says what made "
-                    "it. Remove it, or choose another output file."
+                    "it. Choose another output file."
                 )
         return None
     status = files.status(path)
@@ -153,8 +153,7 @@ def finished(planned: Shard) -> Shard | None:
     if differences := checks.differences(theirs, ours):
         raise ValueError(
             f"{path!r} was made by another build: "
-            f"{checks.listed(differences)}. Remove it, or choose another "
-            "output file."
+            f"{checks.listed(differences)}. Choose another output file."
         )
     is_whole = status.num_bytes == shard.num_bytes
     if is_whole and files.status(record_files.index_path(path)):

@@ -244,8 +244,9 @@ def read_sidecar(record_path: files.Path) -> Shard:
     text = files.read_bytes(path)
     try:
         values = json.loads(text)
-        if values.pop("version") != FORMAT_VERSION:
-            raise ValueError(f"its version is not {FORMAT_VERSION}")
+        if (version := values.pop("version")) != FORMAT_VERSION:
+            kind = "an older" if version < FORMAT_VERSION else "a newer"
+            raise ValueError(f"{kind} version of albert_tf wrote it")
         values["special_ids"] = SpecialIds(**values["special_ids"])
         values["counts"] = BuildCounts(**values["counts"])
         if values["duplicates"] is not None:
@@ -257,8 +258,8 @@ def read_sidecar(record_path: files.Path) -> Shard:
     except Exception as error:  # The file may hold anything.
         raise ValueError(
             f"{path!r} is in the place of a sidecar, and not one that this "
-            f"version can read ({error}). Build the records again, or choose "
-            "another name for them."
+            f"version can read ({error}). Use the version that built the "
+            "records, or build them with this one under another name."
         ) from error
 
 

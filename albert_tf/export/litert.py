@@ -55,10 +55,12 @@ def write(
         file.write(content)
     source.known_config.to_json_file(os.path.join(folder, CONFIG_FILE))
     checkpoint.write_vocabulary(source, folder)
-    known = exported.settings.applied_to(source.metadata)
-    metadata.write(folder, dataclasses.replace(known, head=spec.litert_head))
-    settings = {**source.settings, **exported.settings.answer_settings()}
-    files.write_json(os.path.join(folder, discovery.LITERT_SETTINGS), settings)
+    known = dataclasses.replace(
+        exported.settings.applied_to(source.metadata),
+        head=spec.litert_head,
+        settings={**source.settings, **exported.settings.answer_settings()},
+    )
+    metadata.write(folder, known)
 
 
 @contextlib.contextmanager

@@ -5,6 +5,7 @@ Records, outputs and answers are those of `--do_predict`.
 """
 
 import itertools
+import logging
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -19,6 +20,8 @@ from albert_tf.inference.record_outputs import OutputComputer
 from albert_tf.tasks import table
 from albert_tf.tasks.spec import HeadSpec
 from albert_tf.tasks.task import AnswerData, AnswerTask
+
+_LOGGER = logging.getLogger(__name__)
 
 # Texts whose answers are in memory together.
 _CHUNK_SIZE = 4096
@@ -92,6 +95,9 @@ def load_predictor(  # noqa: PLR0913
         wanted = head.head if isinstance(head, HeadSpec) else head
         found = source.head(wanted)
         spec = head if isinstance(head, HeadSpec) else table.spec_of(found.name)
+    if spec.head.groups and (assumed := source.metadata.assumed):
+        text = "The thresholds of %s are not known; using %s."
+        _LOGGER.warning(text, path, assumed)
     settings = source.settings if is_export else spec.trained_settings(source)
     if not is_export:
         model, _ = load.make_model(

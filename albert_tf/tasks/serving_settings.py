@@ -50,7 +50,9 @@ class ServingSettings:
 
     def notes(self, known: Metadata) -> list[Note]:
         """Returns notes on what is replaced, or assumed."""
-        return []
+        assumed = self.applied_to(known).assumed
+        text = f"{assumed} (the checkpoint has none)"
+        return [Note("assumed", text)] if assumed else []
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

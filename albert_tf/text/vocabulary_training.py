@@ -172,8 +172,7 @@ def _check_free(paths: Sequence[str]) -> None:
     for path in map(files.check_local, paths):
         if os.path.lexists(path):
             raise ValueError(
-                f"{path!r} exists already. Remove it, or choose another "
-                "`output_prefix`."
+                f"{path!r} exists already. Choose another `output_prefix`."
             )
 
 

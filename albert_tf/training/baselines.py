@@ -1,10 +1,12 @@
-"""Says whether scores are better than without a model."""
+"""Says whether scores are better than without a model, and how sure that is."""
 
 import logging
 import math
 from collections.abc import Sequence
+from typing import Any
 
-from albert_tf.metrics.scores import Scores
+from albert_tf import checks
+from albert_tf.metrics.scores import Score, Scores
 from albert_tf.tasks.label_frequencies import Comparison
 from albert_tf.tasks.task import ExampleSet, Outputs
 from albert_tf.training.finetuning_data import RecordSet
@@ -33,25 +35,52 @@ def compare_with_chance(
 
 
 def warn_of(scores: Scores, evaluated: Sequence[ExampleSet]) -> None:
-    """Warns of scores of the first set that hardly exceed their baselines.
+    """Warns of scores of the first set that hardly exceed their baselines."""
+    if not evaluated:
+        return
+    main = evaluated[0]
+    metric, margin = main.data.primary_metric, _margin(main)
+    baseline = scores.baselines.get(metric, -math.inf)
+    if problem := scores.verdict():
+        _LOGGER.warning("%s", problem)
+    elif (
+        len(main.examples) < _FEW_EXAMPLES or scores[metric] < baseline + margin
+    ):
+        _LOGGER.warning(
+            "Only %d examples were evaluated: on others, %s may be %.2g higher "
+            "or lower.",
+            len(main.examples),
+            metric,
+            margin,
+        )
+
+
+def _margin(evaluated: ExampleSet) -> float:
+    """Returns by how much the primary metric may be off, on each side.
 
     The 95% interval of a share of N examples is at most 1 / sqrt(N) wide on
     each side, that of a correlation twice as wide.
     """
-    if not evaluated:
-        return
-    if problem := scores.verdict():
-        _LOGGER.warning("%s", problem)
-        return
-    num_examples = len(evaluated[0].examples)
-    metric = evaluated[0].data.primary_metric
-    margin = _WIDTHS.get(metric, 1.0) / math.sqrt(num_examples)
-    baseline = scores.baselines.get(metric, -math.inf)
-    if num_examples < _FEW_EXAMPLES or scores[metric] < baseline + margin:
-        _LOGGER.warning(
-            "Only %d examples were evaluated: on others, %s may be %.2g higher "
-            "or lower.",
-            num_examples,
-            metric,
-            margin,
-        )
+    width = _WIDTHS.get(evaluated.data.primary_metric, 1.0)
+    return width / math.sqrt(len(evaluated.examples))
+
+
+def describe(scores: Scores, evaluated: RecordSet, data: str) -> dict[str, Any]:
+    """Returns what metadata and reports say of an evaluation of `data`.
+
+    They are JSON values; the cautions are sentences.
+    """
+    cautions = [evaluated.caution] * bool(evaluated.caution)
+    absent = [x.of for x in scores if x == Score.of_label("number", x.of, 0)]
+    if absent:
+        names = checks.listed(map(repr, absent))
+        cautions.append(f"None of the examples has the label {names}.")
+    return {
+        "data": data,
+        "examples": len(evaluated.examples),
+        "step": scores.step,
+        "metric": evaluated.data.primary_metric,
+        "margin": _margin(evaluated),
+        "cautions": cautions,
+        "scores": scores.flat(),
+    }

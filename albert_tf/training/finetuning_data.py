@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
+from albert_tf.checkpoints import run_checkpoints
 from albert_tf.data import bucketed_batches
 from albert_tf.data.bucketed_batches import Padding, RecordColumns
 from albert_tf.devices import strategies
@@ -28,9 +29,13 @@ _COMPILED_BUCKET_WIDTH = 64
 
 @dataclasses.dataclass(frozen=True, kw_only=True, eq=False)
 class RecordSet(ExampleSet):
-    """A set of examples and their records."""
+    """A set of examples and their records.
+
+    The `caution` says that some are also trained on; it is "" if none are.
+    """
 
     columns: RecordColumns
+    caution: str = ""
 
     @functools.cached_property
     def digest(self) -> str:
@@ -71,15 +76,20 @@ def make_sets(
             config.train_batch_size,
             num_seen / num_records,
         )
-        seen = {*_ids(train.columns)} if evaluation else set()
-        for one in evaluation.values():
-            if repeated := sum(ids in seen for ids in _ids(one.columns)):
-                _LOGGER.warning(
-                    "%d of the %d records to evaluate are also trained on, so "
-                    "the scores are better than those of new ones.",
-                    repeated,
-                    one.columns.num_records,
-                )
+    seen = {*_ids(train.columns)} if train and evaluation else set()
+    run = run_checkpoints.read_fingerprint(config.output_dir)
+    for key, one in evaluation.items():
+        repeated = sum(ids in seen for ids in _ids(one.columns))
+        if not train and run.get("records") == one.columns.digest:
+            repeated = one.columns.num_records
+        if repeated:
+            caution = (
+                f"{repeated} of the {one.columns.num_records} records to "
+                "evaluate are also trained on, so the scores are better than "
+                "those of new ones."
+            )
+            _LOGGER.warning("%s", caution)
+            evaluation[key] = dataclasses.replace(one, caution=caution)
     return Sets(
         train=train,
         evaluation=tuple(evaluation.values()),
@@ -130,7 +140,9 @@ def folder_of(config: FinetuningConfig, sets: Sets[RecordSet]) -> RunFolder:
     """Returns the output directory of a run that trains with one seed."""
     train = sets.train.columns.digest if sets.train else None
     evaluation = sets.evaluation[0].digest if sets.evaluation else None
-    return run_folder.finetuning_folder(config, sets.data, train, evaluation)
+    folder = run_folder.finetuning_folder(config, sets.data, train, evaluation)
+    num_examples = len(sets.train.examples) if sets.train else None
+    return dataclasses.replace(folder, num_examples=num_examples)
 
 
 def sample(records: RecordSet) -> RecordSet:

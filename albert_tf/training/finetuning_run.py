@@ -6,11 +6,10 @@ import math
 import os
 import types
 from collections.abc import Mapping
-from typing import NamedTuple, cast
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 
-from albert_tf import files
 from albert_tf.checkpoints import run_checkpoints, tf1
 from albert_tf.checkpoints.checkpoint import Checkpoint
 from albert_tf.devices.workers import Workers
@@ -187,14 +186,18 @@ class FinetuningRun:
         entries = [*evaluation.scores]
         if sets.evaluation:
             main = sets.evaluation[0]
-            found = main.data.baselines(main.examples)
-            entries += [Score.baseline(*row) for row in found.items()]
+            plain = main.data.baselines(main.examples)
+            entries += [Score.baseline(*row) for row in plain.items()]
         problem = self._problem(computer, evaluation)
         if problem:
             _LOGGER.warning("%s: %s", path, problem)
         scores = Scores(
             entries=tuple(entries), is_degenerate=bool(problem), step=step
         )
+        found, thresholds = None, weights.metadata.chosen
+        if sets.evaluation:
+            main, thresholds = sets.evaluation[0], evaluation.scores
+            found = baselines.describe(scores, main, config.evaluated)
 
         # 2. Predictions. A set that is evaluated and predicted has one file.
         folders: dict[ExampleSet, str] = {
@@ -208,13 +211,13 @@ class FinetuningRun:
                 chunks = computer.run_chunks(each, config.predict_batch_size)
             folder = os.path.join(config.output_dir, name)
             record_outputs.write_predictions(
-                each, chunks, folder, evaluation.scores, workers
+                each, chunks, folder, thresholds, workers
             )
 
         # 3. Results and report.
-        if sets.evaluation:
-            results = all_seeds or SeedResults(scores=scores)
-            workers.run_in_chief(self._write_results, evaluation, results, path)
+        results = all_seeds or SeedResults(scores=scores)
+        write = self._write_results
+        workers.run_in_chief(write, weights, evaluation, results, found)
         outputs = next(iter(evaluation.outputs.values()), {})
         return Result(scores, path, problem, outputs)
 
@@ -248,30 +251,31 @@ class FinetuningRun:
         )
 
     def _write_results(
-        self, evaluation: Evaluation, results: SeedResults, weights: str
+        self,
+        weights: Checkpoint,
+        evaluation: Evaluation,
+        results: SeedResults,
+        found: Mapping[str, Any] | None,
     ) -> None:
-        config = self._config
-        path = os.path.join(config.output_dir, run_checkpoints.RESULTS_FILE)
-        written = files.read_json_object(path, missing_ok=True)
-        if report.SEEDS_KEY in written and not results.by_seed:
-            _LOGGER.warning("%s, with the results of all seeds, is kept.", path)
+        config, sets = self._config, self._sets
+        values = results.as_json()
+        if not run_folder.write_results(config, weights, values, found):
             return
-        run_folder.write_results(
-            config, results.as_json(), self._task.model, weights
-        )
+        sections: list[dict[str, Any]] = []
+        for main in sets.evaluation[:1]:
+            sections = main.data.report_sections(
+                main.examples, evaluation.outputs[main], evaluation.scores
+            )
         logs = {
             str(seed.random_seed): metric_log.read_lines(seed.output_dir)
             for seed in config.seed_configs()
         }
-        main = self._sets.evaluation[0]
         report.write_run(
             config,
-            title=f"Fine-tuning: {main.data.name}",
-            evaluated=f"{len(main.examples):,} examples",
+            title=f"Fine-tuning: {sets.data.name}",
+            evaluation=found,
             results=results,
             logs=logs or {"": metric_log.read_lines(config.output_dir)},
-            primary_metric=main.data.primary_metric,
-            sections=main.data.report_sections(
-                main.examples, evaluation.outputs[main], evaluation.scores
-            ),
+            primary_metric=sets.data.primary_metric,
+            sections=sections,
         )

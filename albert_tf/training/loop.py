@@ -114,6 +114,7 @@ class TrainingLoop:
         if evaluator is None:
             # Earlier evaluations were of weights that are trained further.
             self.state.best_score = self.state.best_loss = None
+            self.state.evaluations_since_best = 0
         self._bar = progress.bar(
             total=config.num_train_steps, done=self.state.step
         )
@@ -304,12 +305,13 @@ class TrainingLoop:
         A run that is killed meanwhile begins with this evaluation.
         """
         state = self.state
-        self._evaluate()
+        scores = self._evaluate()
         if self._is_finished() and state.window:
             # The evaluation has ended the run early.
             self._write_window()
         state.needs_evaluation = False
-        self._write(self._checkpointer.save_state, dataclasses.asdict(state))
+        values = dataclasses.asdict(state)
+        self._write(self._checkpointer.save_evaluated, values, scores)
 
     def _record(self, row: np.ndarray, seconds: float) -> None:
         """Checks one step and adds it to the log window; logs when due."""
@@ -367,9 +369,9 @@ class TrainingLoop:
             )
         self.state.detector.update(loss)
 
-    def _evaluate(self) -> None:
+    def _evaluate(self) -> dict[str, float]:
         if self._evaluator is None:
-            return
+            return {}
         state = self.state
         scores = self._evaluator.evaluate()
         metric = self._config.best_metric or self._evaluator.primary_metric
@@ -384,7 +386,7 @@ class TrainingLoop:
                 )
         scores.check_known(metric)
         if state.phase < len(self._phases) - 1:
-            return
+            return scores.flat()
         score, loss = scores[metric], scores.loss
         gain = math.inf
         if state.best_score is not None:
@@ -396,15 +398,16 @@ class TrainingLoop:
         elif gain < 0 or (
             state.best_loss is not None and loss > state.best_loss
         ):
-            return
+            return scores.flat()
         state.best_score = score
         state.best_loss = loss if math.isfinite(loss) else None
         self._write(self._checkpointer.save_best, scores.flat())
+        return scores.flat()
 
     def _save(self) -> None:
         self._write(self._checkpointer.save, dataclasses.asdict(self.state))
 
     def _write(
-        self, write: Callable[[int, Mapping[str, Any]], None], values: Any
+        self, write: Callable[..., None], *values: Mapping[str, Any]
     ) -> None:
-        self._workers.run_in_chief(write, self.state.step, values)
+        self._workers.run_in_chief(write, self.state.step, *values)

@@ -176,7 +176,7 @@ def finetuning(
         task_settings=settings.affects_training(task_config),
         vocabulary=source.vocabulary,
         head=spec.head_spec(task_config).head.name,
-        **start.run_fields(values),
+        **start.run_fields(values, examples),
         **warmup,
     )
     return FinetuningPlan(
@@ -289,6 +289,7 @@ def _as_trained(
     head_spec = spec.head_spec(task_config)
     # The sequence comes first: parts must fit in it.
     names = ("max_seq_length", *head_spec.serving_settings.as_trained)
+    names += ("label_separator",)
     found: dict[str, Any] = {name: values.get(name) for name in names}
     for name, value in found.items():
         if value is None or name in given:

@@ -8,6 +8,7 @@ import functools
 import logging
 import os
 from collections.abc import Iterable, Mapping
+from typing import Any
 
 import numpy as np
 import tensorflow as tf
@@ -100,27 +101,38 @@ def run(config: PretrainingConfig) -> Scores | None:
                 return None
 
         # 5. Evaluation of the best weights, which the chief has written.
-        if not evaluator:
-            return Scores()
-        weights = _weights_to_evaluate(config, folder)
-        resume.set_weights(task.model, weights, workers)
-        scores = dataclasses.replace(evaluator.evaluate(), step=weights.step)
-        workers.run_in_chief(_write_results, config, scores, task, weights.path)
+        weights, scores = _weights_to_evaluate(config, folder), Scores()
+        if evaluator:
+            resume.set_weights(task.model, weights, workers)
+            scores = evaluator.evaluate()
+            scores = dataclasses.replace(scores, step=weights.step)
+        workers.run_in_chief(
+            _write_results, config, scores, weights, eval_records
+        )
         return scores
 
 
 def _write_results(
     config: PretrainingConfig,
     scores: Scores,
-    task: PretrainingTask,
-    weights: str,
+    weights: Checkpoint,
+    records: RecordSource | None,
 ) -> None:
     """Writes the scores, the model card, and a report, and says where."""
-    run_folder.write_results(config, scores.flat(), task.model, weights)
+    found: dict[str, Any] | None = None
+    if records:
+        found = {
+            "data": config.evaluated,
+            "examples": _num_evaluated(config, records),
+            "step": scores.step,
+            "scores": scores.flat(),
+        }
+    if not run_folder.write_results(config, weights, scores.flat(), found):
+        return
     report.write_run(
         config,
         title="Pretraining",
-        evaluated="held-out text",
+        evaluation=found,
         results=report.SeedResults(scores=scores),
         logs={"": metric_log.read_lines(config.output_dir)},
         primary_metric=config.primary_metric.replace("loss", "accuracy"),

@@ -11,10 +11,10 @@ import numpy as np
 from albert_tf import files
 from albert_tf.checkpoints import run_checkpoints
 from albert_tf.metrics.scores import Role, Scores
+from albert_tf.training import run_folder
 from albert_tf.training.run_config import RunConfig
 
 FILE_NAME = "report.html"
-SEEDS_KEY = "seeds"
 
 _EVAL = "eval_"
 _LOSS = "loss"
@@ -65,7 +65,7 @@ class SeedResults:
         """Returns the content of `eval_results.json`."""
         values: dict[str, Any] = self.scores.flat()
         if self.by_seed:
-            values[SEEDS_KEY] = {
+            values[run_folder.SEEDS] = {
                 str(seed): {"degenerate": 0.0, **scores.flat()}
                 for seed, scores in self.by_seed.items()
             }
@@ -83,11 +83,12 @@ def write(
     sections: Sequence[Section],
     results: SeedResults = SeedResults(),  # noqa: B008
     metric: str = "",
-    evaluated: str = "",
+    evaluation: Mapping[str, Any] | None = None,
 ) -> None:
-    """Writes a page: first how good a `metric` is on what was `evaluated`.
+    """Writes a page: first how good a `metric` is in an `evaluation`.
 
-    The facts, what was run, come last, folded.
+    The latter is that of the metadata. The facts, what was run, come last,
+    folded.
     """
     import jinja2
 
@@ -103,7 +104,7 @@ def write(
         sections=sections,
         results=results,
         metric=metric,
-        evaluated=evaluated,
+        evaluation=evaluation or {},
         advice=results.scores.verdict(),
         draw=_draw,
         text=_text,
@@ -115,13 +116,13 @@ def write_run(
     config: RunConfig,
     *,
     title: str,
-    evaluated: str,
+    evaluation: Mapping[str, Any] | None,
     results: SeedResults,
     logs: Mapping[str, LogLines],
     primary_metric: str,
     sections: Sequence[Mapping[str, Any]] = (),
 ) -> None:
-    """Writes the report of a run, with scores on what was `evaluated`.
+    """Writes the report of a run, with the scores of an `evaluation`, if any.
 
     `logs` are the lines of `metrics.jsonl` by seed, or those of "" alone;
     `sections` are the arguments of further ones.
@@ -145,6 +146,10 @@ def write_run(
             for key in (_LOSS, f"{_EVAL}{metric}")
         )
         unit = metric
+    charts = (
+        Chart(title="Loss", unit=_LOSS, curves=losses),
+        Chart(title="Evaluations", unit=unit, curves=evaluations),
+    )
     facts = {"flags": config.flags_text}
     written = run_checkpoints.flags_of(config.output_dir)
     if written and written != config.flags_text:
@@ -156,10 +161,9 @@ def write_run(
         facts=facts | run,
         results=results,
         metric=primary_metric,
-        evaluated=evaluated,
+        evaluation=evaluation,
         sections=[
-            Chart(title="Loss", unit=_LOSS, curves=losses),
-            Chart(title="Evaluations", unit=unit, curves=evaluations),
+            *(chart for chart in charts if any(chart.curves.values())),
             *(
                 Chart(**each) if "curves" in each else ReportTable(**each)
                 for each in sections

@@ -39,6 +39,7 @@ class RunConfig(DeviceSettings, OptimizerConfig):
         vocabulary: Path of the vocabulary, which the output directory keeps
             a copy of; None if it is unknown.
         head: Name of the head of the model, which checkpoints keep.
+        evaluated: Names the set that is evaluated, if one is.
     """
 
     albert_config: AlbertConfig
@@ -108,6 +109,7 @@ class RunConfig(DeviceSettings, OptimizerConfig):
     flags_text: str = ""
     vocabulary: str | None = None
     head: str | None = None
+    evaluated: str = ""
 
     def __post_init__(self) -> None:
         OptimizerConfig.__post_init__(self)

@@ -20,7 +20,6 @@ from albert_tf.checkpoints import (
     metadata,
     model_card,
     run_checkpoints,
-    variable_names,
 )
 from albert_tf.checkpoints.checkpoint import Checkpoint
 from albert_tf.checkpoints.metadata import Metadata
@@ -36,6 +35,8 @@ FINGERPRINT_FILE = run_checkpoints.FINGERPRINT_FILE
 LOCK_FILE = "run.lock"
 # Key of a fingerprint, among the settings of the task.
 TOKENIZER = "tokenizer"
+# Key of results: those of each of several seeds.
+SEEDS = "seeds"
 _NUM_STEPS = "num_train_steps"
 _START, _START_DIGEST = "init_checkpoint", "init_checkpoint_sha256"
 # Known only to a run that evaluates.
@@ -86,6 +87,7 @@ class RunFolder:
     path: str
     fingerprint: Mapping[str, Any]
     head: str | None = None  # the name of the model's head, if it is known
+    num_examples: int | None = None  # to train on, if they are counted
 
     @property
     def metadata(self) -> Metadata:
@@ -100,6 +102,11 @@ class RunFolder:
             target_mean=settings.get("target_mean"),
             target_scale=settings.get("target_scale"),
             tokenizer_hash=settings.get(TOKENIZER),
+            settings={
+                **settings,
+                "random_seed": self.fingerprint.get("random_seed"),
+                "train_examples": self.num_examples,
+            },
         )
 
     def check(self) -> None:
@@ -116,7 +123,7 @@ class RunFolder:
             raise ValueError(
                 f"{self.path!r} contains files but no {FINGERPRINT_FILE}, so "
                 "it is not the output directory of a run. Pass another "
-                "--output_dir, or empty it."
+                "--output_dir."
             )
 
     @contextlib.contextmanager
@@ -158,6 +165,8 @@ class RunFolder:
         values = {**current, **{k: v for k, v in kept.items() if v is not None}}
         if _NUM_STEPS in current:
             values[_NUM_STEPS] = current[_NUM_STEPS]
+        if not kept:
+            values[run_checkpoints.VERSION_KEY] = run_checkpoints.VERSION
         # The fingerprint first, so that a killed run leaves a known directory.
         files.write_json(os.path.join(self.path, FINGERPRINT_FILE), values)
         config.albert_config.to_json_file(os.path.join(self.path, CONFIG_FILE))
@@ -261,22 +270,35 @@ def weights_to_use(
 
 
 def write_results(
-    config: RunConfig, results: Mapping[str, Any], model: Any, weights: str
-) -> None:
-    """Writes `eval_results.json`, and the card of a model trained now.
+    config: RunConfig,
+    weights: Checkpoint,
+    results: Mapping[str, Any],
+    evaluation: Mapping[str, Any] | None,
+) -> bool:
+    """Writes what is known of weights now; returns whether to write a report.
 
-    `weights` is the folder of those that the model has.
+    An evaluation becomes part of the metadata of weights of the run, and its
+    results `eval_results.json`. The model card says what is known of them.
     """
-    folder = config.output_dir
-    path = os.path.join(folder, run_checkpoints.RESULTS_FILE)
-    files.write_json(path, dict(results), sort_keys=True)
-    if getattr(config, "do_train", False):
-        described = Checkpoint(
-            arrays=variable_names.variables_by_tf1_name(model.weights),
-            config=config.albert_config,
-            metadata=metadata.read(weights),
+    folder, known = config.output_dir, weights.metadata
+    if evaluation:
+        known = known.measured(evaluation["scores"], evaluation)
+    if weights.path == run_checkpoints.trained_weights(folder):
+        metadata.write(weights.path, known)
+        described = dataclasses.replace(
+            weights, config=config.albert_config, metadata=known
         )
         model_card.write(folder, described, run=folder)
+    if not evaluation:
+        # A report of an evaluation of these weights stays.
+        return getattr(config, "do_train", False) and not known.evaluation
+    path = os.path.join(folder, run_checkpoints.RESULTS_FILE)
+    if SEEDS in files.read_json_object(path, missing_ok=True).keys() - results:
+        _LOGGER.warning("%s, with the results of all seeds, is kept.", path)
+        return False
+    facts = {n: value for n, value in evaluation.items() if n != "scores"}
+    files.write_json(path, {**results, "evaluated": facts}, sort_keys=True)
+    return True
 
 
 def _check_same(
@@ -284,20 +306,27 @@ def _check_same(
 ) -> None:
     # A setting that older versions did not have, and that is not used.
     ignored = {n for n, value in current.items() if n not in kept and not value}
-    ignored.add(_START_DIGEST)
+    ignored |= {_START_DIGEST, run_checkpoints.VERSION_KEY}
     if _is_same_start(kept, current):
         ignored.add(_START)
     if kept.get(_NUM_STEPS, 0) <= current.get(_NUM_STEPS, 0):
         ignored.add(_NUM_STEPS)
     if None in (kept.get(_EVAL_RECORDS), current.get(_EVAL_RECORDS)):
         ignored.add(_EVAL_RECORDS)
+    settings = run_checkpoints.SETTINGS
+    is_older = run_checkpoints.VERSION_KEY not in read_fingerprint(output_dir)
+    if is_older:
+        known = {*kept.get(settings, {})}
+        own = current.get(settings, {})
+        current = {**current, settings: {n: own[n] for n in known & {*own}}}
     compared = (
         {name: value for name, value in values.items() if name not in ignored}
         for values in (kept, current)
     )
     if different := checks.differences(*compared):
+        older = " of an older version, whose defaults may be others" * is_older
         raise ValueError(
-            f"{output_dir!r} belongs to another run, with "
+            f"{output_dir!r} belongs to another run{older}, with "
             f"{checks.listed(different)}. Pass another --output_dir, or the "
             "same settings to continue that run."
         )

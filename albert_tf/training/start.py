@@ -13,6 +13,9 @@ from albert_tf.checkpoints import discovery, run_checkpoints
 from albert_tf.checkpoints.checkpoint import Checkpoint
 from albert_tf.settings import setting
 
+# The first of these that is given names what is evaluated.
+_EVALUATED = "eval_file validation_share data_dir predict_file input_file"
+
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class StartConfig:
@@ -78,8 +81,15 @@ def open_checkpoint(values: Mapping[str, Any]) -> Checkpoint:
     return Checkpoint(path=output_dir, config=config)
 
 
-def run_fields(values: Mapping[str, Any]) -> dict[str, Any]:
+def run_fields(
+    values: Mapping[str, Any], in_memory: Collection[str] = ()
+) -> dict[str, Any]:
     """Returns the fields of a run's config that these settings decide."""
     start = settings.read(StartConfig, values)
     strategy = {"strategy": "tpu"} if start.use_tpu else {}
-    return {"flags_text": settings.as_text(values), **strategy}
+    evaluated = "rows in memory"
+    given = [n for n in _EVALUATED.split() if values.get(n)]
+    if given and "eval" not in in_memory:
+        evaluated = f"--{given[0]}={values[given[0]]}"
+    text = settings.as_text(values)
+    return {"flags_text": text, "evaluated": evaluated, **strategy}

@@ -27,6 +27,8 @@ _LABELLED = Metadata(
     labels=("bad", "so-so", "good"),
     do_lower_case=False,
     null_threshold=1.5,
+    settings={"max_seq_length": 9, "text_columns": ["text"]},
+    evaluation={"scores": {"accuracy": 0.5}, "step": 3},
 )
 
 
@@ -143,7 +145,10 @@ def test_metadata_go_with_every_format(labelled, tmp_path, vocabulary):
             names = lacking[note.kind].setdefault(output_format, [])
             names.append(note.text.partition("=")[0])
 
-    config = json.loads((tmp_path / "huggingface/config.json").read_text())
+    folder = tmp_path / "huggingface"
+    settings = json.loads((folder / "tokenizer_config.json").read_text())
+    assert settings["model_max_length"] == 9
+    config = json.loads((folder / "config.json").read_text())
     assert config["id2label"] == {"0": "bad", "1": "so-so", "2": "good"}
     assert lacking["left out"] == {"keras_hub": ["vocabulary"]}
     # What is written, but for us alone.

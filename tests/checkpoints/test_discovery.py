@@ -105,9 +105,6 @@ def test_an_export_for_litert_says_its_settings_and_has_no_arrays(
 # What is known of a checkpoint, beside it or in its run.
 
 
-_PLACES = ["", "best/model.ckpt", "checkpoints/step-00000007/model"]
-
-
 def _write(folder, **values):
     """Writes JSON files, by name without the ending."""
     folder.mkdir(parents=True, exist_ok=True)
@@ -145,26 +142,22 @@ def test_a_run_stands_for_its_best_weights(tmp_path):
         assert found.metadata.null_threshold == threshold
 
 
-@pytest.mark.parametrize("place", _PLACES)
-def test_weights_evaluated_later_have_the_thresholds_of_the_run(
-    place, tmp_path
+@pytest.mark.parametrize(
+    ("step", "beside", "threshold"),
+    [(7, {}, 9), (8, {}, None), (7, {"null_threshold": 2}, 2)],
+)
+def test_results_say_thresholds_of_their_own_step_and_no_other(
+    step, beside, threshold, tmp_path
 ):
-    _weights(tmp_path, place, labels=("a", "b"), multi_label=True)
-    thresholds = {"threshold_of_a": 0.1, "threshold_of_b": 0.5}
-    _write(tmp_path, eval_results=thresholds | {"null_threshold": 9.0})
+    # An older version did not write them beside the weights.
+    _weights(tmp_path, "checkpoints/step-00000007", **beside)
+    _write(tmp_path / "checkpoints/step-00000007", state={"step": 7})
+    results = {"global_step": step, "null_threshold": 9, "f1": 0.5}
+    _write(tmp_path, eval_results=results)
 
-    found = discovery.open(tmp_path / place).metadata
+    found = discovery.open(tmp_path).metadata
 
-    assert (found.thresholds, found.null_threshold) == ((0.1, 0.5), 9.0)
-
-
-def test_a_fact_beside_the_weights_comes_before_the_run_s(tmp_path):
-    _write(tmp_path, eval_results={"null_threshold": 9.0})
-    _weights(tmp_path, "best", null_threshold=2.0)
-
-    found = discovery.open(tmp_path / "best")
-
-    assert found.metadata.null_threshold == 2
+    assert (found.null_threshold, found.evaluation) == (threshold, None)
 
 
 @pytest.mark.parametrize(
@@ -178,11 +171,12 @@ def test_a_fact_beside_the_weights_comes_before_the_run_s(tmp_path):
         ("best/model.ckpt", False),
     ],
 )
-def test_weights_know_the_run_that_made_them(path, is_known, tmp_path):
+def test_weights_know_the_settings_of_the_run_that_made_them(
+    path, is_known, tmp_path
+):
     _write(tmp_path / "run", run={"task": "custom", "settings": {"a": 1}})
     _weights(tmp_path, path if "model" in path else "run/best/model.ckpt")
 
     found = discovery.open(tmp_path / path)
 
-    assert bool(found.run) == is_known
     assert found.settings == ({"a": 1} if is_known else {})

@@ -10,6 +10,8 @@ _SPAN = Metadata(
     null_threshold=-1.5,
     null_from_cls=True,
     tokenizer_hash="abc",
+    settings={"max_seq_length": 9, "text_columns": ["a", "b"]},
+    evaluation={"scores": {"f1": 0.5}, "cautions": []},
 )
 _SEVERAL = Metadata(
     task="custom",
@@ -39,6 +41,28 @@ def test_the_thresholds_of_an_evaluation_are_known_label_by_label():
     scores = {"threshold_of_b": 0.5, "threshold_of_a": 0.1, "f1_micro": 1.0}
     some = {"threshold_of_a": 0.1}
 
-    assert _SEVERAL.with_thresholds(scores).thresholds == (0.1, 0.5)
-    assert _SEVERAL.with_thresholds(some).thresholds is None
-    assert _SPAN.with_thresholds({"null_threshold": 3.0}).null_threshold == 3
+    found = _SEVERAL.measured(scores, {"scores": scores})
+    assert found.thresholds == (0.1, 0.5)
+    assert found.chosen.thresholds == {"a": 0.1, "b": 0.5}
+    assert found.evaluation == {"scores": scores}
+    assert _SEVERAL.measured(some).thresholds is None
+    assert _SPAN.measured({"null_threshold": 3.0}).null_threshold == 3
+    assert _SPAN.chosen.thresholds == {"": -1.5}
+
+
+@pytest.mark.parametrize(
+    ("known", "assumed"),
+    [
+        (_SEVERAL, "a threshold of 0.5 for every label"),
+        (Metadata(head="beam_span", null_threshold=1), "a null threshold of 0"),
+        (_SPAN, ""),
+    ],
+)
+def test_other_weights_share_nothing_measured_and_what_is_assumed_is_said(
+    known, assumed
+):
+    others = known.measured({})
+
+    assert (others.task, others.settings) == (known.task, known.settings)
+    assert not others.evaluation and not others.chosen.entries
+    assert (known.assumed, others.assumed) == ("", assumed)

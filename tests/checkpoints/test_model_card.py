@@ -27,9 +27,20 @@ def run(tmp_path):
     folder = tmp_path / "run"
     folder.mkdir()
     (folder / "flags.txt").write_text(_FLAGS)
-    scores = {"accuracy": 0.75, "accuracy_baseline": 0.5, "f1_of_ham": 0.1}
-    (folder / "eval_results.json").write_text(json.dumps(scores))
+    # Of other weights.
+    (folder / "eval_results.json").write_text(json.dumps({"accuracy": 0.99}))
     return folder
+
+
+_EVALUATION = {
+    "data": "--eval_file=rows.tsv",
+    "examples": 9,
+    "step": 30,
+    "metric": "accuracy",
+    "margin": 0.333,
+    "cautions": ["4 of the 9 records to evaluate are also trained on."],
+    "scores": {"accuracy": 0.75, "accuracy_baseline": 0.5, "f1_of_ham": 0.1},
+}
 
 
 def _card(folder):
@@ -37,7 +48,13 @@ def _card(folder):
 
 
 def test_a_run_has_front_matter_data_scores_limits_and_its_command(run):
-    model = _model("output_weights", task="custom", labels=("ham", "spam"))
+    model = _model(
+        "output_weights",
+        task="custom",
+        labels=("ham", "spam"),
+        settings={"train_examples": 20, "random_seed": 7},
+        evaluation=_EVALUATION,
+    )
 
     model_card.write(str(run), model, run=run)
 
@@ -48,6 +65,9 @@ def test_a_run_has_front_matter_data_scores_limits_and_its_command(run):
     for text in (
         "Labels: ham, spam.\n",
         "- Training data: `my mails.tsv`\n",
+        "- Examples trained on: 20\n",
+        "Of 9 examples of `--eval_file=rows.tsv`, by the weights of step 30.\n",
+        "accuracy may be 0.33 higher or lower.\n4 of the 9 records to ev",
         "|---|---|---|\n| accuracy | 0.75 | 0.5 |\n\n",
         "## Limits\n\n- ",
         "python run_classifier.py \\\n    --do_train \\\n    --init_",
@@ -57,7 +77,7 @@ def test_a_run_has_front_matter_data_scores_limits_and_its_command(run):
     assert "f1_of_ham" not in _card(run)
 
 
-def test_a_conversion_has_the_scores_of_its_run_if_it_is_the_same_model(
+def test_a_conversion_has_the_scores_of_its_weights_and_the_flags_of_its_run(
     run, tmp_path
 ):
     config = ConversionConfig(
@@ -65,10 +85,9 @@ def test_a_conversion_has_the_scores_of_its_run_if_it_is_the_same_model(
     )
 
     cards = []
-    for source in (run, None):
-        model_card.write(
-            str(tmp_path), _model("cls/squad/a"), run=source, conversion=config
-        )
+    for source, known in ((run, {"evaluation": _EVALUATION}), (None, {})):
+        model = _model("cls/squad/a", **known)
+        model_card.write(str(tmp_path), model, run=source, conversion=config)
         cards.append(_card(tmp_path))
 
     for card in cards:
@@ -107,19 +126,30 @@ def test_a_card_of_the_user_is_kept(run):
     assert _card(run) == ours
 
 
-def test_of_several_seeds_the_scores_are_those_of_the_weights(run):
-    scores = {
-        "accuracy": 0.5,
-        "accuracy_std": 0.1,
-        "accuracy_best": 0.75,
-        "best_seed": 7,
-        "num_seeds": 2,
-    }
-    (run / "eval_results.json").write_text(json.dumps(scores))
+@pytest.mark.parametrize(
+    ("labels", "call"),
+    [(("a", "b"), '"A text", truncation=True)'), (None, "")],
+)
+def test_the_call_of_transformers_is_cut_as_in_the_training(
+    labels, call, tmp_path
+):
+    config = ConversionConfig(
+        input_path="in", output_path="out", output_format="huggingface"
+    )
+    arrays = ["output_weights"] if labels else []
+    settings = {"max_seq_length": 24}
+    model = _model(*arrays, labels=labels, settings=settings)
+
+    model_card.write(str(tmp_path), model, run=None, conversion=config)
+
+    assert "model_max_length=24)" in _card(tmp_path)
+    assert ("truncation=True" in _card(tmp_path)) == bool(call)
+    assert call in _card(tmp_path)
+
+
+def test_the_seed_is_that_of_the_weights(run):
     (run / "flags.txt").write_text("--random_seed=6\n--num_seeds=2\n")
 
-    model_card.write(str(run), _model(), run=run)
+    model_card.write(str(run), _model(settings={"random_seed": 7}), run=run)
 
-    card = _card(run)
-    assert "|---|---|---|\n| accuracy | 0.75 |  |\n\n" in card
-    assert "- Random seed: `7`\n" in card
+    assert "- Random seed: `7`\n" in _card(run)

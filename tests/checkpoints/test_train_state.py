@@ -132,8 +132,9 @@ def test_metadata_are_written_with_every_checkpoint(make, tmp_path):
     assert metadata.read(checkpointer.latest()) == known
     assert discovery.open(tmp_path / "run").metadata == known
     checkpointer.save_best(7, {"null_threshold": 0.5})
-    checkpointer.wait()
+    checkpointer.save_evaluated(7, STATE, {"null_threshold": 0.5})
     assert discovery.open(tmp_path / "run").metadata == tuned
+    assert metadata.read(checkpointer.latest()) == tuned
 
 
 def test_a_failure_is_raised_as_soon_as_it_is_known(make, monkeypatch):

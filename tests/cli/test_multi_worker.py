@@ -70,6 +70,8 @@ def compare_one_and_two(run_alone, run_workers, tmp_path):
             json.loads((folder / "eval_results.json").read_text())
             for folder in (one, two)
         ]
+        evaluated = [result.pop("evaluated") for result in results]
+        assert evaluated[0] == evaluated[1]
         return one, two, results
 
     return run

@@ -9,6 +9,7 @@ must be those of a run that nothing has interrupted.
 import dataclasses
 import functools
 import json
+import pathlib
 import re
 import shutil
 
@@ -100,6 +101,7 @@ class Life(stateful.RuleBasedStateMachine):
         if done.returncode == 0:
             self.world.check_log(self.name, self.model)
             self.check_clean(done, "**/*")
+            self.check_facts()
 
     @stateful.rule(
         use=BOTH.filter(any), exports=st.booleans(), fault=faults(26)
@@ -129,6 +131,8 @@ class Life(stateful.RuleBasedStateMachine):
         self.check_results(done, names)
         for name in names if done.returncode == 0 else ():
             self.check_clean(done, f"{name}.*")
+        if done.returncode == 0 and use[0]:
+            self.check_facts()
         return done
 
     def make(self, name, *command, fault):
@@ -213,6 +217,16 @@ class Life(stateful.RuleBasedStateMachine):
 
     @stateful.rule(choose=st.sampled_from([min, max]))
     @stateful.precondition(lambda self: self.model.checkpoints)
+    def copy_checkpoint(self, choose):
+        """A single checkpoint is known by what was measured of it alone."""
+        step = choose(self.model.checkpoints)
+        path = self.world.folder / self.new_name()
+        source = run_checkpoints.checkpoint_path(self.folder, step)
+        shutil.copytree(source, path)
+        self.check_measured(path, step)
+
+    @stateful.rule(choose=st.sampled_from([min, max]))
+    @stateful.precondition(lambda self: self.model.checkpoints)
     def delete_checkpoint(self, choose):
         step = choose(self.model.checkpoints)
         shutil.rmtree(run_checkpoints.checkpoint_path(self.folder, step))
@@ -294,6 +308,33 @@ class Life(stateful.RuleBasedStateMachine):
             same = [x for x in steps if found == self.world.answer(name, x)]
             assert same, (name, steps, done.stderr)
             self.results[name] = same[0]
+
+    def check_facts(self):
+        """Checks what is said of the weights that are used from now on."""
+        used = self.model.used
+        for step in self.model.checkpoints:
+            path = run_checkpoints.checkpoint_path(self.folder, step)
+            self.check_measured(path, step)
+        path = run_checkpoints.trained_weights(self.folder)
+        evaluation = self.check_measured(path, used)
+        card = (self.folder / "README.md").read_text()
+        assert f"Step of these weights: {used}\n" in card or not used
+        assert (f"by the weights of step {used}.\n" in card) == bool(evaluation)
+        assert ("was not evaluated" in card) == (not evaluation)
+        report = (self.folder / "report.html").read_text()
+        assert ("with the weights of step" in report) == bool(evaluation)
+        assert (f"with the weights of step {used}." in report) == bool(
+            evaluation
+        )
+
+    def check_measured(self, path, step):
+        """Checks that an evaluation of weights is that of their step."""
+        known = json.loads((pathlib.Path(path) / "metadata.json").read_text())
+        if evaluation := known.get("evaluation"):
+            wanted = json.loads(self.world.answer("eval_results.json", step))
+            assert evaluation["step"] == step
+            assert wanted.items() >= evaluation["scores"].items()
+        return evaluation
 
     def check_served(self, folder):
         """Checks that all versions answer as the weights in use do."""

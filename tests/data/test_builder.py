@@ -181,7 +181,7 @@ def test_a_file_of_another_build_is_not_overwritten(
     tokens = vocab_file.read_text() + changes.pop("vocabulary", "")
     vocab_file.write_text(tokens)
 
-    with pytest.raises(ValueError, match=f"{message}.*Remove it, or choose"):
+    with pytest.raises(ValueError, match=f"{message}.*Choose another"):
         build("out", **changes)
 
     assert (tmp_path / "out").read_bytes() == content

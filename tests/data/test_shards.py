@@ -31,7 +31,8 @@ def test_a_shard_is_read_from_its_sidecar_as_it_was_written(tmp_path):
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        ('{"version": 2}', "its version is not 3"),
+        ('{"version": 2}', "an older version of albert_tf wrote it"),
+        ('{"version": 4}', "a newer version of albert_tf wrote it"),
         ('{"version": 3,', "delimiter|double quotes"),
         ("[1]", ""),
         ({"counts": {"tokans": 1}}, "'tokans'"),

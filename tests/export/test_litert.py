@@ -132,7 +132,6 @@ def test_it_keeps_its_lengths_and_is_no_checkpoint(export):
         assert " " not in answer["answer"]
     assert {*os.listdir(exported)} == {
         "albert_config.json",
-        "export.json",
         "metadata.json",
         "model.tflite",
         "tiny.model",

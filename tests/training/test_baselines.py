@@ -66,3 +66,33 @@ def test_a_score_is_told_from_its_baseline_by_enough_examples(
     baselines.warn_of(scores, [examples])
 
     assert bool(caplog.messages) == says
+
+
+def test_an_evaluation_is_described_with_what_makes_it_doubtful():
+    entries = [
+        Score("accuracy", 0.5),
+        Score.of_label("number", "ham", 4),
+        Score.of_label("number", "spam", 0),
+    ]
+    evaluated = types.SimpleNamespace(
+        data=types.SimpleNamespace(primary_metric="accuracy"),
+        examples=range(4),
+        caution="All are trained on.",
+    )
+
+    found = baselines.describe(
+        Scores(entries=tuple(entries), step=7), evaluated, "rows.tsv"
+    )
+
+    # 1 / sqrt(4) on each side.
+    assert found["margin"] == 0.5
+    assert (found["data"], found["examples"], found["step"]) == (
+        "rows.tsv",
+        4,
+        7,
+    )
+    assert found["cautions"] == [
+        "All are trained on.",
+        "None of the examples has the label 'spam'.",
+    ]
+    assert found["scores"]["accuracy"] == 0.5

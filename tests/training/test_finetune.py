@@ -36,7 +36,13 @@ def test_a_run_learns_and_leaves_what_was_promised(trained):
 
     assert set(scores) == {"accuracy", "loss", "global_step"}
     assert scores["accuracy"] > 0.8
-    assert read_json(one.output_dir, "eval_results.json") == scores
+    results = read_json(one.output_dir, "eval_results.json")
+    evaluated = results.pop("evaluated")
+    assert (evaluated["examples"], evaluated["step"]) == (
+        len(one.sets.evaluation[0].examples),
+        scores["global_step"],
+    )
+    assert results == scores
     assert {"best", "checkpoints", "metrics.jsonl", "report.html"} < set(
         os.listdir(one.output_dir)
     )
@@ -72,6 +78,7 @@ def test_seeds_give_median_spread_and_the_predictions_of_the_best(seeds_run):
     results = read_json(several.output_dir, "eval_results.json")
     seeds = results.pop("seeds")
     assert results.pop("failed_seeds") == {}
+    assert results.pop("evaluated")["step"] == scores["global_step"]
     assert results == scores
     assert set(seeds) == {"12345", "12346"}
     values = [own["accuracy"] for own in seeds.values()]
@@ -79,11 +86,17 @@ def test_seeds_give_median_spread_and_the_predictions_of_the_best(seeds_run):
     assert scores["accuracy_best"] == max(values)
     assert scores["accuracy_std"] == pytest.approx(np.std(values, ddof=1))
     best = f"seed-{scores['best_seed']}"
-    assert read_json(several.output_dir, best, "eval_results.json") == {
+    own = {
         "accuracy": scores["accuracy_best"],
         "loss": scores["loss_best"],
         "global_step": scores["global_step"],
     }
+    of_seed = read_json(several.output_dir, best, "eval_results.json")
+    assert own.items() <= of_seed.items()
+    # What is known of the weights, as in the card, are their own scores.
+    known = metadata.read(os.path.join(several.output_dir, "best"))
+    assert known.evaluation["scores"] == own
+    assert known.settings["random_seed"] == scores["best_seed"]
     assert read_json(several.output_dir, "eval", "predictions.json") == (
         read_json(several.output_dir, best, "eval", "predictions.json")
     )
@@ -227,7 +240,7 @@ def test_a_damaged_newest_checkpoint_is_named_with_what_to_do(
         (lambda path: path.unlink(), "No such file"),
     ):
         damage(newest / "model.ckpt.data-00000-of-00001")
-        with pytest.raises(ValueError, match=f"{message}.*Or remove the fold"):
+        with pytest.raises(ValueError, match=f"{message}.*Or move the folder"):
             one.run()
     shutil.rmtree(newest)
     assert one.run() == trained[1]

@@ -55,9 +55,26 @@ def test_records_that_are_trained_on_and_evaluated_are_counted(job, caplog):
     make_sets(one.replace(evaluation=(runs.example_set(5, seed=9),)))
     assert not caplog.messages
 
-    make_sets(one.replace(evaluation=(runs.example_set(3),)))
+    [seen] = make_sets(
+        one.replace(evaluation=(runs.example_set(3),))
+    ).evaluation
 
     assert "3 of the 3 records to evaluate are also trained on" in caplog.text
+    assert seen.caution in caplog.text
+
+
+def test_an_evaluation_of_all_rows_trained_on_says_so_later(job):
+    one = job(train=runs.example_set(5), evaluation=(runs.example_set(5),))
+    with finetuning_data.folder_of(one.config, make_sets(one)).locked() as _:
+        finetuning_data.folder_of(one.config, make_sets(one)).claim(one.config)
+
+    [seen] = make_sets(one.replace(train=None)).evaluation
+    [others] = make_sets(
+        one.replace(train=None, evaluation=(runs.example_set(4),))
+    ).evaluation
+
+    assert "5 of the 5" in seen.caution
+    assert not others.caution
 
 
 def test_examples_without_records_are_an_error(small):

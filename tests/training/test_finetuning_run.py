@@ -38,9 +38,10 @@ def mute_task():
 
 
 def results_of(job, *folders):
-    return files.read_json(
-        os.path.join(job.output_dir, *folders, "eval_results.json")
-    )
+    path = os.path.join(job.output_dir, *folders, "eval_results.json")
+    results = files.read_json(path)
+    assert results.pop("evaluated")["examples"]
+    return results
 
 
 def report_of(job):

@@ -331,6 +331,18 @@ def test_a_run_that_goes_on_without_evaluations_has_no_best_weights(run):
     assert run_checkpoints.trained_weights(folder).endswith("best")
 
 
+def test_a_run_that_stopped_early_trains_on_after_it_had_no_evaluations(run):
+    early = run("run", scores=dict.fromkeys(range(99), 0.5), patience=1)
+    early.go()
+    assert early.loop.state.step < 20
+
+    run("run", num_train_steps=25).go()
+    later = run("run", num_train_steps=30, scores={30: 0.2}, patience=1)
+    later.go()
+
+    assert later.loop.state.step == 30
+
+
 @pytest.fixture
 def heard_ctrl_c():
     """Ctrl-C raises KeyboardInterrupt, even if a shell has it ignored."""

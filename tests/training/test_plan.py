@@ -7,6 +7,7 @@ import types
 import pytest
 
 from albert_tf.checkpoints.checkpoint import Checkpoint
+from albert_tf.checkpoints.metadata import Metadata
 from albert_tf.settings import setting
 from albert_tf.tasks.classification.spec import ClassifierSpec
 from albert_tf.tasks.spec import FinetuningSpec
@@ -245,7 +246,8 @@ def test_few_questions_of_ones_own_are_trained_on_longer(
 def test_lengths_are_those_of_the_training(
     given, settings, expected, make_plan, monkeypatch
 ):
-    weights = Checkpoint(path="run/best", settings=settings)
+    known = Metadata(settings=settings)
+    weights = Checkpoint(path="run/best", metadata=known)
     monkeypatch.setattr(plan, "_find_weights", lambda _: weights)
 
     found = make_plan({"max_seq_length": 384}, **EVALUATION, **given)

@@ -10,6 +10,13 @@ from albert_tf.training import report
 
 ACCURACY = Scores(entries=(Score("accuracy", 0.75),))
 EQUAL = Score.baseline("accuracy", 0.75)
+EVALUATION = {
+    "data": "--eval_file=rows.tsv",
+    "examples": 9,
+    "step": 30,
+    "margin": 1 / 3,
+    "cautions": [],
+}
 SVG = "{http://www.w3.org/2000/svg}"
 
 
@@ -113,7 +120,14 @@ def _log(loss, score):
 def written(tmp_path):
     """A function that returns the rows of a run's tables, and its page."""
 
-    def write(logs, scores, sections=(), best_metric=None, **others):
+    def write(
+        logs,
+        scores,
+        sections=(),
+        best_metric=None,
+        evaluation=EVALUATION,
+        **others,
+    ):
         report.write_run(
             types.SimpleNamespace(
                 output_dir=str(tmp_path),
@@ -121,7 +135,7 @@ def written(tmp_path):
                 best_metric=best_metric,
             ),
             title="Words",
-            evaluated="9 examples",
+            evaluation=evaluation,
             results=report.SeedResults(scores=scores, **others),
             logs=logs,
             primary_metric="accuracy",
@@ -170,7 +184,7 @@ def test_a_run_begins_with_how_good_it_is_and_folds_its_settings(written):
     assert ["y"] in rows
     verdict, _, rest = text.partition("<table>")
     assert 'class="verdict good"' in verdict
-    words = "Better than the baseline: accuracy 0.75 on 9 examples"
+    words = "Better than the baseline: accuracy 0.75 ± 0.33 on 9 examples"
     assert f"{words}, against 0.5." in " ".join(verdict.split())
     shown, _, folded = rest.partition("<details>")
     assert "<td>flags</td><td>--do_train\n</td>" in folded
@@ -193,8 +207,27 @@ def test_a_run_that_has_learnt_nothing_says_so_in_words(others, words, written):
     _, text = written({"": []}, Scores(**others))
 
     assert 'class="verdict bad"' in text
-    words += ".*<p>Evaluated: 9 examples"
+    words += ".*<p>Evaluated: 9 examples of --eval_file=rows.tsv, with"
     assert re.search(words, text, re.S)
+
+
+def test_what_is_doubtful_is_no_green_banner(written):
+    entries = (*ACCURACY, Score.baseline("accuracy", 0.5))
+    evaluation = {**EVALUATION, "cautions": ["All of them are trained on."]}
+
+    _, text = written({"": []}, Scores(entries=entries), evaluation=evaluation)
+
+    assert 'class="verdict "' in text
+    assert "<p>All of them are trained on.</p>" in text
+
+
+def test_a_training_without_evaluation_has_curves_and_no_verdict(written):
+    _, text = written(
+        {"": [{"step": 5, "loss": 0.7}]}, Scores(), evaluation=None
+    )
+
+    assert "Loss" in text and "Evaluations" not in text
+    assert 'class="verdict' not in text
 
 
 def test_of_several_seeds_each_has_a_curve_and_a_row(written):

@@ -5,9 +5,12 @@ import json
 
 import pytest
 
-from albert_tf.checkpoints import run_checkpoints
+from albert_tf.checkpoints import metadata, run_checkpoints
+from albert_tf.checkpoints.checkpoint import Checkpoint
+from albert_tf.checkpoints.metadata import Metadata
 from albert_tf.config import CONFIG_FILE, AlbertConfig
 from albert_tf.training import run_folder
+from albert_tf.training.run_config import FinetuningConfig
 from albert_tf.training.run_folder import RunFolder
 from tests.training import runs
 
@@ -51,7 +54,7 @@ def test_a_new_folder_gets_fingerprint_config_and_flags(tmp_path, claim):
     assert AlbertConfig.from_json_file(path / "albert_config.json") == (
         runs.config()
     )
-    expected = FINGERPRINT | {"labels": [0, 1]}
+    expected = FINGERPRINT | {"labels": [0, 1], "version": 1}
     assert json.loads((path / "run.json").read_text()) == expected
     assert (path / "flags.txt").read_text() == "--log_steps=5\n"
 
@@ -98,7 +101,7 @@ def test_files_of_something_else_are_refused(tmp_path, claim):
     # What an early failure leaves is not in the way.
     (tmp_path / run_folder.LOCK_FILE).touch()
 
-    with pytest.raises(ValueError, match=r"files but no run\.json.*empty it"):
+    with pytest.raises(ValueError, match=r"files but no run\.json.*Pass an"):
         claim(tmp_path)
     (tmp_path / "thesis.tex").unlink()
     claim(tmp_path)
@@ -216,6 +219,85 @@ def test_a_run_killed_while_it_claimed_its_folder_may_come_again(
 
     config = AlbertConfig.from_json_file(folder / CONFIG_FILE)
     assert config == runs.config()
+
+
+@pytest.mark.parametrize("is_older", [False, True])
+def test_a_setting_that_older_versions_did_not_have_is_no_other_run(
+    is_older, tmp_path
+):
+    version = {} if is_older else {"version": 1}
+    values = {"settings": {"labels": ["a"]}} | version
+    (tmp_path / "run.json").write_text(json.dumps(values))
+
+    current = {"settings": {"labels": ["a"], "label_separator": ";"}}
+    if is_older:
+        check(tmp_path, current)
+    else:
+        with pytest.raises(ValueError, match="another run, with settings.la"):
+            check(tmp_path, current)
+
+
+def test_another_run_of_an_older_version_is_named_as_such(tmp_path):
+    (tmp_path / "run.json").write_text('{"best_metric": "accuracy"}')
+
+    with pytest.raises(ValueError, match="of an older version, whose defaults"):
+        check(tmp_path, {"best_metric": "loss"})
+
+
+def test_a_run_of_a_newer_version_is_named_as_such(tmp_path):
+    (tmp_path / "run.json").write_text('{"version": 99}')
+
+    with pytest.raises(ValueError, match="of a newer version of albert_tf"):
+        check(tmp_path, FINGERPRINT)
+
+
+_EVALUATION = {"scores": {"null_threshold": 2.0}, "step": 7, "data": "a.json"}
+
+
+@pytest.mark.parametrize("is_own", [True, False])
+def test_an_evaluation_is_kept_with_the_weights_if_they_are_the_run_s(
+    is_own, tmp_path
+):
+    path = tmp_path / ("run" if is_own else "other") / "best"
+    path.mkdir(parents=True)
+    (tmp_path / "run").mkdir(exist_ok=True)
+    known = Metadata(task="squad_v2", null_threshold=1.0)
+    weights = Checkpoint(path=str(path), metadata=known)
+    config = runs.run_config(output_dir=str(tmp_path / "run"))
+
+    is_reported = run_folder.write_results(
+        config, weights, {"f1": 0.5}, _EVALUATION
+    )
+
+    results = json.loads((tmp_path / "run/eval_results.json").read_text())
+    assert results["f1"] == 0.5
+    assert results["evaluated"] == {"step": 7, "data": "a.json"}
+    assert is_reported
+    wanted = known.measured(_EVALUATION["scores"], _EVALUATION)
+    assert metadata.read(path) == (wanted if is_own else Metadata())
+    assert (tmp_path / "run" / "README.md").exists() == is_own
+
+
+@pytest.mark.parametrize(
+    ("trains", "evaluation", "is_reported"),
+    [(True, None, True), (True, _EVALUATION, False), (False, None, False)],
+)
+def test_a_training_without_evaluation_leaves_no_report_of_other_weights(
+    trains, evaluation, is_reported, tmp_path
+):
+    (tmp_path / "best").mkdir()
+    config = runs.run_config(
+        FinetuningConfig,
+        output_dir=str(tmp_path),
+        max_seq_length=8,
+        do_train=trains,
+        do_predict=True,
+    )
+    known = Metadata(evaluation=evaluation)
+    weights = Checkpoint(path=str(tmp_path / "best"), metadata=known)
+
+    assert run_folder.write_results(config, weights, {}, None) == is_reported
+    assert not (tmp_path / "eval_results.json").exists()
 
 
 def test_what_kills_left_in_a_run_is_put_right_and_nothing_else(tmp_path):

@@ -123,6 +123,7 @@ class ClassificationData:
         }
         if self.is_multi_label:
             values["multi_label"] = True
+            values["label_separator"] = self.label_separator
         if (self.target_mean, self.target_scale) != (0, 1):
             values["target_mean"] = self.target_mean
             values["target_scale"] = self.target_scale

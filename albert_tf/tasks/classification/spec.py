@@ -2,7 +2,6 @@
 
 import dataclasses
 import json
-import logging
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -19,8 +18,6 @@ if TYPE_CHECKING:
     from albert_tf.serving.signature import Signature
     from albert_tf.tasks.classification.data import ClassificationData
     from albert_tf.tasks.classification.examples import ClassificationExample
-
-_LOGGER = logging.getLogger(__name__)
 
 # Answers are lists of labels; nothing is written with it.
 _SEPARATOR = "|"
@@ -50,15 +47,10 @@ class ClassifierSettings(EarlyExitSettings):
 
     def notes(self, known: Metadata) -> list[Note]:
         """Returns notes on replaced labels and unknown thresholds."""
-        notes = []
+        notes = super().notes(known)
         if self.labels and known.labels not in (None, self.labels):
             text = f"labels={json.dumps(known.labels)}"
             notes.append(Note("left out", f"{text} (--labels replaces them)"))
-        if known.multi_label and not (self.thresholds or known.thresholds):
-            text = (
-                "a threshold of 0.5 for every label (the checkpoint has none)"
-            )
-            notes.append(Note("assumed", text))
         return notes
 
 
@@ -86,10 +78,6 @@ class ClassifierSpec(HeadSpec):
         facts, given = source.metadata, settings.get("given_labels")
         if given == ():
             facts = dataclasses.replace(facts, labels=(), multi_label=None)
-        if facts.multi_label and facts.thresholds is None:
-            _LOGGER.warning(
-                "The thresholds of the labels are not known; using 0.5."
-            )
         return ClassificationData(
             name=facts.task or "texts",
             labels=compatibility.find_labels(

@@ -58,7 +58,6 @@ class SquadData:
         metric_language: `en` or `zh`; how answers are compared.
         version_2_with_negative: Whether questions may have no answer.
         null_score_diff_threshold: Null threshold; None to choose the best.
-        saved_threshold: That of an earlier run, if none is chosen.
     """
 
     primary_metric = "f1"
@@ -69,7 +68,6 @@ class SquadData:
     metric_language: str = "en"
     version_2_with_negative: bool = False
     null_score_diff_threshold: float | None = None
-    saved_threshold: float | None = None
 
     @property
     def name(self) -> str:
@@ -167,16 +165,13 @@ class SquadData:
         return [one.best() for one in self.predict(examples, outputs)]
 
     def null_threshold(self, scores: Scores) -> float | None:
-        """Returns the null threshold: given, chosen for scores, or earlier.
+        """Returns the null threshold: given, or chosen for scores.
 
         A question is answered where its null odds are below it.
         """
-        thresholds = (
-            self.null_score_diff_threshold,
-            scores.thresholds.get(""),
-            self.saved_threshold,
-        )
-        return next((t for t in thresholds if t is not None), None)
+        if self.null_score_diff_threshold is not None:
+            return self.null_score_diff_threshold
+        return scores.thresholds.get("")
 
     def scores(self, examples: Questions, outputs: Outputs) -> Scores:
         """Returns the official scores, 0 to 100.

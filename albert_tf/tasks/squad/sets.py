@@ -80,7 +80,7 @@ class SquadConfig(SpanLimits):
         None,
         "SQuAD 2.0: predict no answer where the null score is at or above "
         "this value. By default, the value with the best F1 on the evaluated "
-        "questions, or on those that an earlier run evaluated.",
+        "questions, or on those that the weights were last evaluated on.",
     )
 
     def __post_init__(self) -> None:
@@ -119,7 +119,6 @@ def read_sets(
         metric_language=config.metric_language,
         version_2_with_negative=config.version_2_with_negative,
         null_score_diff_threshold=config.null_score_diff_threshold,
-        saved_threshold=weights.metadata.null_threshold,
     )
     is_version_2 = config.version_2_with_negative
 
@@ -163,7 +162,7 @@ def export_settings(
 ) -> dict[str, Any]:
     """Returns the fields of the export's config that the task decides."""
     data: Any = sets.data
-    threshold = data.null_threshold(scores) or 0.0
+    threshold = data.null_threshold(scores)
     values = vars(config) | {"null_score_diff_threshold": threshold}
     names = [name for name in SpanSettings.names() if name in values]
     return {name: values[name] for name in names}

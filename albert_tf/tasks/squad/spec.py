@@ -130,7 +130,7 @@ class SpanSpec(HeadSpec):
             lengths=WindowLengths.within(settings),
             limits=settings_lib.read(SpanLimits, settings),
             version_2_with_negative=self.has_null_answers,
-            saved_threshold=source.metadata.null_threshold,
+            null_score_diff_threshold=source.metadata.null_threshold,
         )
 
     def example_set(

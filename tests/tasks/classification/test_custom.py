@@ -1,4 +1,5 @@
 import collections
+import dataclasses
 import json
 
 import numpy as np
@@ -50,7 +51,9 @@ def read(words, tmp_path, monkeypatch):
             tokenizer=words,
             max_seq_length=12,
             weights=Checkpoint(
-                metadata=kept or Metadata(), settings=kept_settings or {}
+                metadata=dataclasses.replace(
+                    kept or Metadata(), settings=kept_settings
+                )
             ),
         )
 

@@ -105,7 +105,11 @@ def test_weights_that_were_trained_with_other_columns(
     values = PREDICT | {"text_columns": columns}
 
     with pytest.raises(ValueError, match="were trained with --text_columns=te"):
-        read_sets("predict", values, settings={"text_columns": trained})
+        read_sets(
+            "predict",
+            values,
+            metadata=Metadata(settings={"text_columns": trained}),
+        )
 
 
 @pytest.mark.parametrize(
@@ -122,7 +126,7 @@ def test_weights_that_were_trained_with_other_rows(
     settings = {"task": "custom"} | settings
 
     with pytest.raises(ValueError, match=rf"with {trained}, not \[0.2, 0\]"):
-        read_sets("eval", HELD_OUT, settings=settings)
+        read_sets("eval", HELD_OUT, metadata=Metadata(settings=settings))
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ import tracemalloc
 import numpy as np
 import pytest
 
+from albert_tf.checkpoints.metadata import Metadata
 from albert_tf.tasks.squad import examples as examples_lib
 from albert_tf.tasks.squad.data import SquadData
 from albert_tf.tasks.squad.predictions import (
@@ -150,24 +151,21 @@ def test_the_answers_of_many_questions_are_not_in_memory_at_once(
 @pytest.mark.parametrize(
     ("thresholds", "odds", "answer", "used"),
     [
-        ({"saved_threshold": 1.5}, 2.0, "", 1.5),
-        ({"saved_threshold": 1.5}, 1.0, "white", 1.5),
-        (
-            {"saved_threshold": 1.5, "null_score_diff_threshold": 0.0},
-            *(1.0, "", 0.0),
-        ),
+        ({"known": 1.5}, 2.0, "", 1.5),
+        ({"known": 1.5}, 1.0, "white", 1.5),
+        ({"known": 1.5, "null_score_diff_threshold": 0.0}, 1.0, "", 0.0),
         ({}, -1.0, "white", 0.0),
     ],
 )
 def test_predictions_do_not_choose_a_threshold(
     thresholds, odds, answer, used, ask, make_example, tmp_path, caplog
 ):
-    data, questions, outputs = ask(
-        [make_example()], ["white"], [odds], **thresholds
-    )
+    given = dict(thresholds)
+    known = Metadata(null_threshold=given.pop("known", None)).chosen
+    data, questions, outputs = ask([make_example()], ["white"], [odds], **given)
 
     with caplog.at_level(logging.WARNING):
-        write_predictions(data, questions, outputs, tmp_path)
+        write_predictions(data, questions, outputs, tmp_path, known)
 
     assert read_json(tmp_path / "predictions.json") == {"q1": answer}
     results = read_json(tmp_path / "predict_results.json")

@@ -2,8 +2,6 @@ import json
 
 import pytest
 
-from albert_tf.checkpoints.checkpoint import Checkpoint
-from albert_tf.checkpoints.metadata import Metadata
 from albert_tf.metrics.scores import Role, Score, Scores
 from albert_tf.tasks.squad import sets as sets_lib
 from albert_tf.tasks.squad.sets import SquadConfig
@@ -33,7 +31,6 @@ def read(tmp_path, words):
             uses,
             tokenizer=words,
             max_seq_length=96,
-            weights=Checkpoint(metadata=Metadata(null_threshold=2.0)),
         )
 
     return make
@@ -58,7 +55,6 @@ def test_each_use_has_its_file(read):
         max_seq_length=96, doc_stride=32, max_query_length=16
     )
     assert sets.data.limits.n_best_size == 3
-    assert sets.data.saved_threshold == 2
 
 
 @pytest.mark.parametrize("uses", [["predict"], ["eval", "predict"]])
@@ -105,6 +101,6 @@ def test_an_export_answers_as_the_run_did(read):
         "end_n_top": 5,
         "null_score_diff_threshold": 1.5,
     }
-    # Without an evaluation, it is the saved one.
+    # Without an evaluation, it is that of the weights.
     found = sets_lib.export_settings(config, sets, Scores())
-    assert found["null_score_diff_threshold"] == 2
+    assert found["null_score_diff_threshold"] is None
