@@ -88,7 +88,8 @@ def convert(config: ConversionConfig) -> Summary:
         if config.verify:
             # Another depth or copied groups are meant to change the outputs.
             reference = source if _keeps_outputs(source, config) else target
-            differences = output_differences(reference, discovery.open(folder))
+            result = discovery.open(folder)
+            differences = output_differences(reference, result)
             # Written so that NaN counts as a difference.
             wrong = [
                 f"{name} by {difference:.3g}"
@@ -101,8 +102,12 @@ def convert(config: ConversionConfig) -> Summary:
                     f"input's: {checks.listed(wrong)} (allowed is "
                     f"{LARGEST_DIFFERENCE:g}). The output was removed."
                 )
-            if config.output_format == "huggingface":
-                notes = [*notes, *token_ids.compare(folder, target)]
+            if result.vocabulary:
+                folders = [folder, config.input_path]
+                # What is known to differ from the original is not compared.
+                if any(n.kind == checkpoint.DIFFERS for n in source.notes):
+                    folders.remove(config.input_path)
+                notes += token_ids.compare(result.tokenizer, folders)
         written = {n: a for n, a in target.weights.items() if n not in left_out}
         model_card.write(
             folder,
@@ -135,7 +140,11 @@ def _read(config: ConversionConfig) -> Checkpoint:
         source,
         config.spm_model_file or config.vocab_file,
         config.do_lower_case,
+        config.keep_accents,
     )
+    if any(note.kind == checkpoint.REFUSED for note in source.notes):
+        compatibility.check_vocabulary(source)
+    source = compatibility.with_new_tokens(source, config.new_token_names)
     known, notes = source.metadata, source.notes
     names = heads.candidates(source.heads, known)
     is_sure = len(names) == 1 and names[0] in heads.HEADS

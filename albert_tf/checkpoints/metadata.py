@@ -11,8 +11,10 @@ from typing import Any
 
 from albert_tf import files
 from albert_tf.metrics.scores import Score
+from albert_tf.text.base import TokenizerSettings
 
 METADATA_FILE = "metadata.json"
+TOKENIZER_SETTINGS = tuple(TokenizerSettings.__dataclass_fields__)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -34,6 +36,8 @@ class Metadata:
         null_from_cls: SQuAD: whether the logits of `[CLS]` are those of there
             being no answer, as in models that transformers has trained.
         tokenizer_hash: `fingerprint` of the tokenizer of the training.
+        keep_accents, tokenize_chinese_chars, added_tokens: Those of
+            `TokenizerSettings` that are not the default.
     """
 
     task: str | None = None
@@ -47,9 +51,15 @@ class Metadata:
     null_threshold: float | None = None
     null_from_cls: bool | None = None
     tokenizer_hash: str | None = None
+    keep_accents: bool | None = None
+    tokenize_chinese_chars: bool | None = None
+    added_tokens: Mapping[str, bool] | None = None
 
     def __post_init__(self) -> None:
-        for name in ("do_lower_case", "multi_label", "null_from_cls"):
+        for name in (
+            *("do_lower_case", "keep_accents", "tokenize_chinese_chars"),
+            *("multi_label", "null_from_cls"),
+        ):
             if not isinstance(value := getattr(self, name), bool | None):
                 raise ValueError(
                     f"`{name}` must be true or false. Received: {value!r}."
@@ -80,6 +90,12 @@ class Metadata:
             null_threshold=scores.get("null_threshold"),
             thresholds=thresholds,
         )
+
+    @property
+    def tokenizer_settings(self) -> dict[str, Any]:
+        """Those of `TokenizerSettings` that are known, by name."""
+        known = self.known()
+        return {n: known[n] for n in TOKENIZER_SETTINGS if n in known}
 
     def known(self) -> dict[str, Any]:
         """Returns the fields that are known, by name."""

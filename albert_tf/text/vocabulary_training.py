@@ -65,6 +65,7 @@ class VocabularyTrainingConfig(CorpusSettings):
         "cover, 0.98 to 1.",
     )
     do_lower_case: bool = setting(True, "Whether text is lower-cased first.")
+    keep_accents: bool = setting(False, "Whether letters keep their accents.")
     input_sentence_size: int = setting(
         10_000_000,
         "Largest number of sentences to train on; they are chosen at random.",
@@ -123,7 +124,11 @@ def train(config: VocabularyTrainingConfig) -> TrainedVocabulary:
     checks.check_given(config, "input_file", "output_prefix")
     paths = [f"{config.output_prefix}{end}" for end in (".model", ".vocab")]
     _check_free(paths)
-    corpus = _Corpus(Documents(config), do_lower_case=config.do_lower_case)
+    corpus = _Corpus(
+        Documents(config),
+        do_lower_case=config.do_lower_case,
+        keep_accents=config.keep_accents,
+    )
     if corpus.num_sentences == corpus.num_long_sentences:
         raise ValueError(
             f"The corpus has no usable sentence: {corpus.num_sentences} were "
@@ -175,9 +180,9 @@ class _Corpus:
     its own, so the original is kept in `error`.
     """
 
-    def __init__(self, documents: Documents, *, do_lower_case: bool) -> None:
+    def __init__(self, documents: Documents, **normalizing: bool) -> None:
         self.documents = documents
-        self._do_lower_case = do_lower_case
+        self._normalizing = normalizing
         self.num_sentences = 0
         self.num_long_sentences = 0
         for sentence in self._read():
@@ -205,9 +210,7 @@ class _Corpus:
     def _read(self) -> Iterator[str]:
         for document in self.documents:
             for text in document.sentences():
-                sentence = normalization.normalize(
-                    text, do_lower_case=self._do_lower_case
-                )
+                sentence = normalization.normalize(text, **self._normalizing)
                 if sentence:
                     yield sentence
 

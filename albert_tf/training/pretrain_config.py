@@ -18,8 +18,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from albert_tf import checks, settings
-from albert_tf.checkpoints import heads
+from albert_tf.checkpoints import compatibility, heads
 from albert_tf.settings import setting
+from albert_tf.text.tokenizer import NewTokens
 from albert_tf.training import start
 from albert_tf.training.run_config import Phase, RunConfig
 from albert_tf.training.start import StartConfig
@@ -36,7 +37,11 @@ _EXCLUDED = {
     "continue_from": "init_checkpoint",
     "mask_schedule": "masked_lm_prob",
 }
-_NEEDED = {"best_metric": "do_eval", "init_from_group0": "init_checkpoint"}
+_NEEDED = {
+    "best_metric": "do_eval",
+    "init_from_group0": "init_checkpoint",
+    "new_tokens": "init_checkpoint",
+}
 # The fields of a phase that a schedule may change, by the name of its flag;
 # and the names of the settings that the last phase must have, if any.
 SCHEDULES = {
@@ -50,7 +55,7 @@ _ENTRIES = re.compile(r"{0}@\d+%?(,{0}@\d+%?)*".format(r"(\d+|0\.\d+)"))
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class PretrainingConfig(RunConfig):
+class PretrainingConfig(NewTokens, RunConfig):
     """Settings of a pretraining run; the defaults are those of the paper."""
 
     input_file: str = setting(
@@ -298,10 +303,13 @@ def plan(given: Mapping[str, Any]) -> PretrainingConfig:
     fields = settings.fields_of(PretrainingConfig, StartConfig)
     values = {name: field.default for name, field in fields.items()}
     values |= start.resolved(given, values)
+    source = start.open_checkpoint(values)
+    new_tokens = settings.read(NewTokens, values).new_token_names
+    source = compatibility.with_new_tokens(source, new_tokens)
     return settings.read(
         PretrainingConfig,
         values,
-        albert_config=start.open_checkpoint(values).known_config,
+        albert_config=source.known_config,
         head=heads.PRETRAINING.name,
         **start.run_fields(values),
     )
