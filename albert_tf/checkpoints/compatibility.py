@@ -285,7 +285,9 @@ def with_new_tokens(source: Checkpoint, names: Sequence[str]) -> Checkpoint:
     if not names:
         return source
     check_vocabulary(source)
+    source = as_trained(source)
     old, new = source.tokenizer, source.tokenizer.with_tokens(names)
+    trained_with = source.metadata.tokenizer_hash and new.fingerprint
     size = max(source.known_config.vocab_size, new.vocab_size)
 
     def read() -> Mapping[str, np.ndarray]:
@@ -301,7 +303,9 @@ def with_new_tokens(source: Checkpoint, names: Sequence[str]) -> Checkpoint:
         return arrays
 
     known = dataclasses.replace(
-        source.metadata, tokenizer_hash=None, **new.settings.stated()
+        source.metadata,
+        tokenizer_hash=trained_with,
+        **new.settings.stated(),
     )
     return dataclasses.replace(
         source,

@@ -103,10 +103,7 @@ def convert(config: ConversionConfig) -> Summary:
                     f"{LARGEST_DIFFERENCE:g}). The output was removed."
                 )
             if result.vocabulary:
-                folders = [folder, config.input_path]
-                # What is known to differ from the original is not compared.
-                if any(n.kind == checkpoint.DIFFERS for n in source.notes):
-                    folders.remove(config.input_path)
+                folders = _folders_of_others(folder, source, config)
                 notes += token_ids.compare(result.tokenizer, folders)
         written = {n: a for n, a in target.weights.items() if n not in left_out}
         model_card.write(
@@ -162,6 +159,20 @@ def _read(config: ConversionConfig) -> Checkpoint:
     if config.output_format in ("huggingface", "keras_hub"):
         source = checkpoint.in_units_of_labels(source)
     return source
+
+
+def _folders_of_others(
+    output: str, source: Checkpoint, config: ConversionConfig
+) -> list[str]:
+    """Returns the folders of transformers whose ids must be ours."""
+    folders = [output] if config.output_format == "huggingface" else []
+    vocabulary = {config.spm_model_file, config.vocab_file, config.new_tokens}
+    given = vocabulary | {config.do_lower_case, config.keep_accents}
+    # Those of the original, if transformers differs, are ours.
+    differs = any(note.kind == checkpoint.DIFFERS for note in source.notes)
+    if source.format == "huggingface" and given == {None} and not differs:
+        folders.append(source.path)
+    return folders
 
 
 def warm_start(source: Checkpoint, **changes: Any) -> Checkpoint:

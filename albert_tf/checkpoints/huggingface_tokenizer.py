@@ -174,7 +174,7 @@ def _other_ids(model: bytes, known: Collection[str]) -> list[Note]:
     if cut := {*known}.difference(base.SENTENCEPIECE_NAMES):
         reasons.append(f"{' '.join(sorted(cut))} cut out of the text first")
     text = ", ".join(reasons)
-    text = f"token ids (those of the model, as of the original: {text})"
+    text = f"token ids (those of the original; others in transformers: {text})"
     return [Note(checkpoint.DIFFERS, text)] if reasons else []
 
 

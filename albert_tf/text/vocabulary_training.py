@@ -45,6 +45,9 @@ _TRAINER_OPTIONS: Mapping[str, Any] = {
     "minloglevel": 2,
 }
 _MAX_BYTES_OF_CHARACTER = 4
+# Of how many sentences the words are compared with and without accents, and
+# the share of changed ones that is worth a line.
+_NUM_COMPARED, _LEAST_SHARE = 100_000, 0.01
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -99,6 +102,7 @@ class TrainedVocabulary:
     num_sentences: int  # without empty lines
     num_long_sentences: int  # longer than `MAX_SENTENCE_BYTES`, skipped
     num_bad_lines: int  # skipped
+    merged_share: float  # of distinct words, which others are without accents
 
     def __str__(self) -> str:
         lines = [
@@ -111,6 +115,11 @@ class TrainedVocabulary:
             lines.append(
                 f"  left out          {self.num_long_sentences:,} longer than "
                 f"{MAX_SENTENCE_BYTES:,} bytes"
+            )
+        if self.merged_share >= _LEAST_SHARE:
+            lines.append(
+                f"words without accent {self.merged_share:.1%} of the distinct "
+                "ones are others then: --keep_accents"
             )
         written = f"written             {self.model_file}, {self.vocab_file}"
         return "\n".join([*lines, written])
@@ -161,6 +170,7 @@ def train(config: VocabularyTrainingConfig) -> TrainedVocabulary:
         num_sentences=corpus.num_sentences,
         num_long_sentences=corpus.num_long_sentences,
         num_bad_lines=corpus.documents.num_bad_lines,
+        merged_share=corpus.merged_share,
     )
 
 
@@ -185,9 +195,17 @@ class _Corpus:
         self._normalizing = normalizing
         self.num_sentences = 0
         self.num_long_sentences = 0
-        for sentence in self._read():
+        words: set[str] = set()
+        with_accents: set[str] = set()
+        keeping = normalizing | {"keep_accents": True}
+        for text, sentence in self._read():
             self.num_sentences += 1
             self.num_long_sentences += _is_long(sentence)
+            if self.num_sentences <= _NUM_COMPARED:
+                words.update(sentence.split())
+                accented = normalization.normalize(text, **keeping)
+                with_accents.update(accented.split())
+        self.merged_share = 1 - len(words) / max(1, len(with_accents))
         self.error: BaseException | None = None
 
     def sample(self, size: int, seed: int) -> Iterator[str]:
@@ -196,7 +214,7 @@ class _Corpus:
         num_wanted = size
         num_left = self.num_sentences - self.num_long_sentences
         try:
-            for sentence in self._read():
+            for _, sentence in self._read():
                 if _is_long(sentence):
                     continue
                 if random_numbers.random() * num_left < num_wanted:
@@ -207,12 +225,12 @@ class _Corpus:
             self.error = error
             raise
 
-    def _read(self) -> Iterator[str]:
+    def _read(self) -> Iterator[tuple[str, str]]:
         for document in self.documents:
             for text in document.sentences():
                 sentence = normalization.normalize(text, **self._normalizing)
                 if sentence:
-                    yield sentence
+                    yield text, sentence
 
 
 def _is_long(sentence: str) -> bool:

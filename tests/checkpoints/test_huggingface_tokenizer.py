@@ -12,8 +12,10 @@ from albert_tf.checkpoints import (
     discovery,
     huggingface,
     huggingface_tokenizer,
+    token_ids,
 )
 from albert_tf.text.base import TokenizerSettings
+from tests.checkpoints.weights import convert
 
 _SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
 _BERT = {"tokenizer_class": "BertTokenizer"}
@@ -168,6 +170,39 @@ def test_what_is_not_supported_is_named_unless_a_vocabulary_is(
         f"{source.path}/vocab.txt",
     )
     assert named.tokenizer.vocab_size == 6
+
+
+def test_a_refused_tokenizer_is_not_converted_unless_one_is_named(
+    write, tmp_path
+):
+    config = {"tokenizer_class": "BertJapaneseTokenizer"}
+    folder, written = write(["a"], config), tmp_path / "written"
+
+    with pytest.raises(ValueError, match="BertJapaneseTokenizer' is not supp"):
+        convert(folder, written, "keras")
+
+    assert not written.exists()
+
+
+def test_verified_are_the_ids_of_the_folder_as_it_came(
+    write, tmp_path, monkeypatch
+):
+    size = discovery.open(write()).config.vocab_size
+    lines = [f"w{i}" for i in range(size - 7)]
+    folder = write([*lines, "w1", "é"], {"strip_accents": False} | _BERT)
+
+    summary = convert(folder, tmp_path / "a", "keras", verify=True)
+
+    assert [str(n).split(":")[1] for n in summary.notes] == [
+        " the ids of 0 differ"
+    ]
+    # As if a setting of the folder were not read.
+    monkeypatch.setattr(
+        huggingface_tokenizer, "settings_of", lambda *_, **__: {}
+    )
+    monkeypatch.setattr(token_ids, "_WORDS", "é")
+    with pytest.raises(ValueError, match="gives other ids than the checkpoi"):
+        convert(folder, tmp_path / "b", "keras", verify=True)
 
 
 def test_new_tokens_get_rows_that_are_the_mean(source, tiny_spm_model):
