@@ -21,6 +21,7 @@ from albert_tf.text.base import TokenizerSettings
 FILE_NAME = "tokenizer.json"
 _NORMALIZERS = {"NFKD", "StripAccents", "Lowercase", "Precompiled"}
 _SPLITS = ["Metaspace"], ["Metaspace", "WhitespaceSplit"]
+_STEPS_OF_BERT = "BertNormalizer", "BertPreTokenizer", "##"
 # What may be replaced, and by what.
 _REPLACEMENTS = (
     ({"String": "``"}, '"'),
@@ -104,19 +105,13 @@ def _wordpiece(values: Mapping[str, Any]) -> tuple[list[str], dict[str, Any]]:
 
 
 def _unmet_of_wordpiece(values: Mapping[str, Any]) -> list[str]:
-    normalizer = values["normalizer"]
-    is_met = {
-        f"it normalizes by {normalizer['type']}": (
-            normalizer["type"] == "BertNormalizer" and normalizer["clean_text"]
-        ),
-        "it does not split text as BERT (BertPreTokenizer)": (
-            values["pre_tokenizer"]["type"] == "BertPreTokenizer"
-        ),
-        "its continuing_subword_prefix is not ##": (
-            values["model"]["continuing_subword_prefix"] == "##"
-        ),
-    }
-    return [problem for problem, is_true in is_met.items() if not is_true]
+    steps = (
+        values["normalizer"]["type"],
+        values["pre_tokenizer"]["type"],
+        values["model"]["continuing_subword_prefix"],
+    )
+    is_met = steps == _STEPS_OF_BERT and values["normalizer"]["clean_text"]
+    return [] if is_met else [f"its steps are not BERT's, but {steps}"]
 
 
 def _model_class() -> Any:
