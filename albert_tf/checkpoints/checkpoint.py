@@ -9,6 +9,7 @@ import dataclasses
 import functools
 import glob
 import json
+import logging
 import os
 import zipfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -24,11 +25,14 @@ from albert_tf.checkpoints.metadata import Metadata
 from albert_tf.config import EXTENSIONS, AlbertConfig
 from albert_tf.text.base import Tokenizer
 
+_LOGGER = logging.getLogger(__name__)
 SPM_FILE = "spiece.model"
 WORDPIECE_FILE = "vocab.txt"
 _VOCABULARIES = ("*.model", "*vocab*.txt")
-# Begins a note on several vocabularies.
+# Begins a note on several vocabularies, or on one that is not supported.
 VOCABULARY = "vocabulary"
+# Kinds of notes: a tokenizer that is not supported, and one of other ids.
+REFUSED, DIFFERS = "refused", "differs"
 Arrays = Mapping[str, np.ndarray]  # by TF1 name, without `module/`
 # What reading a file of another program may raise if it is damaged.
 _DAMAGES = (
@@ -149,6 +153,7 @@ class Checkpoint:
         config: Shape of the model; None if the source does not contain it.
         vocabulary: Path of a SentencePiece model, of a `tokenizer.json`, or of
             a WordPiece vocabulary, which ends in `.txt`; None for none.
+        content: That of the vocabulary, if it is not the file's.
         metadata: What else is known of the model.
         notes: What its files say that is not here.
     """
@@ -158,6 +163,7 @@ class Checkpoint:
     arrays: Arrays = dataclasses.field(default_factory=dict)
     config: AlbertConfig | None = None
     vocabulary: str | None = None
+    content: bytes | None = None
     metadata: Metadata = Metadata()
     notes: tuple[Note, ...] = ()
 
@@ -186,6 +192,11 @@ class Checkpoint:
     def do_lower_case(self) -> bool:
         """Whether the vocabulary is for lower-cased text; true if unknown."""
         return self.metadata.do_lower_case is not False
+
+    @property
+    def is_wordpiece(self) -> bool:
+        """Whether its vocabulary, if it has one, is for WordPiece."""
+        return (self.vocabulary or "").endswith(".txt")
 
     @property
     def weights(self) -> dict[str, np.ndarray]:
@@ -258,11 +269,11 @@ class Checkpoint:
     @property
     def tokenizer_settings(self) -> dict[str, Any]:
         """The arguments of `load_tokenizer`, by name."""
-        is_wordpiece = (self.vocabulary or "").endswith(".txt")
+        kind = "vocab_file" if self.is_wordpiece else "spm_model_file"
         return {
-            "spm_model_file": None if is_wordpiece else self.vocabulary,
-            "vocab_file": self.vocabulary if is_wordpiece else None,
-            "do_lower_case": self.do_lower_case,
+            kind: self.vocabulary,
+            "content": self.content,
+            **self.metadata.tokenizer_settings,
         }
 
     @functools.cached_property
@@ -270,6 +281,9 @@ class Checkpoint:
         """The tokenizer of a checkpoint that has a vocabulary."""
         from albert_tf.text import tokenizer
 
+        for note in self.notes:
+            if note.kind == DIFFERS:
+                _LOGGER.warning("%s: %s", self.path, note.text)
         return tokenizer.load_tokenizer(**self.tokenizer_settings)
 
 
@@ -293,11 +307,11 @@ def write_vocabulary(
 
     path = str(source.vocabulary)
     file_name = os.path.basename(path)
-    if path.endswith(".txt"):
+    if source.is_wordpiece:
         name = name or (file_name if "vocab" in file_name else WORDPIECE_FILE)
     name = name or (file_name if path.endswith(".model") else SPM_FILE)
     with files.atomic_write(os.path.join(folder, name)) as file:
-        file.write(tokenizer_json.read_model(path))
+        file.write(source.content or tokenizer_json.read_model(path))
 
 
 def as_groups(config: AlbertConfig, format_name: str) -> AlbertConfig:

@@ -7,17 +7,22 @@ an error. Without TensorFlow.
 
 import dataclasses
 import logging
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
 from albert_tf import checks
-from albert_tf.checkpoints import checkpoint, variable_names
-from albert_tf.checkpoints.checkpoint import Arrays, Checkpoint
+from albert_tf.checkpoints import checkpoint, metadata, variable_names
+from albert_tf.checkpoints.checkpoint import REFUSED, Arrays, Checkpoint
 from albert_tf.checkpoints.metadata import Metadata
 from albert_tf.config import AlbertConfig
 
 _LOGGER = logging.getLogger(__name__)
+_ROWS_BY_TOKEN = {
+    "bert/embeddings/word_embeddings",
+    "cls/predictions/output_bias",
+}
 _CONFIG_ADVICE = "Use the config that the checkpoint was made with."
 _HEAD_ADVICE = (
     "Use a checkpoint that has this head, or a model without it. Only training "
@@ -226,25 +231,27 @@ def with_vocabulary(
     source: Checkpoint,
     given: str | None = None,
     do_lower_case: bool | None = None,
+    keep_accents: bool | None = None,
 ) -> Checkpoint:
-    """Returns a checkpoint with the vocabulary and lower-casing to use.
+    """Returns a checkpoint with the vocabulary and normalization to use.
 
     They are those that the user names, or else those beside the checkpoint. If
     the tokenizer of the training is known, what contradicts it is an error.
     """
-    known = source.metadata.do_lower_case
-    path = given or source.vocabulary
-    if do_lower_case is None:
-        do_lower_case = known
-    result = _with(source, path, do_lower_case)
-    if path is not None:
-        result = as_trained(result)
-    if known not in (None, do_lower_case):
-        _LOGGER.warning(
-            "The checkpoint says do_lower_case=%s; %s is used, as you say.",
-            known,
-            do_lower_case,
+    path, result = given or source.vocabulary, source
+    if path != source.vocabulary:
+        # What is known of the one beside the checkpoint is not of this one.
+        notes = (note for note in source.notes if note.kind != REFUSED)
+        result = dataclasses.replace(
+            source, vocabulary=path, content=None, notes=tuple(notes)
         )
+    stated = {"do_lower_case": do_lower_case, "keep_accents": keep_accents}
+    result = as_trained(result, **stated)
+    for name, value in stated.items():
+        known = getattr(source.metadata, name)
+        if None not in (known, value) and known != value:
+            text = "The checkpoint says %s=%s; %s is used, as you say."
+            _LOGGER.warning(text, name, known, value)
     if path is None:
         return result
     num_tokens = result.tokenizer.vocab_size
@@ -270,25 +277,64 @@ def with_vocabulary(
     return result
 
 
-def _with(
-    source: Checkpoint, vocabulary: str | None, do_lower_case: bool | None
-) -> Checkpoint:
-    known = dataclasses.replace(source.metadata, do_lower_case=do_lower_case)
-    return dataclasses.replace(source, vocabulary=vocabulary, metadata=known)
+def with_new_tokens(source: Checkpoint, names: Sequence[str]) -> Checkpoint:
+    """Returns the weights of a checkpoint with more tokens; see `with_tokens`.
 
-
-def as_trained(source: Checkpoint) -> Checkpoint:
-    """Returns a checkpoint with the lower-casing of its training, if known."""
-    trained_with = source.metadata.tokenizer_hash
-    if trained_with is None:
+    Their rows are the means of those of the other tokens.
+    """
+    if not names:
         return source
-    known = source.metadata.do_lower_case
-    for do_lower_case in (True, False) if known is None else (known,):
-        result = _with(source, source.vocabulary, do_lower_case)
-        if result.tokenizer.fingerprint == trained_with:
+    check_vocabulary(source)
+    source = as_trained(source)
+    old, new = source.tokenizer, source.tokenizer.with_tokens(names)
+    trained_with = source.metadata.tokenizer_hash and new.fingerprint
+    size = max(source.known_config.vocab_size, new.vocab_size)
+
+    def read() -> Mapping[str, np.ndarray]:
+        arrays = source.weights
+        for name in _ROWS_BY_TOKEN & arrays.keys():
+            rows = arrays[name]
+            mean = rows[: old.vocab_size].mean(0, keepdims=True)
+            others = rows[new.vocab_size :]
+            more = mean.repeat(new.vocab_size - old.vocab_size, 0)
+            arrays[name] = np.concatenate(
+                [rows[: old.vocab_size], more, others]
+            )
+        return arrays
+
+    known = dataclasses.replace(
+        source.metadata,
+        tokenizer_hash=trained_with,
+        **new.settings.stated(),
+    )
+    return dataclasses.replace(
+        source,
+        arrays=checkpoint.LazyArrays(source.path, read),
+        config=dataclasses.replace(source.known_config, vocab_size=size),
+        content=new.vocabulary,
+        metadata=known,
+    )
+
+
+def as_trained(source: Checkpoint, **settings: Any) -> Checkpoint:
+    """Returns a checkpoint with these settings of its tokenizer, or its own.
+
+    If the tokenizer of its training is known, it must be that one.
+    """
+    stated = {n: value for n, value in settings.items() if value is not None}
+    known = metadata.combined(Metadata(**stated), source.metadata)
+    source = dataclasses.replace(source, metadata=known)
+    if known.tokenizer_hash is None or source.vocabulary is None:
+        return source
+    is_lower = known.do_lower_case
+    for value in (True, False) if is_lower is None else (is_lower,):
+        text = dataclasses.replace(known, do_lower_case=value)
+        result = dataclasses.replace(source, metadata=text)
+        if result.tokenizer.fingerprint == known.tokenizer_hash:
             return result
+    stated = known.tokenizer_settings
     raise ValueError(
         f"The model was trained with another tokenizer than "
-        f"{source.vocabulary!r} (do_lower_case={known}). Pass the vocabulary "
-        "and do_lower_case of its training."
+        f"{source.vocabulary!r} ({stated}). Pass the vocabulary, "
+        "do_lower_case and keep_accents of its training."
     )

@@ -90,7 +90,8 @@ def convert(config: ConversionConfig) -> Summary:
         if config.verify:
             # Another depth or copied groups are meant to change the outputs.
             reference = source if _keeps_outputs(source, config) else target
-            differences = output_differences(reference, discovery.open(folder))
+            result = discovery.open(folder)
+            differences = output_differences(reference, result)
             # Written so that NaN counts as a difference.
             wrong = [
                 f"{name} by {difference:.3g}"
@@ -108,8 +109,9 @@ def convert(config: ConversionConfig) -> Summary:
             for head in {*map(variable_names.head_of, names)} - known:
                 text = f"outputs of {head} (the record of the head is missing)"
                 notes = [*notes, Note("unverified", text)]
-            if config.output_format == "huggingface":
-                notes = [*notes, *token_ids.compare(folder, target)]
+            if result.vocabulary:
+                folders = _folders_of_others(folder, source, config)
+                notes += token_ids.compare(result.tokenizer, folders)
         written = {n: a for n, a in target.weights.items() if n not in left_out}
         step = {variable_names.GLOBAL_STEP: np.asarray(target.step)}
         model_card.write(
@@ -140,7 +142,11 @@ def _read(config: ConversionConfig) -> Checkpoint:
         source,
         config.spm_model_file or config.vocab_file,
         config.do_lower_case,
+        config.keep_accents,
     )
+    if any(note.kind == checkpoint.REFUSED for note in source.notes):
+        compatibility.check_vocabulary(source)
+    source = compatibility.with_new_tokens(source, config.new_token_names)
     known, notes = source.metadata, source.notes
     names = heads.candidates(source.heads, known)
     is_sure = len(names) == 1 and names[0] in heads.HEADS
@@ -158,6 +164,20 @@ def _read(config: ConversionConfig) -> Checkpoint:
     if config.output_format in ("huggingface", "keras_hub"):
         source = checkpoint.in_units_of_labels(source)
     return source
+
+
+def _folders_of_others(
+    output: str, source: Checkpoint, config: ConversionConfig
+) -> list[str]:
+    """Returns the folders of transformers whose ids must be ours."""
+    folders = [output] if config.output_format == "huggingface" else []
+    vocabulary = {config.spm_model_file, config.vocab_file, config.new_tokens}
+    given = vocabulary | {config.do_lower_case, config.keep_accents}
+    # Those of the original, if transformers differs, are ours.
+    differs = any(note.kind == checkpoint.DIFFERS for note in source.notes)
+    if source.format == "huggingface" and given == {None} and not differs:
+        folders.append(source.path)
+    return folders
 
 
 def warm_start(source: Checkpoint, **changes: Any) -> Checkpoint:

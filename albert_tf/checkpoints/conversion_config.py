@@ -5,12 +5,13 @@ import dataclasses
 from albert_tf import checks
 from albert_tf.config import SHARING_STRATEGIES
 from albert_tf.settings import check_choices, setting
+from albert_tf.text.tokenizer import NewTokens
 
 FORMATS = ("tf1", "keras", "huggingface", "keras_hub")
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class ConversionConfig:
+class ConversionConfig(NewTokens):
     """Settings of one conversion; every field is a flag of the same name."""
 
     input_path: str = setting(
@@ -46,6 +47,10 @@ class ConversionConfig:
         None,
         "Whether the vocabulary is for lower-cased text; default: what the "
         "input says, or true.",
+    )
+    keep_accents: bool | None = setting(
+        None,
+        "Whether letters keep their accents; default: what the input says.",
     )
     null_from_cls: bool = setting(
         False,

@@ -14,6 +14,7 @@ from albert_tf.checkpoints import (
     checkpoint,
     compatibility,
     huggingface,
+    huggingface_tokenizer,
     keras_file,
     keras_hub,
     metadata,
@@ -35,7 +36,11 @@ LITERT_SETTINGS = "export.json"
 def _describe_tf1(path: str, albert_config: AlbertConfig | None) -> Checkpoint:
     source = tf1.describe(path, albert_config)
     # The files of transformers may be there, without its weights.
-    theirs = huggingface.metadata_of(run_checkpoints.folders_of(path)[0])
+    folder = run_checkpoints.folders_of(path)[0]
+    settings = huggingface_tokenizer.settings_of(
+        folder, is_wordpiece=source.is_wordpiece
+    )
+    theirs = huggingface.metadata_of(folder, settings)
     known = metadata.combined(source.metadata, theirs)
     return dataclasses.replace(source, metadata=known)
 
@@ -124,6 +129,7 @@ def load_tokenizer(
     spm_model_file: files.Path | None = None,
     vocab_file: files.Path | None = None,
     do_lower_case: bool | None = None,
+    keep_accents: bool | None = None,
 ) -> Tokenizer:
     """Loads the tokenizer of a checkpoint, or of a vocabulary.
 
@@ -133,18 +139,17 @@ def load_tokenizer(
         vocab_file: WordPiece vocabulary, as in the Chinese checkpoints.
         do_lower_case: None for what the checkpoint says, or else true: the
             released English vocabulary has no capitals.
+        keep_accents: Whether letters keep their accents. None for what the
+            checkpoint says, or else no, but for WordPiece of cased text.
     """
     if path is None:
         return tokenizer.load_tokenizer(
             spm_model_file=spm_model_file,
             vocab_file=vocab_file,
             do_lower_case=do_lower_case is not False,
+            keep_accents=keep_accents,
         )
     source = open(path)
     compatibility.check_vocabulary(source)
-    if do_lower_case is not None:
-        known = dataclasses.replace(
-            source.metadata, do_lower_case=do_lower_case
-        )
-        source = dataclasses.replace(source, metadata=known)
-    return compatibility.as_trained(source).tokenizer
+    stated = {"do_lower_case": do_lower_case, "keep_accents": keep_accents}
+    return compatibility.as_trained(source, **stated).tokenizer

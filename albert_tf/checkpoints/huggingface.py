@@ -5,9 +5,7 @@ PyTorch is not needed. Pickled files (`pytorch_model.bin`) are never read.
 Source: transformers 5, `models/albert`.
 """
 
-import contextlib
 import dataclasses
-import json
 import logging
 import os
 import re
@@ -22,12 +20,12 @@ from albert_tf.checkpoints import (
     checkpoint,
     compatibility,
     heads,
+    huggingface_tokenizer,
     metadata,
 )
-from albert_tf.checkpoints.checkpoint import Checkpoint, LazyArrays, Note
+from albert_tf.checkpoints.checkpoint import Checkpoint, LazyArrays
 from albert_tf.checkpoints.metadata import Metadata
 from albert_tf.config import AlbertConfig
-from albert_tf.text import tokenizer_json
 
 _LOGGER = logging.getLogger(__name__)
 _CONFIG_FILE = "config.json"
@@ -35,12 +33,6 @@ _WEIGHTS_FILE = "model.safetensors"
 _INDEX_FILE = "model.safetensors.index.json"
 # A folder has one of these.
 WEIGHTS_FILES = (_WEIGHTS_FILE, _INDEX_FILE)
-_TOKENIZER_FILE = "tokenizer_config.json"
-_VOCABULARIES = (
-    checkpoint.SPM_FILE,
-    checkpoint.WORDPIECE_FILE,
-    tokenizer_json.FILE_NAME,
-)
 
 _PREFIX = "albert."
 # Copies that some files have, and what they are copies of.
@@ -63,20 +55,6 @@ _ACTIVATIONS = {
     "tanh": "tanh",
     "linear": "linear",
 }
-# ALBERT's text normalization; other values are reported only.
-_TOKENIZER_SETTINGS = {"keep_accents": False, "remove_space": True}
-# The class that takes a tokenizer.json as it is; AlbertTokenizer does not.
-_TOKENIZER = {
-    "tokenizer_class": "PreTrainedTokenizerFast",
-    "model_input_names": ["input_ids", "token_type_ids", "attention_mask"],
-    "pad_token": "<pad>",
-    "unk_token": "<unk>",
-    "bos_token": "[CLS]",
-    "cls_token": "[CLS]",
-    "eos_token": "[SEP]",
-    "sep_token": "[SEP]",
-    "mask_token": "[MASK]",
-}
 # The fields of our config that theirs has with the same name and meaning.
 _FIELDS = tuple(
     field.name
@@ -95,35 +73,25 @@ def describe(path: str, albert_config: AlbertConfig | None) -> Checkpoint:
     config_file = os.path.join(path, _CONFIG_FILE)
     values = files.read_json_object(config_file)
     config = _read_config(values, config_file, albert_config)
-    vocabularies = (os.path.join(path, name) for name in _VOCABULARIES)
-    tokenizer = files.read_json_object(
-        os.path.join(path, _TOKENIZER_FILE), missing_ok=True
-    )
-    reason = "ALBERT's text normalization is built in"
-    notes = [
-        Note("left out", f"{name}={json.dumps(tokenizer[name])} ({reason})")
-        for name, ours in _TOKENIZER_SETTINGS.items()
-        if tokenizer.get(name, ours) != ours
-    ]
+    facts, tokenizer = huggingface_tokenizer.read(path)
+    known = metadata.combined(metadata.read(path), metadata_of(path, facts))
     return Checkpoint(
         arrays=LazyArrays(path, lambda: _read_arrays(path, config)),
         config=config,
-        vocabulary=next(filter(os.path.isfile, vocabularies), None),
-        metadata=metadata.combined(metadata.read(path), metadata_of(path)),
-        notes=tuple(notes),
+        metadata=known,
+        **tokenizer,
     )
 
 
-def metadata_of(folder: str) -> Metadata:
-    """Returns what the files of transformers say that are in a folder."""
+def metadata_of(folder: str, tokenizer: Mapping[str, Any]) -> Metadata:
+    """Returns what the files of transformers say that are in a folder.
+
+    `tokenizer` has the facts of the tokenizer.
+    """
     path = os.path.join(folder, _CONFIG_FILE)
     facts = _facts(files.read_json_object(path, missing_ok=True), path)
-    settings = os.path.join(folder, _TOKENIZER_FILE)
-    facts["do_lower_case"] = _lower_cases(
-        folder, files.read_json_object(settings, missing_ok=True)
-    )
     facts["settings"] = _vector_settings(folder) or None
-    return metadata.from_values(path, facts)
+    return metadata.from_values(path, facts | dict(tokenizer))
 
 
 def _facts(config: dict[str, Any], path: str) -> dict[str, Any]:
@@ -182,19 +150,6 @@ def _vector_settings(folder: str) -> dict[str, Any]:
         "normalizes": "Normalize" in kinds,
         "max_seq_length": length.get("max_seq_length") or 512,
     }
-
-
-def _lower_cases(
-    folder: str, tokenizer_config: Mapping[str, Any]
-) -> bool | None:
-    """Returns whether a folder lower-cases text, if it says so."""
-    *others, path = (os.path.join(folder, name) for name in _VOCABULARIES)
-    if any(map(os.path.isfile, others)) or not os.path.isfile(path):
-        return tokenizer_config.get("do_lower_case")
-    # This file decides where it is the vocabulary, if it is one of ALBERT's.
-    with contextlib.suppress(ValueError):
-        return tokenizer_json.lower_cases(path)
-    return None
 
 
 def _read_arrays(folder: str, config: AlbertConfig) -> checkpoint.Arrays:
@@ -296,12 +251,15 @@ def write(folder: str, source: Checkpoint) -> checkpoint.WriteReport:
     with files.atomic_write(os.path.join(folder, _WEIGHTS_FILE)) as file:
         file.write(data)
     files.write_json(os.path.join(folder, _CONFIG_FILE), values)
-    _write_vocabulary(folder, source)
+    if source.vocabulary:
+        huggingface_tokenizer.write(folder, source)
     others = checkpoint.stored_head(source.metadata, left_out)
     if "task" in source.heads:
         others = dataclasses.replace(others, labels=None, multi_label=None)
     if source.vocabulary:
-        others = dataclasses.replace(others, do_lower_case=None)
+        others = dataclasses.replace(
+            others, **dict.fromkeys(metadata.TOKENIZER_SETTINGS)
+        )
     metadata.write(folder, others)
     return left_out, checkpoint.notes_of_metadata(
         dataclasses.replace(others, task=None),
@@ -360,24 +318,3 @@ def _architectures(source: Checkpoint) -> list[str]:
     if source.may_be_choices:
         return [classes[0], str(heads.MULTIPLE_CHOICE.transformers)]
     return classes[:1]
-
-
-def _write_vocabulary(folder: str, source: Checkpoint) -> None:
-    if source.vocabulary is None:
-        return
-    settings: dict[str, Any] = {
-        "do_lower_case": source.do_lower_case,
-        "model_max_length": source.max_seq_length,
-    }
-    if source.vocabulary.endswith(".txt"):
-        name = checkpoint.WORDPIECE_FILE
-        settings["tokenizer_class"] = "BertTokenizer"
-    else:
-        name = checkpoint.SPM_FILE
-        settings |= _TOKENIZER_SETTINGS | _TOKENIZER
-        made = tokenizer_json.make(
-            source.vocabulary, do_lower_case=source.do_lower_case
-        )
-        files.write_json(os.path.join(folder, tokenizer_json.FILE_NAME), made)
-    checkpoint.write_vocabulary(source, folder, name)
-    files.write_json(os.path.join(folder, _TOKENIZER_FILE), settings)

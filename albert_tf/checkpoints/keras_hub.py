@@ -18,7 +18,6 @@ from albert_tf.checkpoints import checkpoint, metadata, variable_names
 from albert_tf.checkpoints.checkpoint import Checkpoint, LazyArrays, Note
 from albert_tf.checkpoints.metadata import Metadata
 from albert_tf.config import AlbertConfig
-from albert_tf.text import tokenizer_json
 
 CONFIG_FILE = "config.json"
 # Ours; that of KerasHub has the name that ours has elsewhere.
@@ -174,9 +173,9 @@ def write(folder: str, source: Checkpoint) -> checkpoint.WriteReport:
 
     tokenizer = None
     # KerasHub's tokenizer for ALBERT reads only SentencePiece models.
-    if source.vocabulary and not source.vocabulary.endswith(".txt"):
+    if source.vocabulary and not source.is_wordpiece:
         tokenizer = keras_hub.models.AlbertTokenizer(
-            proto=tokenizer_json.read_model(source.vocabulary)
+            proto=source.tokenizer.vocabulary
         )
     model = _backbone(config)
     if {"task", "cls/predictions"} & source.heads:
@@ -209,12 +208,16 @@ def _notes(source: Checkpoint) -> list[Note]:
     others = dataclasses.replace(source.metadata, do_lower_case=None)
     notes = checkpoint.notes_of_metadata(others, reason)
     path = source.vocabulary
-    if path is not None and path.endswith(".txt"):
+    if source.is_wordpiece:
         text = "(its tokenizer of ALBERT is for SentencePiece only)"
         note = f"vocabulary={json.dumps(path)} {text}"
         notes.append(Note("left out", note))
     elif path is not None:
-        case = "lower-casing and " if source.do_lower_case else ""
-        text = f"{case}removal of accents (its tokenizer does neither: change"
-        notes.append(Note("left out", f"{text} the text before calling it)"))
+        steps = ["lower-casing"] if source.do_lower_case else []
+        steps += [] if source.metadata.keep_accents else ["removal of accents"]
+        if steps:
+            text = f"{' and '.join(steps)} (its tokenizer does neither: change"
+            notes.append(
+                Note("left out", f"{text} the text before calling it)")
+            )
     return notes

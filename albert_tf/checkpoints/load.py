@@ -154,8 +154,7 @@ def load_model(
     if num_labels not in (None, len(source.arrays.get("output_bias", ()))):
         # The rest is about the head, which is new.
         known = Metadata(
-            do_lower_case=known.do_lower_case,
-            tokenizer_hash=known.tokenizer_hash,
+            tokenizer_hash=known.tokenizer_hash, **known.tokenizer_settings
         )
     model.metadata = json.loads(json.dumps(known.known()))
     return model

@@ -12,8 +12,10 @@ from typing import Any
 
 from albert_tf import files
 from albert_tf.metrics.scores import Score, Scores
+from albert_tf.text.base import TokenizerSettings
 
 METADATA_FILE = "metadata.json"
+TOKENIZER_SETTINGS = tuple(TokenizerSettings.__dataclass_fields__)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -39,6 +41,8 @@ class Metadata:
             export.
         evaluation: The last evaluation of these weights: the values of
             `training.baselines.describe`.
+        keep_accents, tokenize_chinese_chars, added_tokens: Those of
+            `TokenizerSettings` that are not the default.
     """
 
     task: str | None = None
@@ -54,9 +58,15 @@ class Metadata:
     tokenizer_hash: str | None = None
     settings: Mapping[str, Any] | None = None
     evaluation: Mapping[str, Any] | None = None
+    keep_accents: bool | None = None
+    tokenize_chinese_chars: bool | None = None
+    added_tokens: Mapping[str, bool] | None = None
 
     def __post_init__(self) -> None:
-        for name in ("do_lower_case", "multi_label", "null_from_cls"):
+        for name in (
+            *("do_lower_case", "keep_accents", "tokenize_chinese_chars"),
+            *("multi_label", "null_from_cls"),
+        ):
             if not isinstance(value := getattr(self, name), bool | None):
                 raise ValueError(
                     f"`{name}` must be true or false. Received: {value!r}."
@@ -113,6 +123,12 @@ class Metadata:
         if self.head == "beam_span" and self.null_threshold is None:
             return "a null threshold of 0"
         return ""
+
+    @property
+    def tokenizer_settings(self) -> dict[str, Any]:
+        """Those of `TokenizerSettings` that are known, by name."""
+        known = self.known()
+        return {n: known[n] for n in TOKENIZER_SETTINGS if n in known}
 
     def known(self) -> dict[str, Any]:
         """Returns the fields that are known, by name."""

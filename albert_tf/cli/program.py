@@ -166,6 +166,8 @@ def _say_what_is_next(command: str, values: flags.FlagValues) -> None:
             return
     if following:
         by_name = {n: shlex.quote(str(values[n].value)) for n in values}
+        if command == "build_vocab" and values["keep_accents"].value:
+            following += " --keep_accents"
         _LOGGER.info("next: %s", following.format_map(by_name))
 
 

@@ -15,10 +15,11 @@ from typing import NamedTuple
 
 import numpy as np
 
+from albert_tf import settings
 from albert_tf.data import example_codec, record_source
 from albert_tf.data.shards import Shard
 from albert_tf.text import base
-from albert_tf.text.tokenizer import Tokenizer, load_tokenizer
+from albert_tf.text.tokenizer import Tokenizer, Vocabulary
 from albert_tf.text.wordpiece_tokenizer import WordPieceTokenizer
 
 _LABELS = {
@@ -139,12 +140,9 @@ def _find_tokenizer(
     shard = source.shard
     is_named = bool(arguments.spm_model_file or arguments.vocab_file)
     paths = vars(arguments) if is_named else shard.origin
+    vocabulary = settings.read(Vocabulary, {**shard.config, **paths})
     try:
-        tokenizer = load_tokenizer(
-            spm_model_file=paths.get("spm_model_file"),
-            vocab_file=paths.get("vocab_file"),
-            do_lower_case=shard.config.get("do_lower_case", True),
-        )
+        tokenizer = vocabulary.load_tokenizer()
     except (FileNotFoundError, ValueError):
         if is_named:
             raise

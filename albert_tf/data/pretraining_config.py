@@ -190,6 +190,9 @@ class PretrainingDataConfig(RecordSettings, Vocabulary, CorpusSettings):
     def record_settings(self) -> dict[str, Any]:
         """Returns the fields that the records depend on, by name."""
         without_effect = {*_FIELDS_OF_THE_BUILDER, *_FIELDS_OF_ORIGIN}
+        # As in records of older versions.
+        newer = "keep_accents", "new_tokens"
+        without_effect |= {n for n in newer if getattr(self, n) is None}
         return {n: v for n, v in vars(self).items() if n not in without_effect}
 
     def origin(self) -> dict[str, str | None]:

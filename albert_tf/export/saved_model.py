@@ -53,22 +53,30 @@ class ExportSummary:
         return "\n".join(lines)
 
 
-def check(config: ExportConfig, albert_config: AlbertConfig) -> None:
+def check(config: ExportConfig, source: Checkpoint) -> None:
     """Checks, before a model is trained, that it can be exported afterwards.
 
-    The checkpoint is not read, and nothing is written.
+    No weights are read and nothing is written; `source` has the model's config,
+    and the vocabulary unless the export's config has it.
     """
     version_folder.check_writable(config.export_dir)
     if config.format == SAVED_MODEL:
         import tensorflow_text  # noqa: F401  Missing, it is an error here.
 
     for spec in config.specs:
-        _settings(config, spec, {}, albert_config)
+        _settings(config, spec, {}, source.known_config)
+    _ = _with_vocabulary(source, config).tokenizer  # raises if it cannot be
+
+
+def _with_vocabulary(source: Checkpoint, config: ExportConfig) -> Checkpoint:
     source = compatibility.with_vocabulary(
-        Checkpoint(config=albert_config),
+        source,
         config.spm_model_file or config.vocab_file,
+        config.do_lower_case,
+        config.keep_accents,
     )
-    _ = source.tokenizer  # raises if it cannot be loaded
+    compatibility.check_vocabulary(source)
+    return source
 
 
 def export(
@@ -85,9 +93,7 @@ def export(
     if albert_config is None and config.albert_config_file:
         albert_config = config_lib.load_config(config.albert_config_file)
     source = discovery.open(config.init_checkpoint, albert_config=albert_config)
-    source = compatibility.with_vocabulary(
-        source, config.spm_model_file or config.vocab_file, config.do_lower_case
-    )
+    source = _with_vocabulary(source, config)
     spec = _find_spec(config, source)
     trained = spec.trained_settings(source)
     settings = _settings(config, spec, trained, source.known_config)

@@ -73,6 +73,7 @@ class GraphTokenizer(abc.ABC):
     """
 
     resource: Any  # what a SavedModel has to track
+    like_nul: str  # a character that has the ids of U+0000
 
     def __init__(self, tokenizer: Tokenizer) -> None:
         self.special_ids = tokenizer.special_ids
@@ -80,6 +81,7 @@ class GraphTokenizer(abc.ABC):
             map(tokenizer.id_to_token, range(tokenizer.vocab_size))
         )
         self.ids_within_words = tokenizer.ids_within_words
+        self._added = tokenizer.added_patterns
         self._function = tf.function(
             self._run,
             autograph=False,
@@ -94,7 +96,43 @@ class GraphTokenizer(abc.ABC):
     def _run(self, texts: tf.Tensor) -> Tokens:
         # A GPU would only slow these many small operations down.
         with tf.device(CPU):
+            if self._added:
+                return self._tokenize_parts(texts)
             return self._tokenize(texts)
+
+    def _tokenize_parts(self, texts: tf.Tensor) -> Tokens:
+        """Cuts added tokens out of strings `[R]`, and tokenizes the rest."""
+        pattern = f"({'|'.join(self._added)})"
+        texts = tf.strings.unicode_transcode(texts, "UTF-8", "UTF-8")
+        import tensorflow_text as tf_text  # Not every Python has it.
+
+        # The next operation takes it for the end.
+        texts = tf.strings.regex_replace(texts, r"\x00", self.like_nul)
+        split = tf_text.regex_split(texts, pattern, pattern)
+        parts, splits = split.values, tf.cast(split.row_splits, tf.int32)
+        ids = tf.fill(tf.shape(parts), -1)
+        for pattern, token_id in reversed(self._added.items()):
+            is_found = tf.strings.regex_full_match(parts, pattern)
+            ids = tf.where(is_found, token_id, ids)
+        added = ragged.indices(ids >= 0)
+        tokens = self._tokenize(tf.where(ids < 0, parts, ""))
+        # Added tokens behind all others, and the order of the text.
+        sources = tf.concat([ragged.row_ids(tokens.row_splits), added], 0)
+        order = tf.argsort(sources, stable=True)
+        sizes = tf.strings.length(parts, "UTF8_CHAR")
+        rows, begins = ragged.row_ids(splits), ragged.sums_before(sizes)
+        begins = begins[:-1] - tf.gather(begins, tf.gather(splits, rows))
+        begins = tf.gather(begins, sources)
+        sizes, ids = tf.gather(sizes, added), tf.gather(ids, added)
+        starts = tf.concat([tokens.starts, tf.zeros_like(sizes)], 0)
+        ends = tf.concat([tokens.ends, sizes], 0)
+        rows = tf.gather(rows, tf.gather(sources, order))
+        return Tokens(
+            ids=tf.gather(tf.concat([tokens.ids, ids], 0), order),
+            row_splits=ragged.row_splits(rows, ragged.size(texts)),
+            starts=tf.gather(starts + begins, order),
+            ends=tf.gather(ends + begins, order),
+        )
 
     @abc.abstractmethod
     def _tokenize(self, texts: tf.Tensor) -> Tokens:
@@ -104,10 +142,12 @@ class GraphTokenizer(abc.ABC):
 class SentencePieceGraph(GraphTokenizer):
     """The graph of a SentencePiece model."""
 
+    like_nul = "\ue000"
+
     def __init__(self, tokenizer: SentencePieceTokenizer) -> None:
         super().__init__(tokenizer)
         self._normalization = SentencePieceNormalization(
-            do_lower_case=tokenizer.do_lower_case
+            **tokenizer.normalization
         )
         self._foreign = PagedTable(_foreign_characters(tokenizer))
         self._replacements = _Replacements(tokenizer)
@@ -267,11 +307,11 @@ class _Replacements:
 class WordPieceGraph(GraphTokenizer):
     """The graph of a WordPiece vocabulary."""
 
+    like_nul = "\x01"
+
     def __init__(self, tokenizer: WordPieceTokenizer) -> None:
         super().__init__(tokenizer)
-        self._normalization = WordPieceNormalization(
-            do_lower_case=tokenizer.do_lower_case
-        )
+        self._normalization = WordPieceNormalization(**tokenizer.normalization)
         with tf.device(CPU):
             self.resource = tf.lookup.StaticHashTable(
                 tf.lookup.KeyValueTensorInitializer(

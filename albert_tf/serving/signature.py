@@ -35,17 +35,18 @@ _OPERATIONS = """
     Less LessEqual Log LogicalAnd LogicalNot LogicalOr LogSoftmax
     LookupTableFindV2 LookupTableImportV2 LowerBound MatMul Max Maximum Mean
     MergeV2Checkpoints Min Minimum Mul Neg NoOp NotEqual OnesLike Pack Pad PadV2
-    PartitionedCall Placeholder Pow Prod Range ReadVariableOp RealDiv Relu Relu6
-    Reshape ResourceGather ResourceGatherNd RestoreV2 RightShift Rsqrt SaveV2
-    ScatterNd Select SelectV2 SentencepieceOp SentencepieceTokenizeWithOffsetsOp
-    Shape ShardedFilename Sigmoid Size Slice Softmax Split SplitV Sqrt Square
-    SquaredDifference Squeeze StatefulPartitionedCall StatelessIf StatelessWhile
-    StaticRegexFullMatch StaticRegexReplace StopGradient StridedSlice StringJoin
-    StringLength StringSplitV2 Sub Substr Sum Tanh TensorListConcatV2
-    TensorListFromTensor TensorListGetItem TensorListLength TensorListReserve
-    TensorListSetItem TensorListStack TensorScatterAdd TensorScatterMax
-    TensorScatterMin TensorScatterUpdate Tile TopKV2 Transpose UnicodeDecode
-    UnicodeEncode Unique Unpack UnsortedSegmentJoin UnsortedSegmentMax
+    PartitionedCall Placeholder Pow Prod Range ReadVariableOp RealDiv
+    RegexSplitWithOffsets Relu Relu6 Reshape ResourceGather ResourceGatherNd
+    RestoreV2 RightShift Rsqrt SaveV2 ScatterNd Select SelectV2 SentencepieceOp
+    SentencepieceTokenizeWithOffsetsOp Shape ShardedFilename Sigmoid Size Slice
+    Softmax Split SplitV Sqrt Square SquaredDifference Squeeze
+    StatefulPartitionedCall StatelessIf StatelessWhile StaticRegexFullMatch
+    StaticRegexReplace StopGradient StridedSlice StringJoin StringLength
+    StringSplitV2 Sub Substr Sum Tanh TensorListConcatV2 TensorListFromTensor
+    TensorListGetItem TensorListLength TensorListReserve TensorListSetItem
+    TensorListStack TensorScatterAdd TensorScatterMax TensorScatterMin
+    TensorScatterUpdate Tile TopKV2 Transpose UnicodeDecode UnicodeEncode
+    UnicodeTranscode Unique Unpack UnsortedSegmentJoin UnsortedSegmentMax
     UnsortedSegmentMin UnsortedSegmentSum UpperBound VarHandleOp
     VarIsInitializedOp Where While WordpieceTokenizeWithOffsets ZerosLike
 """

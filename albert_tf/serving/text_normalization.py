@@ -15,6 +15,7 @@ import dataclasses
 import functools
 import unicodedata
 from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 import tensorflow as tf
@@ -84,10 +85,10 @@ class NormalizedText:
 class SentencePieceNormalization:
     """Computes `normalization.normalize` in a graph."""
 
-    def __init__(self, *, do_lower_case: bool) -> None:
-        self._do_lower_case = do_lower_case
+    def __init__(self, **options: Any) -> None:
+        self._do_lower_case = options["do_lower_case"]
         self._table = ReplacementTable(
-            _replacements_of_sentencepiece(do_lower_case)
+            _replacements_of_sentencepiece(**options)
         )
         self._properties = PagedTable(_properties())
 
@@ -123,9 +124,11 @@ class SentencePieceNormalization:
 class WordPieceNormalization:
     """Computes `normalization.split_words`, joined by spaces, in a graph."""
 
-    def __init__(self, *, do_lower_case: bool) -> None:
-        self._do_lower_case = do_lower_case
-        replacements = _replacements_of_wordpiece(do_lower_case)
+    def __init__(self, **options: Any) -> None:
+        self._do_lower_case = options["do_lower_case"]
+        replacements = _replacements_of_wordpiece(**options)
+        # Others are left as they are.
+        self._is_decomposed = not normalization.keeps_accents(**options)
         self._table = ReplacementTable(replacements)
         properties = _properties().copy()
         vanishing = [c for c, text in replacements.items() if not text]
@@ -143,7 +146,7 @@ class WordPieceNormalization:
             raw = tf.where(is_final, ord(_FINAL_SIGMA), raw)
         code_points, sources = self._table.apply(raw)
         row_ids = tf.gather(raw_rows, sources)
-        if self._do_lower_case:
+        if self._is_decomposed:
             code_points = self._reorder_marks(code_points, row_ids)
         return _normalized(code_points, sources, origins, raw_rows, splits)
 
@@ -267,12 +270,16 @@ def _properties() -> np.ndarray:
 
 
 @functools.cache
-def _replacements_of_sentencepiece(do_lower_case: bool) -> Mapping[int, str]:
+def _replacements_of_sentencepiece(
+    *, do_lower_case: bool, **options: Any
+) -> Mapping[int, str]:
     """Returns what each code point becomes; capital sigmas are left alone."""
     replacements = {}
     for code_point in _may_change():
         character = chr(code_point)
-        text = normalization.normalize(character, do_lower_case=False)
+        text = normalization.normalize(
+            character, do_lower_case=False, **options
+        )
         if character.isspace():
             text = " "
         elif do_lower_case:
@@ -284,14 +291,12 @@ def _replacements_of_sentencepiece(do_lower_case: bool) -> Mapping[int, str]:
 
 
 @functools.cache
-def _replacements_of_wordpiece(do_lower_case: bool) -> Mapping[int, str]:
+def _replacements_of_wordpiece(**options: Any) -> Mapping[int, str]:
     """Returns what each code point becomes."""
     replacements = {}
     for code_point in _may_change():
         # Between letters, so that the spaces around it show.
-        words = normalization.split_words(
-            f"a{chr(code_point)}a", do_lower_case=do_lower_case
-        )
+        words = normalization.split_words(f"a{chr(code_point)}a", **options)
         text = " ".join(words)[1:-1]
         if text != chr(code_point):
             replacements[code_point] = text

@@ -95,8 +95,8 @@ class TokenizerLayer(keras.layers.Layer):
             name = checkpoint.SPM_FILE
         with open(os.path.join(dir_path, name), "wb") as file:
             file.write(self.tokenizer.vocabulary)
-        lower_case = self.tokenizer.do_lower_case
-        metadata.write(dir_path, metadata.Metadata(do_lower_case=lower_case))
+        stated = self.tokenizer.settings.stated()
+        metadata.write(dir_path, metadata.Metadata(**stated))
 
     def load_assets(self, dir_path: str) -> None:
         [path] = checkpoint.vocabularies_in(dir_path)

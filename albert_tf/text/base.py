@@ -7,8 +7,11 @@ Source: google-research/albert, `classifier_utils.convert_single_example` and
 import abc
 import dataclasses
 import functools
+import hashlib
 import itertools
-from collections.abc import Iterable, Sequence
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -17,6 +20,7 @@ from albert_tf import checks, files
 SENTENCEPIECE_NAMES = ("<pad>", "<unk>", "[CLS]", "[SEP]", "[MASK]")
 # SentencePiece's mark of the start of a word.
 WORD_MARK = "▁"
+SETTINGS = "tokenizer_settings"
 WORDPIECE_NAMES = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
 
 
@@ -31,6 +35,34 @@ class SpecialIds:
     mask: int
 
 
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class TokenizerSettings:
+    """What a tokenizer does to a text before its vocabulary splits it.
+
+    Args:
+        do_lower_case: Whether text is lower-cased.
+        keep_accents: Whether letters keep their accents; for SentencePiece,
+            also whether they are not decomposed (NFKD). None for the original:
+            no, but for WordPiece if it does not lower-case.
+        tokenize_chinese_chars: WordPiece: whether each Chinese character is a
+            word.
+        added_tokens: Tokens that are cut out of a text first, whatever is
+            beside them, each with whether it is found in any case.
+    """
+
+    do_lower_case: bool = True
+    keep_accents: bool | None = None
+    tokenize_chinese_chars: bool = True
+    added_tokens: Mapping[str, bool] = dataclasses.field(default_factory=dict)
+
+    def stated(self) -> dict[str, Any]:
+        """Returns `do_lower_case`, and the others that are not the default."""
+        lower_case = {"do_lower_case": self.do_lower_case}
+        defaults = vars(TokenizerSettings())
+        others = {n: v for n, v in vars(self).items() if v != defaults[n]}
+        return lower_case | others
+
+
 class Tokenizer(abc.ABC):
     """Converts text to ids and back; normalization is included.
 
@@ -38,6 +70,10 @@ class Tokenizer(abc.ABC):
     order of their ids; `vocabulary` is the file, for the error.
 
     Attributes:
+        settings: What it does before its vocabulary splits the text.
+        normalization: Those that its functions of `normalization` take.
+        added_patterns: The id of each added token, by a regular expression of
+            Python and of RE2; where several match, the first one is found.
         vocab_size: Number of tokens, V.
         special_ids: Ids of padding, unknown, `[CLS]`, `[SEP]`, `[MASK]`.
         forbidden_ids: Int32, sorted: ids that a random replacement of a
@@ -59,14 +95,18 @@ class Tokenizer(abc.ABC):
         tokens: Sequence[str],
         special_names: Sequence[str],
         vocabulary: files.Path,
-        *,
-        do_lower_case: bool,
+        settings: TokenizerSettings,
+        *normalizing: str,
     ) -> None:
-        self.do_lower_case = do_lower_case
+        self.settings = settings
+        self.normalization = {n: getattr(settings, n) for n in normalizing}
+        self.do_lower_case = settings.do_lower_case
         self.vocab_size = len(tokens)
         self._tokens = tokens
         self._ids = {token: i for i, token in enumerate(tokens)}
-        missing = [name for name in special_names if name not in self._ids]
+        added = settings.added_tokens
+        wanted = (*special_names, *added)
+        missing = [name for name in wanted if name not in self._ids]
         if missing:
             raise ValueError(
                 f"{vocabulary}: the vocabulary has no token "
@@ -78,10 +118,19 @@ class Tokenizer(abc.ABC):
         self.special_ids = SpecialIds(
             pad=pad, unk=unk, cls=cls, sep=sep, mask=mask
         )
+        # Of two that begin alike, the longer one is found.
+        self.added_patterns = {
+            "".join(map(_any_case, name)) if added[name] else re.escape(name): (
+                self._ids[name]
+            )
+            for name in sorted(added, key=len, reverse=True)
+        }
 
-    @abc.abstractmethod
     def encode(self, text: str) -> list[int]:
         """Encodes a text; `[CLS]` and `[SEP]` are not added."""
+        if not self.added_patterns:
+            return self._encode(text)
+        return self._encode_parts(text)[0]
 
     def encode_batch(
         self, texts: Sequence[str]
@@ -92,12 +141,10 @@ class Tokenizer(abc.ABC):
             The ids of all texts, int32, one text after the other; and the
             number of ids of each text, int64 `[len(texts)]`.
         """
-        rows = [self.encode(text) for text in texts]
-        lengths = np.fromiter(map(len, rows), np.int64, len(rows))
-        flat = itertools.chain.from_iterable(rows)
-        return np.fromiter(flat, np.int32, int(lengths.sum())), lengths
+        if not self.added_patterns:
+            return self._encode_batch(texts)
+        return _joined([self.encode(text) for text in texts])
 
-    @abc.abstractmethod
     def encode_batch_with_offsets(
         self, texts: Sequence[str]
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -106,6 +153,80 @@ class Tokenizer(abc.ABC):
         Returns ids and numbers of ids, as `encode_batch` does; and starts and
         ends, int32 `[2, n]`, as `encode_with_offsets` does.
         """
+        if not self.added_patterns:
+            return self._encode_batch_with_offsets(texts)
+        rows = [self._encode_parts(text) for text in texts]
+        spans = [span for _, row in rows for span in row]
+        offsets = np.array(spans, np.int32).reshape(-1, 2).T
+        return *_joined([ids for ids, _ in rows]), offsets
+
+    def _encode_parts(
+        self, text: str
+    ) -> tuple[list[int], list[tuple[int, int]]]:
+        """Cuts added tokens out of a text; see `encode_with_offsets`."""
+        all_ids: list[int] = []
+        spans: list[tuple[int, int]] = []
+        start = 0
+        pattern = f"({'|'.join(self.added_patterns)})"
+        for number, part in enumerate(re.split(pattern, text)):
+            # Every other part is an added token.
+            if number % 2:
+                all_ids.append(self._id_of_added(part))
+                spans.append((start, start + len(part)))
+            else:
+                ids, _, offsets = self._encode_batch_with_offsets([part])
+                all_ids += ids.tolist()
+                spans += zip(*(offsets + start).tolist(), strict=True)
+            start += len(part)
+        return all_ids, spans
+
+    def _id_of_added(self, text: str) -> int:
+        patterns = self.added_patterns
+        return next(i for p, i in patterns.items() if re.fullmatch(p, text))
+
+    @abc.abstractmethod
+    def _encode(self, text: str) -> list[int]:
+        """Encodes a text in which no added token is looked for."""
+
+    def with_tokens(self, names: Sequence[str]) -> "Tokenizer":
+        """Returns it with more tokens, which texts have as they are written.
+
+        Those that its vocabulary has keep their ids; others have the next ones.
+        """
+        if not names:
+            return self
+        new = [name for name in names if name not in self._ids]
+        added = {**self.settings.added_tokens, **dict.fromkeys(names, False)}
+        settings = vars(self.settings) | {"added_tokens": added}
+        make: Any = type(self)
+        tokenizer: Tokenizer = make("", self._extended(new), **settings)
+        return tokenizer
+
+    def _extended(self, names: Sequence[str]) -> bytes:
+        """Returns the vocabulary with more tokens."""
+        return "\n".join([self.vocabulary.decode(), *names]).encode()
+
+    def identity(self) -> dict[str, Any]:
+        """Returns what runs keep of it; see `identity`."""
+        return identity(self.fingerprint, self.settings.stated())
+
+    def _fingerprint(self, kind: str) -> str:
+        stated = self.settings.stated().items()
+        settings = ", ".join(f"{name}={value}" for name, value in stated)
+        content = f"{kind}, {settings}\n".encode() + self.vocabulary
+        return hashlib.sha256(content).hexdigest()
+
+    def _encode_batch(
+        self, texts: Sequence[str]
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """The same for `encode_batch`."""
+        return _joined([self._encode(text) for text in texts])
+
+    @abc.abstractmethod
+    def _encode_batch_with_offsets(
+        self, texts: Sequence[str]
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """The same for `encode_batch_with_offsets`."""
 
     @abc.abstractmethod
     def decode(self, ids: Iterable[int]) -> str:
@@ -215,6 +336,31 @@ class Tokenizer(abc.ABC):
         Special tokens are found too, although `encode` never returns them.
         """
         return self._ids.get(token, self.special_ids.unk)
+
+
+def identity(
+    fingerprint: str | None, stated: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Returns what runs keep of a tokenizer, as JSON values.
+
+    Whether it lower-cases alone follows from the fingerprint.
+    """
+    settings = {SETTINGS: dict(stated)} if len(stated) > 1 else {}
+    return {"tokenizer": fingerprint, **settings}
+
+
+def _joined(rows: Sequence[list[int]]) -> tuple[np.ndarray, np.ndarray]:
+    """Returns what `encode_batch` does of the ids of each text."""
+    lengths = np.fromiter(map(len, rows), np.int64, len(rows))
+    flat = itertools.chain.from_iterable(rows)
+    return np.fromiter(flat, np.int32, int(lengths.sum())), lengths
+
+
+def _any_case(character: str) -> str:
+    """Returns a pattern of a character, small or capital."""
+    cases = character.lower() + character.upper()
+    is_letter = character.isalpha() and len(cases) == 2
+    return f"[{cases}]" if is_letter else re.escape(character)
 
 
 def encode_pair(

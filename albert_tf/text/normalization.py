@@ -18,6 +18,7 @@ import re
 import string
 import unicodedata
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -82,26 +83,32 @@ class TracedText:
         return np.maximum.accumulate([raw_starts, raw_ends], axis=1)
 
 
-def normalize(text: str, *, do_lower_case: bool) -> str:
-    """Normalizes text for the released SentencePiece models.
+def normalize(
+    text: str, *, do_lower_case: bool, keep_accents: bool = False
+) -> str:
+    """Normalizes text for SentencePiece models such as the released ones.
 
-    Runs of white space become one space, compatibility characters are
-    decomposed (NFKD), combining marks are removed, even from cased text, and
-    letters are lower-cased if `do_lower_case`.
+    Runs of white space become one space; compatibility characters are
+    decomposed (NFKD) and combining marks removed, even from cased text, unless
+    `keep_accents`; and letters are lower-cased if `do_lower_case`.
 
     >>> normalize("  Café ﬁ １２３ ½", do_lower_case=True)
     'cafe fi 123 1⁄2'
     """
     text = " ".join(text.split())
     if not text.isascii():
-        text = text.translate(_DECOMPOSED)
+        table = _table(do_lower_case=do_lower_case, keep_accents=keep_accents)
+        text = text.translate(table)
     # Lower-casing keeps the length: the only character that grows, U+0130, has
-    # been decomposed.
+    # been replaced.
     return text.lower() if do_lower_case else text
 
 
-def trace_all(texts: Sequence[str], normalized: Sequence[str]) -> TracedText:
+def trace_all(
+    texts: Sequence[str], normalized: Sequence[str], **options: bool
+) -> TracedText:
     """Traces `" ".join(normalized)`, of `normalize`, to `" ".join(texts)`."""
+    table = _table(**options)
     collapsed = [" ".join(text.split()) for text in texts]
     starts = starts_of(texts)
     origins = [np.zeros(0, np.int64)]
@@ -110,7 +117,7 @@ def trace_all(texts: Sequence[str], normalized: Sequence[str]) -> TracedText:
     joined = " ".join(collapsed)
     sizes = np.ones(len(joined), np.int64)
     for index in np.flatnonzero(_code_points(joined) > _LAST_ASCII).tolist():
-        sizes[index] = len(_DECOMPOSED[ord(joined[index])])
+        sizes[index] = len(table[ord(joined[index])])
     return _trace(
         " ".join(normalized),
         # There is no space before the first text.
@@ -130,37 +137,63 @@ def starts_of(texts: Sequence[str]) -> np.ndarray:
     return sizes.cumsum() - sizes
 
 
-def split_words(text: str, *, do_lower_case: bool) -> list[str]:
+def split_words(text: str, **options: Any) -> list[str]:
     """Splits text into the words and punctuation marks that WordPiece takes.
 
     Control characters are removed, Chinese characters and punctuation marks
     become words of their own, and, if `do_lower_case`, letters are lower-cased
-    and lose their accents.
+    and lose their accents. The other options are those of `TokenizerSettings`.
 
     >>> split_words("Café，你好!", do_lower_case=True)
     ['cafe', '，', '你', '好', '!']
     """
-    return _space_words(text, do_lower_case=do_lower_case).split()
+    return _space_words(text, **options).split()
 
 
 def split_words_traced(
-    text: str, *, do_lower_case: bool
+    text: str, **options: Any
 ) -> tuple[TracedText, list[tuple[int, int]]]:
     """Returns normalized text with raw spans, and the spans of its words."""
-    spaced = _space_words(text, do_lower_case=do_lower_case)
-    table = _SPACED_ALONE[do_lower_case]
+    spaced, table = _space_words(text, **options), _spaced_alone(**options)
     sizes = np.array([len(table[ord(one)]) for one in text], np.int64)
     origins = np.arange(len(text))
     traced = _trace(spaced, origins, sizes, raw_size=len(text))
     return traced, [word.span() for word in _WORD.finditer(spaced)]
 
 
-def _space_words(text: str, *, do_lower_case: bool) -> str:
-    text = text.translate(_CLEANED)
+def _space_words(
+    text: str,
+    *,
+    do_lower_case: bool,
+    keep_accents: bool | None = None,
+    tokenize_chinese_chars: bool = True,
+) -> str:
+    text = text.translate(_CLEANED[tokenize_chinese_chars])
     if do_lower_case:
-        text = unicodedata.normalize("NFD", text.lower())
-        return text.translate(_SPACED_WITHOUT_ACCENTS)
-    return text.translate(_SPACED)
+        text = text.lower()
+    if keeps_accents(do_lower_case=do_lower_case, keep_accents=keep_accents):
+        return text.translate(_SPACED)
+    text = unicodedata.normalize("NFD", text)
+    return text.translate(_SPACED_WITHOUT_ACCENTS)
+
+
+def keeps_accents(
+    *, do_lower_case: bool, keep_accents: bool | None = None, **_: Any
+) -> bool:
+    """Returns whether `split_words` does, given its options."""
+    return not do_lower_case if keep_accents is None else keep_accents
+
+
+@functools.cache
+def _spaced_alone(**options: Any) -> _CharacterTable:
+    """Returns what single characters become."""
+    return _CharacterTable(functools.partial(_space_words, **options))
+
+
+def _table(
+    *, do_lower_case: bool = False, keep_accents: bool = False
+) -> _CharacterTable:
+    return _KEPT[do_lower_case] if keep_accents else _DECOMPOSED
 
 
 def _origins(text: str, words: str) -> np.ndarray:
@@ -199,22 +232,28 @@ def _code_points(text: str) -> np.ndarray:
     return np.frombuffer(text.encode("utf-32-le", "surrogatepass"), "<i4")
 
 
-def _decompose(character: str) -> str:
+def _keep(do_lower_case: bool, character: str) -> str:
     if "\ud800" <= character <= "\udfff":
         # A lone surrogate, from a damaged JSON escape, cannot be encoded.
         return _REPLACEMENT_CHARACTER
-    decomposed = unicodedata.normalize("NFKD", character)
+    lower = character.lower() if do_lower_case else ""
+    return lower if len(lower) > 1 else character
+
+
+def _decompose(character: str) -> str:
+    decomposed = unicodedata.normalize("NFKD", _keep(False, character))
     return "".join(c for c in decomposed if not unicodedata.combining(c))
 
 
-def _clean(character: str) -> str:
+def _clean(chinese: bool, character: str) -> str:
     category = unicodedata.category(character)
     if character in "\t\n\r" or category == "Zs":
         return " "
     if category in ("Cc", "Cf") or character == _REPLACEMENT_CHARACTER:
         return ""
-    is_chinese = any(a <= ord(character) <= b for a, b in CHINESE_BLOCKS)
-    return f" {character} " if is_chinese else character
+    blocks = CHINESE_BLOCKS if chinese else ()
+    is_word = any(a <= ord(character) <= b for a, b in blocks)
+    return f" {character} " if is_word else character
 
 
 def _space_punctuation(character: str) -> str:
@@ -233,11 +272,13 @@ def _space_punctuation_without_accents(character: str) -> str:
 
 
 _DECOMPOSED = _CharacterTable(_decompose)
-_CLEANED = _CharacterTable(_clean)
+# By `do_lower_case`, and by `tokenize_chinese_chars`.
+_KEPT, _CLEANED = (
+    {
+        value: _CharacterTable(functools.partial(rule, value))
+        for value in (False, True)
+    }
+    for rule in (_keep, _clean)
+)
 _SPACED = _CharacterTable(_space_punctuation)
-# What a single character becomes, by `do_lower_case`.
-_SPACED_ALONE = {
-    case: _CharacterTable(functools.partial(_space_words, do_lower_case=case))
-    for case in (False, True)
-}
 _SPACED_WITHOUT_ACCENTS = _CharacterTable(_space_punctuation_without_accents)

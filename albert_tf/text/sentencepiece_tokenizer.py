@@ -8,9 +8,9 @@ Source: google-research/albert, tokenization.encode_pieces and FullTokenizer.
 
 import contextlib
 import dataclasses
-import hashlib
 import itertools
 from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import sentencepiece
@@ -35,30 +35,37 @@ class SentencePieceTokenizer(Tokenizer):
     Args:
         model_file: A SentencePiece `.model`, or the `tokenizer.json` of an
             ALBERT.
-        do_lower_case: Whether text is lower-cased.
+        content: Its content, if that is not in the file.
+        **settings: See `TokenizerSettings`.
 
     Attributes:
         replacements: What replaces ids of the model that ALBERT does not use.
     """
 
     def __init__(
-        self, model_file: files.Path, *, do_lower_case: bool = True
+        self,
+        model_file: files.Path,
+        content: bytes | None = None,
+        **settings: Any,
     ) -> None:
-        model = tokenizer_json.read_model(model_file)
+        model = content or tokenizer_json.read_model(model_file)
         processor = _make_processor(model, model_file)
+        # Without it, accents are removed from cased text, too.
+        settings["keep_accents"] = settings.get("keep_accents") or None
         super().__init__(
             [processor.id_to_piece(i) for i in range(len(processor))],
             base.SENTENCEPIECE_NAMES,
             model_file,
-            do_lower_case=do_lower_case,
+            base.TokenizerSettings(**settings),
+            *("do_lower_case", "keep_accents"),
         )
         self._processor = processor
         self._piece_sizes = np.array([len(piece) for piece in self._tokens])
         self.forbidden_ids = self._find_forbidden_ids()
         self.word_starts = np.array([*map(_starts_word, self._tokens)])
-        settings = f"sentencepiece, do_lower_case={do_lower_case}\n"
-        self.fingerprint = hashlib.sha256(settings.encode() + model).hexdigest()
+        self.word_starts[[*self.added_patterns.values()]] = True
         self.vocabulary = model
+        self.fingerprint = self._fingerprint("sentencepiece")
         self.replacements: Mapping[int, tuple[int, ...]] = {
             **self._unwanted_specials(),
             **self._commas_after_digits(),
@@ -69,8 +76,7 @@ class SentencePieceTokenizer(Tokenizer):
             self._is_replaced[token_id] = True
             self._num_ids[token_id] = len(ids)
 
-    def encode(self, text: str) -> list[int]:
-        """See `Tokenizer.encode`."""
+    def _encode(self, text: str) -> list[int]:
         model_ids = self._processor.encode(self._normalize(text))
         return [
             token_id
@@ -78,10 +84,9 @@ class SentencePieceTokenizer(Tokenizer):
             for token_id in self.replacements.get(model_id, (model_id,))
         ]
 
-    def encode_batch(
+    def _encode_batch(
         self, texts: Sequence[str]
     ) -> tuple[np.ndarray, np.ndarray]:
-        """See `Tokenizer.encode_batch`."""
         normalized = [self._normalize(text) for text in texts]
         if len(normalized) < _FEW_TEXTS:
             encode = self._processor.encode
@@ -96,12 +101,11 @@ class SentencePieceTokenizer(Tokenizer):
             return np.zeros(0, np.int32), lengths
         return self._replace(np.concatenate(rows), lengths)
 
-    def encode_batch_with_offsets(
+    def _encode_batch_with_offsets(
         self, texts: Sequence[str]
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """See `Tokenizer.encode_batch_with_offsets`."""
         if not texts:
-            return *self.encode_batch([]), np.zeros((2, 0), np.int32)
+            return *self._encode_batch([]), np.zeros((2, 0), np.int32)
         rows = [self._normalize(text) for text in texts]
         encode = self._processor.encode
         row_ids = [encode(row, return_type="numpy") for row in rows]
@@ -111,7 +115,7 @@ class SentencePieceTokenizer(Tokenizer):
                 normalization.starts_of(rows), rows, row_ids, strict=True
             )
         ]
-        traced = normalization.trace_all(texts, rows)
+        traced = normalization.trace_all(texts, rows, **self.normalization)
         ids = np.concatenate(row_ids)
         offsets = traced.raw_spans(
             self._divide_spans(traced.text, ids, np.concatenate(spans))
@@ -128,8 +132,11 @@ class SentencePieceTokenizer(Tokenizer):
             self.id_to_token(token_id)  # Raises if there is no such id.
         return str(self._processor.decode(numbers))
 
+    def _extended(self, names: Sequence[str]) -> bytes:
+        return tokenizer_json.extended(self.vocabulary, names)
+
     def _normalize(self, text: str) -> str:
-        return normalization.normalize(text, do_lower_case=self.do_lower_case)
+        return normalization.normalize(text, **self.normalization)
 
     def _find_forbidden_ids(self) -> np.ndarray:
         model = self._processor
@@ -251,7 +258,13 @@ def _make_processor(
     with contextlib.suppress(RuntimeError):
         # SentencePiece would load an empty file, and then log errors.
         if model:
-            return sentencepiece.SentencePieceProcessor(model_proto=model)
+            processor = sentencepiece.SentencePieceProcessor(model_proto=model)
+            if processor.encode("a", out_type=str)[-1].endswith(WORD_MARK):
+                raise ValueError(
+                    f"{model_file!r} has treat_whitespace_as_suffix, but the "
+                    "words of an ALBERT begin with ▁. Train another model."
+                )
+            return processor
     raise ValueError(
         f"{model_file!r} is not a SentencePiece model (.model), or is damaged."
     )

@@ -4,10 +4,11 @@ Data flow: vocabulary file -> [this file] -> tokenizer of a checkpoint.
 """
 
 import dataclasses
+from typing import Any
 
 from albert_tf import files
 from albert_tf.settings import setting
-from albert_tf.text.base import Tokenizer
+from albert_tf.text.base import Tokenizer, TokenizerSettings
 
 __all__ = ["Tokenizer", "Vocabulary", "VocabularyBeside", "load_tokenizer"]
 
@@ -16,7 +17,7 @@ def load_tokenizer(
     *,
     spm_model_file: files.Path | None = None,
     vocab_file: files.Path | None = None,
-    do_lower_case: bool = True,
+    **settings: Any,
 ) -> Tokenizer:
     """Loads the tokenizer of a checkpoint.
 
@@ -24,7 +25,7 @@ def load_tokenizer(
         spm_model_file: SentencePiece model, as in the English checkpoints. If
             it is given, `vocab_file` is not read.
         vocab_file: WordPiece vocabulary, as in the Chinese checkpoints.
-        do_lower_case: The released English vocabulary has no capitals.
+        **settings: See `TokenizerSettings`; and `content`, that of the file.
     """
     # TF1: there, `vocab_file` is a required flag, ignored if a model is given.
     if spm_model_file:
@@ -32,13 +33,11 @@ def load_tokenizer(
             SentencePieceTokenizer,
         )
 
-        return SentencePieceTokenizer(
-            spm_model_file, do_lower_case=do_lower_case
-        )
+        return SentencePieceTokenizer(spm_model_file, **settings)
     if vocab_file:
         from albert_tf.text.wordpiece_tokenizer import WordPieceTokenizer
 
-        return WordPieceTokenizer(vocab_file, do_lower_case=do_lower_case)
+        return WordPieceTokenizer(vocab_file, **settings)
     raise ValueError(
         "No vocabulary is given. Pass `spm_model_file` (SentencePiece) or "
         "`vocab_file` (WordPiece)."
@@ -46,7 +45,24 @@ def load_tokenizer(
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Vocabulary:
+class NewTokens:
+    """Setting that adds tokens to a vocabulary."""
+
+    new_tokens: str | None = setting(
+        None,
+        "Tokens to add, separated by commas, such as [E1],[/E1]. Texts have "
+        "them as they are written. Their embeddings start as the mean of all.",
+    )
+
+    @property
+    def new_token_names(self) -> list[str]:
+        """The tokens, each once."""
+        names = map(str.strip, (self.new_tokens or "").split(","))
+        return [*dict.fromkeys(filter(None, names))]
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Vocabulary(NewTokens):
     """Settings that name a tokenizer: a part of every config that needs one."""
 
     spm_model_file: str | None = setting(
@@ -58,14 +74,29 @@ class Vocabulary:
         "--spm_model_file is given.",
     )
     do_lower_case: bool = setting(True, "Whether text is lower-cased.")
+    keep_accents: bool | None = setting(
+        None,
+        "Whether letters keep their accents. Default: no, but for WordPiece of "
+        "cased text.",
+    )
+
+    @property
+    def settings(self) -> TokenizerSettings:
+        """What precedes the vocabulary."""
+        return TokenizerSettings(
+            do_lower_case=self.do_lower_case,
+            keep_accents=self.keep_accents,
+            added_tokens=dict.fromkeys(self.new_token_names, False),
+        )
 
     def load_tokenizer(self) -> Tokenizer:
         """Loads the tokenizer; see `load_tokenizer`."""
-        return load_tokenizer(
+        tokenizer = load_tokenizer(
             spm_model_file=self.spm_model_file,
             vocab_file=self.vocab_file,
-            do_lower_case=self.do_lower_case,
+            **vars(self.settings) | {"added_tokens": {}},
         )
+        return tokenizer.with_tokens(self.new_token_names)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -85,4 +116,8 @@ class VocabularyBeside:
         None,
         "Whether text is lower-cased. Default: as the checkpoint says, or "
         "true.",
+    )
+    keep_accents: bool | None = setting(
+        None,
+        "Whether letters keep their accents. Default: as the checkpoint says.",
     )

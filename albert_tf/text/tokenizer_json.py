@@ -11,15 +11,17 @@ import base64
 import os
 import sys
 import unicodedata
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from albert_tf import files
 from albert_tf.text import base
+from albert_tf.text.base import TokenizerSettings
 
 FILE_NAME = "tokenizer.json"
 _NORMALIZERS = {"NFKD", "StripAccents", "Lowercase", "Precompiled"}
 _SPLITS = ["Metaspace"], ["Metaspace", "WhitespaceSplit"]
+_STEPS_OF_BERT = "BertNormalizer", "BertPreTokenizer", "##"
 # What may be replaced, and by what.
 _REPLACEMENTS = (
     ({"String": "``"}, '"'),
@@ -40,29 +42,76 @@ def read_model(path: files.Path) -> bytes:
     """
     if not os.fspath(path).endswith(".json"):
         return files.read_bytes(path)
+    model, _ = read(path, in_folder=False)
+    return bytes(model)
+
+
+def read(
+    path: files.Path, *, in_folder: bool = True
+) -> tuple[Any, dict[str, Any]]:
+    """Reads a `tokenizer.json`: its vocabulary, and settings by name.
+
+    The vocabulary is the bytes of a SentencePiece model, or a list of the
+    tokens of a WordPiece vocabulary, `""` where there is none. What a file
+    says besides, of accents and added tokens, is for those who read its folder.
+    """
     values, name = files.read_json_object(path), os.fspath(path)
+    found: tuple[Any, dict[str, Any]] | None = None
     try:
-        unmet = _unmet_conditions(values)
-        model = None if unmet else _model(values)
+        is_wordpiece = in_folder and values["model"]["type"] == "WordPiece"
+        if is_wordpiece:
+            unmet = _unmet_of_wordpiece(values)
+            found = None if unmet else _wordpiece(values)
+        else:
+            unmet = _unmet_conditions(values, in_folder)
+            found = None if unmet else _sentencepiece(values)
     except (AttributeError, IndexError, KeyError, TypeError, ValueError) as e:
         raise ValueError(
             f"{name!r} is damaged, or not a tokenizer ({type(e).__name__}: "
             f"{e}). Copy it again."
         ) from e
-    if model is None:
+    if found is None:
         raise ValueError(
             f"{name!r} is not the tokenizer of an ALBERT: {', '.join(unmet)}. "
             "Pass the SentencePiece model (spiece.model) of the checkpoint as "
             "--spm_model_file, or its WordPiece vocabulary as --vocab_file."
         )
-    return bytes(model.SerializeToString(deterministic=True))
+    return found
 
 
-def lower_cases(path: files.Path) -> bool:
-    """Returns whether a `tokenizer.json` lower-cases text; errors as above."""
-    read_model(path)
-    steps = _steps(files.read_json_object(path), "normalizer")
-    return any(step["type"] == "Lowercase" for step in steps)
+def _sentencepiece(values: Mapping[str, Any]) -> tuple[bytes, dict[str, Any]]:
+    kinds = {step["type"] for step in _steps(values, "normalizer")}
+    model = _model(values).SerializeToString(deterministic=True)
+    return bytes(model), {
+        "do_lower_case": "Lowercase" in kinds,
+        "keep_accents": None if "NFKD" in kinds else True,
+    }
+
+
+def _wordpiece(values: Mapping[str, Any]) -> tuple[list[str], dict[str, Any]]:
+    ids: dict[str, int] = values["model"]["vocab"]
+    tokens = [""] * (max(ids.values()) + 1)
+    for token, token_id in ids.items():
+        tokens[token_id] = token
+    normalizer = values["normalizer"]
+    strips, chinese = (
+        normalizer[n] for n in ("strip_accents", "handle_chinese_chars")
+    )
+    return tokens, {
+        "do_lower_case": normalizer["lowercase"],
+        "keep_accents": None if strips is None else not strips,
+        "tokenize_chinese_chars": None if chinese else False,
+    }
+
+
+def _unmet_of_wordpiece(values: Mapping[str, Any]) -> list[str]:
+    steps = (
+        values["normalizer"]["type"],
+        values["pre_tokenizer"]["type"],
+        values["model"]["continuing_subword_prefix"],
+    )
+    is_met = steps == _STEPS_OF_BERT and values["normalizer"]["clean_text"]
+    return [] if is_met else [f"its steps are not BERT's, but {steps}"]
 
 
 def _model_class() -> Any:
@@ -84,7 +133,7 @@ def _steps(values: Mapping[str, Any], name: str) -> list[dict[str, Any]]:
     return [step]
 
 
-def _unmet_conditions(values: Mapping[str, Any]) -> list[str]:
+def _unmet_conditions(values: Mapping[str, Any], in_folder: bool) -> list[str]:
     model = values["model"]
     normalizers = _steps(values, "normalizer")
     kinds = [step["type"] for step in normalizers]
@@ -99,14 +148,16 @@ def _unmet_conditions(values: Mapping[str, Any]) -> list[str]:
     is_met = {
         "byte_fallback is on": not model.get("byte_fallback"),
         f"it normalizes by {', '.join(other)}": not other,
-        "it keeps accents": is_ours or {"NFKD", "StripAccents"} <= {*kinds},
+        "it keeps accents": is_ours
+        or {"NFKD", "StripAccents"} <= {*kinds}
+        or (in_folder and not {"NFKD", "StripAccents"} & {*kinds}),
         "it lacks the rules of its model (Precompiled)": (
             kinds.count("Precompiled") == 1
         ),
         "it does not split text into words marked by ▁ (Metaspace)": (
             kinds_of_splits in _SPLITS and all(map(_marks_words, splits))
         ),
-        "it has tokens outside its vocabulary": added <= pieces,
+        "it has tokens outside its vocabulary": in_folder or added <= pieces,
     }
     return [problem for problem, is_true in is_met.items() if not is_true]
 
@@ -115,7 +166,8 @@ def _are_ours(steps: list[dict[str, Any]]) -> bool:
     """Returns whether they are those of `make`, with any version of Unicode."""
     rules = "".join(s.get("precompiled_charsmap", "") for s in steps)
     patterns = [step.get("pattern", {}).get("Regex", "") for step in steps]
-    accents = "".join(patterns[2:3])
+    keeps = {"type": "NFKD"} not in steps
+    accents = "" if keeps else "".join(patterns[2:3])
     ours = _normalizers(
         rules, accents, do_lower_case={"type": "Lowercase"} in steps
     )
@@ -193,41 +245,72 @@ def _is_number_comma(piece: str) -> bool:
 # Writing.
 
 
-def make(path: files.Path, *, do_lower_case: bool) -> dict[str, Any]:
+def extended(model: bytes, tokens: Sequence[str]) -> bytes:
+    """Returns a SentencePiece model with more tokens, unused by itself."""
+    if not tokens:
+        return model
+    result = _model_class().FromString(model)
+    for token in tokens:
+        result.pieces.add(piece=token, type=result.SentencePiece.UNUSED)
+    return bytes(result.SerializeToString(deterministic=True))
+
+
+def pieces(model: bytes) -> dict[str, bool]:
+    """Returns the pieces, and whether texts have them always, or never."""
+    types = _model_class().SentencePiece
+    kinds = {types.CONTROL, types.UNKNOWN, types.USER_DEFINED}
+    rows = _model_class().FromString(model).pieces
+    return {row.piece: row.type in kinds for row in rows}
+
+
+def make(model_bytes: bytes, settings: TokenizerSettings) -> dict[str, Any]:
     """Returns the content of a `tokenizer.json` that gives a model's ids.
 
-    docs/differences.md lists the texts that have other ids there.
+    docs/differences.md lists the texts that have other ids there. Settings of
+    the model that it cannot express are an error.
     """
-    model = _model_class().FromString(read_model(path))
+    model = _model_class().FromString(model_bytes)
+    if other := other_settings(model_bytes):
+        raise ValueError(
+            f"transformers cannot express a SentencePiece model with "
+            f"{', '.join(other)}. Pass --output_format=keras or tf1."
+        )
     ids = {row.piece: index for index, row in enumerate(model.pieces)}
     rules = base64.b64encode(model.normalizer_spec.precompiled_charsmap)
     every_character = map(chr, range(sys.maxunicode + 1))
     accents = f"[{''.join(filter(unicodedata.combining, every_character))}]"
-    steps = _normalizers(rules.decode(), accents, do_lower_case=do_lower_case)
+    if settings.keep_accents:
+        accents = ""
+    steps = _normalizers(
+        rules.decode(), accents, do_lower_case=settings.do_lower_case
+    )
     # "first": what follows a special token may go on without a space.
-    marks = {
+    marks: dict[str, Any] = {
         "type": "Metaspace",
         "replacement": base.WORD_MARK,
         "prepend_scheme": "first",
     }
+    split = marks
+    if settings.added_tokens:
+        # What is between them is encoded as a text of its own.
+        marks["prepend_scheme"] = "always"
+        steps_of_split = [{"type": "WhitespaceSplit"}, marks]
+        split = {"type": "Sequence", "pretokenizers": steps_of_split}
     return {
         "version": "1.0",
         # The user-defined pieces, such as the full stop, are not among them:
         # added tokens are cut out of the text before it is normalized.
         "added_tokens": [
-            {
-                "id": ids[name],
-                "content": name,
-                "special": True,
-                "normalized": False,
-                "single_word": False,
-                "lstrip": name == "[MASK]",
-                "rstrip": False,
-            }
-            for name in base.SENTENCEPIECE_NAMES
+            {"id": ids[name], **added_token(name, any_case)}
+            for name, any_case in (
+                {
+                    **dict.fromkeys(base.SENTENCEPIECE_NAMES, False),
+                    **settings.added_tokens,
+                }
+            ).items()
         ],
         "normalizer": {"type": "Sequence", "normalizers": steps},
-        "pre_tokenizer": marks,
+        "pre_tokenizer": split,
         "decoder": marks,
         "post_processor": {
             "type": "BertProcessing",
@@ -245,15 +328,51 @@ def make(path: files.Path, *, do_lower_case: bool) -> dict[str, Any]:
     }
 
 
+def added_token(name: str, any_case: bool) -> dict[str, Any]:
+    """Returns what transformers writes of an added token."""
+    return {
+        "content": name,
+        "special": not any_case,
+        "normalized": any_case,
+        "single_word": False,
+        "lstrip": name == "[MASK]",
+        "rstrip": False,
+    }
+
+
+def other_settings(model: bytes) -> list[str]:
+    """Returns the settings of a model that its pieces do not show."""
+    trainer, normalizer = (
+        getattr(_model_class().FromString(model), f"{name}_spec")
+        for name in ("trainer", "normalizer")
+    )
+    other = [
+        f"{name}={str(getattr(spec, name)).lower()}"
+        for spec, name, expected in (
+            (trainer, "byte_fallback", False),
+            (normalizer, "add_dummy_prefix", True),
+            (normalizer, "escape_whitespaces", True),
+        )
+        if getattr(spec, name) != expected
+    ]
+    if trainer.model_type != trainer.UNIGRAM:
+        kind = trainer.ModelType.Name(trainer.model_type)
+        other.insert(0, f"model_type={kind}")
+    return other
+
+
 def _normalizers(
     rules: str, accents: str, *, do_lower_case: bool
 ) -> list[dict[str, Any]]:
     precompiled = {"type": "Precompiled", "precompiled_charsmap": rules}
-    return [
-        {"type": "Replace", "pattern": {"Regex": _SPACES}, "content": " "},
+    removal: list[dict[str, Any]] = [
         {"type": "NFKD"},
         # StripAccents would remove vowel signs of Indian scripts, too.
         {"type": "Replace", "pattern": {"Regex": accents}, "content": ""},
+    ]
+    return [
+        {"type": "Replace", "pattern": {"Regex": _SPACES}, "content": " "},
+        *(removal if accents else []),
         *([{"type": "Lowercase"}] if do_lower_case else []),
         # SentencePiece's rules compose Korean; Precompiled fails to.
         {"type": "NFC"},

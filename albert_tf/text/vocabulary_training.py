@@ -12,7 +12,7 @@ import functools
 import io
 import os
 import random
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import sentencepiece
@@ -66,6 +66,7 @@ class VocabularyTrainingConfig(CorpusSettings):
         "cover, 0.98 to 1.",
     )
     do_lower_case: bool = setting(True, "Whether text is lower-cased first.")
+    keep_accents: bool = setting(False, "Whether letters keep their accents.")
     input_sentence_size: int = setting(
         10_000_000,
         "Largest number of sentences to train on; they are chosen at random.",
@@ -129,7 +130,12 @@ def train(config: VocabularyTrainingConfig) -> TrainedVocabulary:
     checks.check_given(config, "input_file", "output_prefix")
     paths = [f"{config.output_prefix}{end}" for end in (".model", ".vocab")]
     _check_free(paths)
-    corpus = _Corpus(Documents(config), do_lower_case=config.do_lower_case)
+    normalize = functools.partial(
+        normalization.normalize,
+        do_lower_case=config.do_lower_case,
+        keep_accents=config.keep_accents,
+    )
+    corpus = _Corpus(Documents(config), normalize)
     if corpus.num_sentences == corpus.num_long_sentences:
         raise ValueError(
             f"The corpus has no usable sentence: {corpus.num_sentences} were "
@@ -162,9 +168,7 @@ def train(config: VocabularyTrainingConfig) -> TrainedVocabulary:
         num_sentences=corpus.num_sentences,
         num_long_sentences=corpus.num_long_sentences,
         num_bad_lines=corpus.documents.num_bad_lines,
-        merged_share=documents.merged_share(
-            Documents(config), corpus.normalize
-        ),
+        merged_share=documents.merged_share(Documents(config), normalize),
     )
 
 
@@ -183,11 +187,11 @@ class _Corpus:
     its own, so the original is kept in `error`.
     """
 
-    def __init__(self, documents: Documents, *, do_lower_case: bool) -> None:
+    def __init__(
+        self, documents: Documents, normalize: Callable[[str], str]
+    ) -> None:
         self.documents = documents
-        self.normalize = functools.partial(
-            normalization.normalize, do_lower_case=do_lower_case
-        )
+        self._normalize = normalize
         self.num_sentences = 0
         self.num_long_sentences = 0
         for sentence in self._read():
@@ -215,7 +219,7 @@ class _Corpus:
     def _read(self) -> Iterator[str]:
         for document in self.documents:
             for text in document.sentences():
-                if sentence := self.normalize(text):
+                if sentence := self._normalize(text):
                     yield sentence
 
 

@@ -5,10 +5,11 @@ Data flow: text -> words (normalization) -> [this file] -> ids.
 Source: google-research/albert, tokenization.WordpieceTokenizer, load_vocab.
 """
 
-import hashlib
+import dataclasses
 import itertools
 import re
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -29,44 +30,46 @@ class WordPieceTokenizer(Tokenizer):
 
     Args:
         vocab_file: Text file, one token a line.
-        do_lower_case: Whether letters are lower-cased and lose their accents.
+        content: Its content, if that is not in the file.
+        **settings: See `TokenizerSettings`.
     """
 
     def __init__(
-        self, vocab_file: files.Path, *, do_lower_case: bool = True
+        self,
+        vocab_file: files.Path,
+        content: bytes | None = None,
+        **settings: Any,
     ) -> None:
-        tokens = _read_tokens(vocab_file)
+        text = content.decode() if content else files.read_text(vocab_file)
+        tokens = read_tokens(text)
+        found = base.TokenizerSettings(**settings)
+        if found.keep_accents != found.do_lower_case:
+            found = dataclasses.replace(found, keep_accents=None)
         super().__init__(
             tokens,
             base.WORDPIECE_NAMES,
             vocab_file,
-            do_lower_case=do_lower_case,
+            found,
+            *("do_lower_case", "keep_accents", "tokenize_chinese_chars"),
         )
         is_reserved = [bool(_RESERVED.fullmatch(token)) for token in tokens]
         self.forbidden_ids = np.flatnonzero(is_reserved).astype(np.int32)
         self.word_starts = np.array(
             [not token.startswith(_CONTINUATION) for token in tokens], bool
         )
-        settings = f"wordpiece, do_lower_case={do_lower_case}\n"
         self.vocabulary = "\n".join(tokens).encode()
-        self.fingerprint = hashlib.sha256(
-            settings.encode() + self.vocabulary
-        ).hexdigest()
+        self.fingerprint = self._fingerprint("wordpiece")
 
-    def encode(self, text: str) -> list[int]:
-        """See `Tokenizer.encode`."""
-        words = normalization.split_words(
-            text, do_lower_case=self.do_lower_case
-        )
+    def _encode(self, text: str) -> list[int]:
+        words = normalization.split_words(text, **self.normalization)
         return [token_id for word in words for token_id in self._cut(word)[0]]
 
-    def encode_batch_with_offsets(
+    def _encode_batch_with_offsets(
         self, texts: Sequence[str]
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """See `Tokenizer.encode_batch_with_offsets`."""
         # No word contains a space, so the texts can be split as one.
         traced, words = normalization.split_words_traced(
-            " ".join(texts), do_lower_case=self.do_lower_case
+            " ".join(texts), **self.normalization
         )
         ids: list[int] = []
         spans: list[tuple[int, int]] = []
@@ -115,13 +118,13 @@ class WordPieceTokenizer(Tokenizer):
         return ids, cuts
 
 
-def _read_tokens(vocab_file: files.Path) -> list[str]:
-    """Returns the tokens in the order of their ids.
+def read_tokens(text: str) -> list[str]:
+    """Returns the tokens of a vocabulary in the order of their ids.
 
     A token is the first column of its line, `" "` of an empty one; a repeated
     token gets no second id. Lines end at a line feed only (there is a U+2028).
     """
-    lines = files.read_text(vocab_file).removesuffix("\n").split("\n")
+    lines = text.removesuffix("\n").split("\n")
     columns = (line.split() for line in lines)
     return list(
         dict.fromkeys(column[0] if column else " " for column in columns)

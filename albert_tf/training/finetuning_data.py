@@ -23,6 +23,8 @@ _LOGGER = logging.getLogger(__name__)
 
 # Records of a training set that a model is compared with chance on.
 SAMPLE_SIZE = 1000
+# Share of unknown tokens that neither emoji nor foreign names explain.
+_MANY_UNKNOWN = 0.1
 # XLA compiles the model again for every length.
 _COMPILED_BUCKET_WIDTH = 64
 
@@ -66,6 +68,7 @@ def make_sets(
     evaluation = {one: make(one, is_training=False) for one in sets.evaluation}
     if train:
         num_records = train.columns.num_records
+        _warn_of_unknown(train)
         num_seen = config.num_train_steps * config.train_batch_size
         _LOGGER.info(
             "%d examples to train on have %d records; %d steps of %d see each "
@@ -95,6 +98,19 @@ def make_sets(
         evaluation=tuple(evaluation.values()),
         prediction=tuple(evaluation.get(one, one) for one in sets.prediction),
     )
+
+
+def _warn_of_unknown(train: RecordSet) -> None:
+    special = train.data.tokenizer.special_ids
+    ids = train.columns.values["input_ids"]
+    is_text = ~np.isin(ids, [special.pad, special.cls, special.sep])
+    share = np.sum(ids == special.unk) / max(1, np.sum(is_text))
+    if share > _MANY_UNKNOWN:
+        _LOGGER.warning(
+            "%.0f%% of the tokens of the training examples are unknown to the "
+            "vocabulary, which may be that of another language or script.",
+            100 * share,
+        )
 
 
 def _ids(columns: RecordColumns) -> Iterator[bytes]:

@@ -16,6 +16,7 @@ from albert_tf.inference.predictor import Predictor, load_predictor
 from albert_tf.metrics.scores import Scores
 from albert_tf.tasks import example_files, finetunings
 from albert_tf.tasks.spec import FinetuningSpec, HeadSpec
+from albert_tf.text.tokenizer import VocabularyBeside
 from albert_tf.training import baselines, pretrain_config
 from albert_tf.training import finetune as finetune_lib
 from albert_tf.training import plan as plans
@@ -130,7 +131,7 @@ def run_finetuning(plan: FinetuningPlan) -> RunResult | None:
     if plan.options.export_dir:
         # An export that cannot succeed is refused before hours of training.
         export = _export_config(plan, config.output_dir, Scores())
-        saved_model.check(export, albert_config=config.albert_config)
+        saved_model.check(export, plan.source)
     make_task = spec.make_task(plan.task_config, plan.sets)
     result = finetune_lib.run(config, plan.sets, make_task, plan.start)
     if result is None:
@@ -151,10 +152,12 @@ def run_finetuning(plan: FinetuningPlan) -> RunResult | None:
 def _export_config(
     plan: FinetuningPlan, weights: str, scores: Scores
 ) -> ExportConfig:
+    # A run that was trained has its vocabulary in its folder.
+    given = () if plan.config.do_train else settings.fields_of(VocabularyBeside)
     return ExportConfig(
         init_checkpoint=weights,
         export_dir=plan.options.export_dir or "",
-        **plan.source.tokenizer_settings,
+        **{name: getattr(plan.options, name) for name in given},
         head=plan.spec.head_spec(plan.task_config),
         max_seq_length=plan.config.max_seq_length,
         settings=plan.spec.export_settings(plan.task_config, plan.sets, scores),

@@ -34,7 +34,7 @@ from albert_tf.tasks import (
 )
 from albert_tf.tasks.spec import FinetuningSpec
 from albert_tf.tasks.task import NO_WEIGHTS, SPLITS, Sets
-from albert_tf.text.tokenizer import VocabularyBeside
+from albert_tf.text.tokenizer import NewTokens, VocabularyBeside
 from albert_tf.training import run_folder, start
 from albert_tf.training.run_config import FinetuningConfig
 from albert_tf.training.start import StartConfig
@@ -57,7 +57,7 @@ _DEFAULTS = {"optimizer": "adamw", "eval_batch_size": 8}
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class FinetuningOptions(VocabularyBeside):
+class FinetuningOptions(NewTokens, VocabularyBeside):
     """Settings that a plan resolves, before the run."""
 
     preset: str | None = setting(
@@ -136,12 +136,7 @@ def finetuning(
     task_config: Any = settings.read(spec.config_class, values)
 
     # 2. The weights to start from.
-    source = compatibility.with_vocabulary(
-        start.open_checkpoint(values),
-        options.spm_model_file or options.vocab_file,
-        options.do_lower_case,
-    )
-    compatibility.check_vocabulary(source)
+    source = _open_start(values, options)
     albert_config = source.known_config
 
     # 3. The paper's settings; the weights in use, and lengths that suit them.
@@ -174,7 +169,7 @@ def finetuning(
         values,
         albert_config=albert_config,
         task_settings=settings.affects_training(task_config),
-        vocabulary=source.vocabulary,
+        vocabulary=source,
         head=spec.head_spec(task_config).head.name,
         **start.run_fields(values, examples),
         **warmup,
@@ -237,6 +232,8 @@ def _check(values: Mapping[str, Any], given: Collection[str]) -> None:
             f"{checks.listed(f'--{name}' for name in unused)}."
         )
     files.check_local(values["output_dir"])
+    if values["new_tokens"] and not values["do_train"]:
+        raise ValueError("--new_tokens needs --do_train, which trains them.")
     is_many = values["strategy"] in _MULTI_WORKER and (
         "TF_CONFIG" in os.environ or values["cluster"] is not None
     )
@@ -252,6 +249,20 @@ def _uses(values: Mapping[str, Any]) -> list[str]:
     """Returns what examples are read for; folds are of those to train on."""
     uses = [use for use in SPLITS if values[f"do_{use}"]]
     return uses if values["num_folds"] == 1 else ["train"]
+
+
+def _open_start(
+    values: Mapping[str, Any], options: FinetuningOptions
+) -> Checkpoint:
+    """Opens what the training starts from, with its config and vocabulary."""
+    source = compatibility.with_vocabulary(
+        start.open_checkpoint(values),
+        options.spm_model_file or options.vocab_file,
+        options.do_lower_case,
+        options.keep_accents,
+    )
+    compatibility.check_vocabulary(source)
+    return compatibility.with_new_tokens(source, options.new_token_names)
 
 
 def _find_weights(values: Mapping[str, Any]) -> Checkpoint:

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
+from albert_tf import settings
 from albert_tf.checkpoints import compatibility, discovery, tf1
 from albert_tf.checkpoints.checkpoint import Checkpoint
 from albert_tf.checkpoints.metadata import Metadata
@@ -25,6 +26,8 @@ from albert_tf.devices.workers import Workers
 from albert_tf.metrics.scores import Scores
 from albert_tf.tasks.pretraining.objectives import PretrainingTask
 from albert_tf.tasks.task import Batch
+from albert_tf.text import base
+from albert_tf.text.tokenizer import Vocabulary
 from albert_tf.training import (
     loop,
     metric_log,
@@ -165,6 +168,7 @@ def _check_start(
         albert_config=config.albert_config,
         may_change_layers=config.init_from_group0,
     )
+    start = compatibility.with_new_tokens(start, config.new_token_names)
     tokenizer = folder.metadata.tokenizer_hash
     compatibility.check_task(start, Metadata(tokenizer_hash=tokenizer))
     return start
@@ -177,7 +181,11 @@ def _output_folder(
     strategy: tf.distribute.Strategy,
 ) -> RunFolder:
     described = _described(train_records, eval_records)
-    tokenizers = filter(None, (shard.tokenizer_hash for shard in described))
+    tokenizer = base.identity(None, {})
+    for shard in described:
+        if shard.has_sidecar:
+            stated = settings.read(Vocabulary, shard.config).settings.stated()
+            tokenizer = base.identity(shard.tokenizer_hash, stated)
     num_readers = None
     if config.read_order == "files":
         # Among which the files are divided.
@@ -207,7 +215,7 @@ def _output_folder(
             continue_from=continued and os.path.realpath(continued),
             eval_records=eval_records and _evaluated(config, eval_records),
             best_metric=config.best_metric or config.primary_metric,
-            settings={run_folder.TOKENIZER: next(tokenizers, None)},
+            settings=tokenizer,
         ),
     )
 
@@ -219,17 +227,18 @@ def _described(
     return [source.shard for source in sources]
 
 
-def _find_vocabulary(records: Iterable[RecordSource]) -> str | None:
+def _find_vocabulary(records: Iterable[RecordSource]) -> Checkpoint | None:
     """Returns the vocabulary of records, if it is where it was."""
     for shard in (source.shard for source in records):
-        named = (shard.origin.get(f) for f in ("spm_model_file", "vocab_file"))
-        path = next(filter(None, named), "")
+        vocabulary = settings.read(Vocabulary, {**shard.origin, **shard.config})
+        path = vocabulary.spm_model_file or vocabulary.vocab_file or ""
         if not os.path.isfile(path):
             continue
-        known = Metadata(do_lower_case=shard.config["do_lower_case"])
-        found = Checkpoint(vocabulary=path, metadata=known)
-        if found.tokenizer.fingerprint == shard.tokenizer_hash:
-            return path
+        tokenizer = vocabulary.load_tokenizer()
+        if tokenizer.fingerprint == shard.tokenizer_hash:
+            known = Metadata(**tokenizer.settings.stated())
+            content = tokenizer.vocabulary
+            return Checkpoint(vocabulary=path, content=content, metadata=known)
     return None
 
 

@@ -18,8 +18,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from albert_tf import checks, settings
-from albert_tf.checkpoints import heads, run_checkpoints
+from albert_tf.checkpoints import compatibility, heads, run_checkpoints
 from albert_tf.settings import setting
+from albert_tf.text.tokenizer import NewTokens
 from albert_tf.training import start
 from albert_tf.training.run_config import Phase, RunConfig
 from albert_tf.training.start import StartConfig
@@ -36,7 +37,11 @@ _EXCLUDED = {
     "continue_from": "init_checkpoint",
     "mask_schedule": "masked_lm_prob",
 }
-_NEEDED = {"best_metric": "do_eval", "init_from_group0": "init_checkpoint"}
+_NEEDED = {
+    "best_metric": "do_eval",
+    "init_from_group0": "init_checkpoint",
+    "new_tokens": "init_checkpoint",
+}
 # The fields of a phase that a schedule may change, by the name of its flag;
 # and the names of the settings that the last phase must have, if any.
 SCHEDULES = {
@@ -50,7 +55,7 @@ _ENTRIES = re.compile(r"{0}@\d+%?(,{0}@\d+%?)*".format(r"(\d+|0\.\d+)"))
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class PretrainingConfig(RunConfig):
+class PretrainingConfig(NewTokens, RunConfig):
     """Settings of a pretraining run; the defaults are those of the paper."""
 
     input_file: str = setting(
@@ -304,6 +309,8 @@ def plan(given: Mapping[str, Any]) -> PretrainingConfig:
         # The default may have been another one when the run began.
         run = run_checkpoints.read_fingerprint(values["output_dir"])
         best_metric = run.get("best_metric")
+    new_tokens = settings.read(NewTokens, values).new_token_names
+    source = compatibility.with_new_tokens(source, new_tokens)
     return settings.read(
         PretrainingConfig,
         values,

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from albert_tf import checks, settings
+from albert_tf.checkpoints.checkpoint import Checkpoint
 from albert_tf.config import AlbertConfig
 from albert_tf.devices.device_settings import DeviceSettings
 from albert_tf.optimization.optimizer_config import OptimizerConfig
@@ -36,8 +37,8 @@ class RunConfig(DeviceSettings, OptimizerConfig):
 
     Args:
         flags_text: Written to `flags.txt`.
-        vocabulary: Path of the vocabulary, which the output directory keeps
-            a copy of; None if it is unknown.
+        vocabulary: A checkpoint with the vocabulary, which the output directory
+            keeps a copy of; None if it is unknown.
         head: Name of the head of the model, which checkpoints keep.
         evaluated: Names the set that is evaluated, if one is.
     """
@@ -107,7 +108,7 @@ class RunConfig(DeviceSettings, OptimizerConfig):
         False, "Give bit-identical results every time, at some cost in speed."
     )
     flags_text: str = ""
-    vocabulary: str | None = None
+    vocabulary: Checkpoint | None = None
     head: str | None = None
     evaluated: str = ""
 

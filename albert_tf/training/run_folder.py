@@ -27,6 +27,7 @@ from albert_tf.checkpoints.run_checkpoints import read_fingerprint
 from albert_tf.config import CONFIG_FILE
 from albert_tf.optimization.optimizer_config import OptimizerConfig
 from albert_tf.tasks.task import TaskData
+from albert_tf.text import base
 from albert_tf.training.run_config import FinetuningConfig, RunConfig
 
 _LOGGER = logging.getLogger(__name__)
@@ -107,6 +108,7 @@ class RunFolder:
                 "random_seed": self.fingerprint.get("random_seed"),
                 "train_examples": self.num_examples,
             },
+            **settings.get(base.SETTINGS, {}),
         )
 
     def check(self) -> None:
@@ -171,9 +173,7 @@ class RunFolder:
         files.write_json(os.path.join(self.path, FINGERPRINT_FILE), values)
         config.albert_config.to_json_file(os.path.join(self.path, CONFIG_FILE))
         if config.vocabulary and not checkpoint.vocabularies_in(self.path):
-            checkpoint.write_vocabulary(
-                Checkpoint(vocabulary=config.vocabulary), self.path
-            )
+            checkpoint.write_vocabulary(config.vocabulary, self.path)
         flags_file = os.path.join(self.path, run_checkpoints.FLAGS_FILE)
         files.write_text(flags_file, config.flags_text)
 

@@ -28,21 +28,25 @@ def test_sentences_are_the_same_each_time_and_many(source):
 
 def test_sentences_with_other_ids_are_counted(source, tmp_path, monkeypatch):
     huggingface.write(str(tmp_path), source)
-    texts = ["The snow fell.", "the [CLS]", "a day"]
+    texts = ["The snow fell.", "x25, [CLS]", "a day"]
     monkeypatch.setattr(token_ids, "sentences", lambda tokenizer: texts)
 
-    (note,) = token_ids.compare(str(tmp_path), source)
+    (note,) = token_ids.compare(source.tokenizer, [str(tmp_path)])
 
     assert str(note) == (
         "compared  3 sentences: the ids of 1 differ, such as those of "
-        "'the [CLS]'"
+        "'x25, [CLS]'"
     )
+    # Numbers and commas are known to differ; this is not.
+    texts.append("the [CLS]")
+    with pytest.raises(ValueError, match=r"4 sentences: .* 2 differ"):
+        token_ids.compare(source.tokenizer, [str(tmp_path)])
 
 
 def test_a_folder_without_a_tokenizer_json_has_nothing_to_compare(
     source, tmp_path
 ):
-    assert token_ids.compare(str(tmp_path), source) == []
+    assert token_ids.compare(source.tokenizer, [str(tmp_path)]) == []
 
 
 def test_a_verified_conversion_says_how_many_differ(tiny_spm_model, tmp_path):

@@ -83,7 +83,8 @@ def test_impossible_settings(values, words):
 def check_before_training(config, albert_config):
     """The weights of a run are not there before it trains."""
     run = {"init_checkpoint": "not/there"}
-    saved_model.check(dataclasses.replace(config, **run), albert_config)
+    source = Checkpoint(config=albert_config)
+    saved_model.check(dataclasses.replace(config, **run), source)
 
 
 def export(config, albert_config):
@@ -104,7 +105,7 @@ def export(config, albert_config):
             {},
             "at least 5 .*at most 64.*length=65",
         ),
-        ({"spm_model_file": None}, {}, "No vocabulary is given"),
+        ({"spm_model_file": None}, {}, "no one vocabulary"),
         ({}, {"vocab_size": 299}, "has 300 tokens.*vocab_size=299"),
         ({}, {"vocab_size": 301}, "has 300 tokens.*vocab_size=301"),
         ({"folder": __file__}, {}, "cannot be written"),

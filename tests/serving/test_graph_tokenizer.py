@@ -298,7 +298,70 @@ def test_a_model_whose_unknown_characters_are_bytes(
     assert both.differences(texts, max_ties=9) == []
 
 
+# İ grows when it is lower-cased, ς ends a word, ﾊﾟ is two characters.
+ACCENTED = [
+    *("ボール がっこう ﾊﾟ", "Việt Nam, mã má", "한국어 각", "İstanbul Iİ[E1]İ"),
+    *(
+        "[E1] a [e1]b[/E1]",
+        "[E1][E1]",
+        " x [E1] ",
+        "ΑΣ[E1]ΑΣ [/e1] 漢字漢",
+        "E1]",
+    ),
+    *HARD_CASES,
+]
+ADDED = {"added_tokens": {"[E1]": True, "[/E1]": False}}
+
+
+def add_tokens(model):
+    for piece in ADDED["added_tokens"]:
+        model.pieces.add(piece=piece, type=PIECES.UNUSED)
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"keep_accents": True, "do_lower_case": False},
+        {"keep_accents": True, **ADDED},
+    ],
+)
+def test_other_settings_of_sentencepiece(
+    settings, tiny_spm_model, graph_tokenizer, text_maker, tmp_path
+):
+    model = Model.FromString(tiny_spm_model.read_bytes())
+    add_tokens(model)
+    path = tmp_path / "more.model"
+    path.write_bytes(model.SerializeToString())
+
+    both = graph_tokenizer(spm_model_file=str(path), **settings)
+
+    texts = ACCENTED + text_maker.many("hard", 200, 6)
+    assert both.differences(texts, max_ties=9) == []
+
+
 SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"keep_accents": False, "do_lower_case": False},
+        {"keep_accents": True, "tokenize_chinese_chars": False, **ADDED},
+    ],
+)
+def test_other_settings_of_wordpiece(
+    settings, graph_tokenizer, text_maker, tmp_path
+):
+    letters = dict.fromkeys("".join(ACCENTED).replace(" ", "").lower())
+    tokens = [*SPECIAL, *ADDED["added_tokens"]]
+    tokens += [t for c in letters for t in (c, f"##{c}") if t.strip() == t]
+    path = tmp_path / "vocab.txt"
+    path.write_text("\n".join(tokens), encoding="utf-8")
+
+    both = graph_tokenizer(vocab_file=str(path), **settings)
+
+    texts = ACCENTED + text_maker.many("hard", 200, 8)
+    assert both.differences(texts) == []
 
 
 @pytest.fixture(scope="module")

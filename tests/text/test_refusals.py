@@ -1,11 +1,15 @@
 """What the readers of text refuse: one table of inputs and messages."""
 
 import bz2
+import io
 import sys
 
 import pytest
+import sentencepiece
+from sentencepiece import sentencepiece_model_pb2
 
-from albert_tf.text import vocabulary_training
+from albert_tf.text import tokenizer_json, vocabulary_training
+from albert_tf.text.base import TokenizerSettings
 from albert_tf.text.documents import CorpusSettings, Documents
 from albert_tf.text.tokenizer import load_tokenizer
 
@@ -121,6 +125,48 @@ def test_a_vocabulary_that_cannot_be_used_is_an_error(
 
     with pytest.raises((ValueError, FileNotFoundError), match=message):
         load_tokenizer(**{name: tmp_path / file})
+
+
+def test_a_model_whose_words_end_with_the_mark_is_an_error(tmp_path):
+    model = io.BytesIO()
+    sentencepiece.SentencePieceTrainer.train(
+        sentence_iterator=iter(["the snow fell"] * 9),
+        model_writer=model,
+        vocab_size=30,
+        hard_vocab_limit=False,
+        treat_whitespace_as_suffix=True,
+        minloglevel=2,
+    )
+    path = tmp_path / "suffix.model"
+    path.write_bytes(model.getvalue())
+
+    with pytest.raises(ValueError, match="has treat_whitespace_as_suffix, but"):
+        load_tokenizer(spm_model_file=path)
+
+
+@pytest.mark.parametrize(
+    ("spec", "name", "value", "message"),
+    [
+        ("trainer_spec", "model_type", 2, "with model_type=BPE"),
+        ("trainer_spec", "byte_fallback", True, "with byte_fallback=true"),
+        (
+            "normalizer_spec",
+            "add_dummy_prefix",
+            False,
+            "add_dummy_prefix=false",
+        ),
+    ],
+)
+def test_a_model_that_is_more_than_its_pieces_gives_no_tokenizer_json(
+    spec, name, value, message, tiny_spm_model
+):
+    model = sentencepiece_model_pb2.ModelProto.FromString(
+        tiny_spm_model.read_bytes()
+    )
+    setattr(getattr(model, spec), name, value)
+
+    with pytest.raises(ValueError, match=message):
+        tokenizer_json.make(model.SerializeToString(), TokenizerSettings())
 
 
 def test_no_vocabulary_at_all_is_an_error():

@@ -6,7 +6,7 @@ import pytest
 import tokenizers
 from sentencepiece import sentencepiece_model_pb2
 
-from albert_tf.text import tokenizer, tokenizer_json
+from albert_tf.text import base, tokenizer, tokenizer_json
 from albert_tf.text.sentencepiece_tokenizer import SentencePieceTokenizer
 from tests.text.tokenizer_files import is_number_comma, write_tokenizer_json
 
@@ -59,7 +59,8 @@ def test_texts_have_the_ids_of_the_model(
     for text in texts:
         found = ours.encode_with_offsets(text)
         assert found == theirs.encode_with_offsets(text)
-    assert tokenizer_json.lower_cases(path) == do_lower_case
+    _, settings = tokenizer_json.read(path)
+    assert settings["do_lower_case"] == do_lower_case
 
 
 def test_texts_have_the_ids_of_the_released_model(shared_data, tmp_path):
@@ -92,7 +93,10 @@ def make(tmp_path):
 
     def write(model_file, *, do_lower_case=True):
         path = tmp_path / "made.json"
-        values = tokenizer_json.make(model_file, do_lower_case=do_lower_case)
+        values = tokenizer_json.make(
+            tokenizer_json.read_model(model_file),
+            base.TokenizerSettings(do_lower_case=do_lower_case),
+        )
         path.write_text(json.dumps(values))
         return path
 
@@ -128,7 +132,8 @@ def test_a_made_file_gives_our_ids_and_is_read_back(
         ids = ours.encode(text)
         assert _their_ids(path, text).ids == ids, text
         assert again.encode(text) == ids
-    assert tokenizer_json.lower_cases(path) == do_lower_case
+    _, settings = tokenizer_json.read(path)
+    assert settings["do_lower_case"] == do_lower_case
 
 
 def test_a_made_file_is_read_back_after_their_library_has_saved_it(

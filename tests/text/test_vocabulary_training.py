@@ -79,6 +79,30 @@ def test_the_vocabulary_has_capitals_only_if_asked(tiny_corpus, tmp_path):
     assert loaded.special_ids.unk not in loaded.encode("The")
 
 
+def test_accents_are_kept_if_asked_and_else_their_words_counted(
+    tiny_corpus, tmp_path
+):
+    # Six words become one, and another becomes one that is not there.
+    text = (
+        tiny_corpus.read_text(encoding="utf-8") + "mà má mã mả mạ ma\nボール\n"
+    )
+    corpus = write(tmp_path / "corpus.txt", text)
+    kept, removed = (
+        train(corpus, tmp_path / name, vocab_size=220, keep_accents=keep)
+        for name, keep in (("kept", True), ("removed", False))
+    )
+    loaded = tokenizer.load_tokenizer(
+        spm_model_file=kept.model_file, keep_accents=True
+    )
+
+    assert loaded.special_ids.unk not in loaded.encode("má ボール")
+    assert kept.merged_share == 0
+    num_words = len({*text.lower().split()})
+    assert removed.merged_share == pytest.approx(5 / num_words, rel=0.3)
+    share = f"{removed.merged_share:.1%} of the distinct"
+    assert (share in str(removed)) == (removed.merged_share >= 0.01)
+
+
 @pytest.mark.parametrize("name", ["p.model", "p.vocab"])
 def test_a_file_that_exists_is_not_overwritten(tiny_corpus, tmp_path, name):
     path = write(tmp_path / name, "precious")

@@ -27,6 +27,7 @@ from albert_tf.optimization import layerwise_decay
 from albert_tf.tasks import label_frequencies
 from albert_tf.tasks.pretraining.objectives import PretrainingTask
 from albert_tf.tasks.task import ExampleSet, Sets
+from albert_tf.text.base import SpecialIds
 from albert_tf.training import (
     finetune,
     metric_log,
@@ -206,7 +207,11 @@ class WordData:
     """Whether a sequence has high ids or low ones: records, scores."""
 
     name = "words"
-    tokenizer = types.SimpleNamespace(vocab_size=V, do_lower_case=True)
+    tokenizer = types.SimpleNamespace(
+        vocab_size=V,
+        do_lower_case=True,
+        special_ids=SpecialIds(pad=0, unk=-1, cls=-1, sep=-1, mask=-1),
+    )
     primary_metric = "accuracy"
     array_specs = (
         features.ArraySpec(name="input_ids", dtype="int32", is_sequence=True),

@@ -77,6 +77,23 @@ def test_an_evaluation_of_all_rows_trained_on_says_so_later(job):
     assert not others.caution
 
 
+def test_a_table_of_another_script_is_said_to_be_unknown(
+    job, caplog, monkeypatch
+):
+    some = runs.example_set(5)
+    ids = np.concatenate([example.tokens for example in some.examples])
+    special = dataclasses.replace(
+        some.data.tokenizer.special_ids, unk=np.bincount(ids).argmax()
+    )
+    monkeypatch.setattr(some.data.tokenizer, "special_ids", special)
+    share = np.mean(ids[ids > 0] == special.unk)
+    assert share > 0.1
+
+    make_sets(job(train=some))
+
+    assert f"{share:.0%} of the tokens of the training examples" in caplog.text
+
+
 def test_examples_without_records_are_an_error(small):
     empty = runs.example_set(0)
 

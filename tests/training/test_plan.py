@@ -13,6 +13,7 @@ from albert_tf.tasks.classification.spec import ClassifierSpec
 from albert_tf.tasks.spec import FinetuningSpec
 from albert_tf.tasks.task import ExampleSet, Sets
 from albert_tf.training import plan, pretrain_config
+from albert_tf.training.run_folder import RunFolder
 
 CONFIG = {
     "vocab_size": 300,
@@ -273,10 +274,30 @@ def test_the_vocabulary_and_the_length_reach_the_sets(make_plan):
     assert found.settings["max_seq_length"] == 9
 
 
+def test_new_tokens_reach_the_sets_and_the_model(make_plan):
+    found = make_plan(new_tokens="[E1], [/E1]", keep_accents=True)
+
+    tokenizer = found.settings["tokenizer"]
+    assert tokenizer.encode("[E1]the[/E1]")[::2] == [300, 301]
+    assert found.config.albert_config.vocab_size == 302
+    # What the run keeps, and reads its vocabulary with.
+    kept = tokenizer.identity()
+    assert kept["tokenizer"] == tokenizer.fingerprint
+    folder = RunFolder(path="run", fingerprint={"settings": kept})
+    again = dataclasses.replace(
+        found.config.vocabulary, metadata=folder.metadata
+    )
+    assert again.tokenizer.fingerprint == tokenizer.fingerprint
+
+
 @pytest.mark.parametrize(
     ("given", "message"),
     [
         ({"output_dir": ""}, "--output_dir must be given"),
+        (
+            {"new_tokens": "[E1]", "do_train": False},
+            "--new_tokens needs --do_train",
+        ),
         ({"albert_config_file": ""}, "--albert_config_file or"),
         (
             {"spm_model_file": ""},

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from albert_tf.checkpoints import discovery, load
+from albert_tf.checkpoints import compatibility, discovery, load
 from albert_tf.config import AlbertConfig
 from albert_tf.data import input_pipeline, shards
 from albert_tf.devices import strategies
@@ -323,6 +323,7 @@ def records(tmp_path_factory):
             "single": {"pair_objective": "none"},
             "next": {"pair_objective": "nsp"},
             "cased": {"do_lower_case": False},
+            "marked": {"new_tokens": "[E1]", "keep_accents": True},
         }.items()
     }
 
@@ -363,6 +364,33 @@ def test_records_and_settings_that_do_not_fit_are_refused(
     with pytest.raises(ValueError, match=words):
         run(one)
     assert not os.path.exists(one.output_dir)
+
+
+def test_new_tokens_and_accents_of_records_are_kept_by_the_run(
+    trained, job, records
+):
+    files = {f: records["marked"] for f in ("input_file", "eval_file")}
+    one = job(
+        init_checkpoint=trained[0].output_dir,
+        new_tokens="[E1]",
+        albert_config=runs.config(vocab_size=runs.V + 1),
+        **files,
+    )
+    # The start was trained without accents.
+    with pytest.raises(ValueError, match="trained with another vocabulary"):
+        run(one)
+    folder = pretrain._output_folder(
+        one, *pretrain._open_records(one), tf.distribute.get_strategy()
+    )
+    vocabulary = pretrain._find_vocabulary(
+        pretrain._open_records(one)[0].values()
+    )
+
+    again = dataclasses.replace(vocabulary, metadata=folder.metadata)
+
+    assert again.tokenizer.encode("w10[E1]") == [5, runs.V]
+    assert again.tokenizer.settings.keep_accents
+    assert compatibility.as_trained(again) == again
 
 
 @pytest.mark.parametrize(

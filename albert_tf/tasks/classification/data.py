@@ -116,7 +116,7 @@ class ClassificationData:
             "task": self.name,
             "labels": list(self.labels),
             "max_seq_length": self.max_seq_length,
-            "tokenizer": self.tokenizer.fingerprint,
+            **self.tokenizer.identity(),
             "text_columns": list(self.text_columns),
             "class_weights": list(self.class_weights),
             "validation": self.validation,

@@ -67,7 +67,7 @@ class MultipleChoiceData:
             "task": self.name,
             **dataclasses.asdict(self.lengths),
             "num_choices": self.num_choices,
-            "tokenizer": self.tokenizer.fingerprint,
+            **self.tokenizer.identity(),
         }
 
     def records(

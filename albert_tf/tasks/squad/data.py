@@ -100,7 +100,7 @@ class SquadData:
         return {
             "task": self.name,
             **dataclasses.asdict(self.lengths),
-            "tokenizer": self.tokenizer.fingerprint,
+            **self.tokenizer.identity(),
             # These decide which weights are the best.
             "metric_language": self.metric_language,
             **{

@@ -1,0 +1,261 @@
+"""The tokenizer of a folder of transformers: read whole, or refused by name.
+
+Source: transformers 5, `tokenization_utils_base`, `AlbertTokenizer` and
+`BertTokenizer`.
+"""
+
+import io
+import os
+import unicodedata
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any
+
+from albert_tf import checks, files
+from albert_tf.checkpoints import checkpoint
+from albert_tf.checkpoints.checkpoint import Checkpoint, Note
+from albert_tf.text import base, normalization, tokenizer_json
+from albert_tf.text.wordpiece_tokenizer import read_tokens
+
+CONFIG_FILE = "tokenizer_config.json"
+_VOCABULARIES = (
+    checkpoint.SPM_FILE,
+    checkpoint.WORDPIECE_FILE,
+    tokenizer_json.FILE_NAME,
+)
+# Settings of which only these values are supported.
+_SUPPORTED: Mapping[str, tuple[Any, ...]] = {
+    "tokenizer_class": (
+        *("AlbertTokenizer", "AlbertTokenizerFast", "BertTokenizer"),
+        *("BertTokenizerFast", "PreTrainedTokenizerFast", "TokenizersBackend"),
+    ),
+    "auto_map": (),
+    "do_basic_tokenize": (True,),
+    "never_split": ([],),
+    "add_prefix_space": (True,),
+    "sp_model_kwargs": ({},),
+    "cls_token": ("[CLS]",),
+    "sep_token": ("[SEP]",),
+}
+# Written beside a tokenizer.json, of which AlbertTokenizer would take a part.
+_WRITTEN = {
+    "keep_accents": False,
+    "remove_space": True,
+    "tokenizer_class": "PreTrainedTokenizerFast",
+    "model_input_names": ["input_ids", "token_type_ids", "attention_mask"],
+    "pad_token": "<pad>",
+    "unk_token": "<unk>",
+    "bos_token": "[CLS]",
+    "cls_token": "[CLS]",
+    "eos_token": "[SEP]",
+    "sep_token": "[SEP]",
+    "mask_token": "[MASK]",
+}
+
+
+def settings_of(folder: str, *, is_wordpiece: bool) -> dict[str, Any]:
+    """Returns the settings that `tokenizer_config.json` states, by name."""
+    config = _object(folder, CONFIG_FILE)
+    keeps = config.get("keep_accents") or None
+    if is_wordpiece:
+        strips = config.get("strip_accents")
+        keeps = None if strips is None else not strips
+    chinese = config.get("tokenize_chinese_chars")
+    return {
+        "do_lower_case": config.get("do_lower_case"),
+        "keep_accents": keeps,
+        "tokenize_chinese_chars": None if chinese else chinese,
+    }
+
+
+def read(folder: str) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Returns facts for the metadata, and other fields of a `Checkpoint`.
+
+    A tokenizer that is not supported is a note of the kind `refused`.
+    """
+    paths = (os.path.join(folder, name) for name in _VOCABULARIES)
+    path = next(filter(os.path.isfile, paths), "")
+    facts = settings_of(folder, is_wordpiece=path.endswith(".txt"))
+    if not path:
+        return facts, {}
+    try:
+        return _read(folder, path, facts)
+    except ValueError as error:
+        note = Note(checkpoint.REFUSED, f"{checkpoint.VOCABULARY} ({error})")
+        return facts, {"notes": (note,)}
+
+
+def _read(
+    folder: str, path: str, facts: dict[str, Any]
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    config = _config(folder)
+    entries = _added_tokens(folder, config)
+    found: Any = files.read_bytes(path)
+    if path.endswith(".json"):
+        found, facts = tokenizer_json.read(path)
+    elif path.endswith(".txt"):
+        text = files.read_text(path).removeprefix("\ufeff")
+        text = io.StringIO(text, newline=None).read()
+        found = text.removesuffix("\n").split("\n")
+    if isinstance(found, list):
+        tokens = _with_added(_numbered(found), entries)
+        content = "\n".join(tokens).encode()
+        # The file as it is, if it means the same elsewhere.
+        if path.endswith(".txt") and tokens == read_tokens(
+            files.read_text(path)
+        ):
+            content = files.read_bytes(path)
+        path = os.path.join(folder, checkpoint.WORDPIECE_FILE)
+        reserved, notes = {*base.WORDPIECE_NAMES}, []
+    else:
+        pieces = tokenizer_json.pieces(found)
+        tokens = _with_added([*pieces], entries)
+        content = tokenizer_json.extended(found, tokens[len(pieces) :])
+        own = (piece for piece, is_reserved in pieces.items() if is_reserved)
+        reserved = {*base.SENTENCEPIECE_NAMES, *own}
+        notes = _other_ids(found, reserved & entries.keys())
+    facts["added_tokens"] = {
+        name: _is_any_case(name, entry, facts)
+        for name, entry in entries.items()
+        if name not in reserved
+    } or None
+    fields = {"vocabulary": path, "content": content, "notes": tuple(notes)}
+    return facts, fields
+
+
+def _config(folder: str) -> dict[str, Any]:
+    """Returns what several files say, whose settings are all supported."""
+    names = "config.json", "special_tokens_map.json", CONFIG_FILE
+    config = {n: v for name in names for n, v in _object(folder, name).items()}
+    other = [
+        f"{name}={config[name]!r}"
+        for name, supported in _SUPPORTED.items()
+        if _text(config.get(name)) not in (None, *supported)
+    ]
+    if other:
+        raise ValueError(f"{checks.listed(other)} is not supported")
+    return config
+
+
+def _numbered(lines: Sequence[str]) -> list[str]:
+    """Returns tokens whose ids are the numbers of their lines.
+
+    Of equal lines, the last one counts; the others give placeholders, which no
+    text is encoded to.
+    """
+    ids = {line: i for i, line in enumerate(lines)}
+    return [
+        line if ids[line] == i and line.split() == [line] else _placeholder(i)
+        for i, line in enumerate(lines)
+    ]
+
+
+def _placeholder(token_id: int) -> str:
+    return f"[id{token_id}]"
+
+
+def _with_added(
+    tokens: list[str], entries: Mapping[str, Mapping[str, Any]]
+) -> list[str]:
+    """Returns tokens by id, with those of the added ones that are not there."""
+    ids = {token: i for i, token in enumerate(tokens)}
+    for name, entry in entries.items():
+        if name not in ids:
+            missing = range(len(tokens), entry.get("id", 0))
+            tokens += [*map(_placeholder, missing), name]
+            ids[name] = len(tokens) - 1
+        if entry.get("id", ids[name]) != ids[name]:
+            raise ValueError(f"the id of the added token {name!r} is another's")
+    return tokens
+
+
+def _other_ids(model: bytes, known: Collection[str]) -> list[Note]:
+    """Returns a note if transformers may give other ids than the model."""
+    reasons = tokenizer_json.other_settings(model)
+    if cut := {*known}.difference(base.SENTENCEPIECE_NAMES):
+        reasons.append(f"{' '.join(sorted(cut))} cut out of the text first")
+    text = ", ".join(reasons)
+    text = f"token ids (those of the original; others in transformers: {text})"
+    return [Note(checkpoint.DIFFERS, text)] if reasons else []
+
+
+def _added_tokens(
+    folder: str, config: Mapping[str, Any]
+) -> dict[str, Mapping[str, Any]]:
+    """Returns what is said of each added token, in the order of their ids."""
+    lists = ("additional_special_tokens", "extra_special_tokens")
+    special = [_text(t) for name in lists for t in config.get(name) or ()]
+    found = [
+        {**entry, "id": int(i)}
+        for i, entry in (config.get("added_tokens_decoder") or {}).items()
+    ]
+    if not found:
+        added = _object(folder, "added_tokens.json").items()
+        found = [
+            {"content": n, "id": i, "special": n in special} for n, i in added
+        ]
+        values = _object(folder, tokenizer_json.FILE_NAME)
+        found += values.get("added_tokens") or []
+    found.sort(key=lambda entry: entry["id"])
+    entries = {name: {"special": True} for name in special}
+    stated = {entry["content"]: entry for entry in found}
+    return stated | {n: e for n, e in entries.items() if n not in stated}
+
+
+def _is_any_case(
+    name: str, entry: Mapping[str, Any], facts: Mapping[str, Any]
+) -> bool:
+    """Returns whether an added token is found in any case.
+
+    transformers looks for it in normalized text if it is `normalized`.
+    """
+    lowers = facts["do_lower_case"] is not False
+    if entry.get("single_word") or entry.get("rstrip"):
+        raise ValueError(f"single_word or rstrip of {name!r} is not supported")
+    if not entry.get("normalized", not entry.get("special")):
+        return False
+    options = {"do_lower_case": lowers, "keep_accents": facts["keep_accents"]}
+    text = normalization.normalize(name, **options)
+    if unicodedata.normalize("NFC", text) != (name.lower() if lowers else name):
+        raise ValueError(f"normalized of {name!r} is not supported")
+    return lowers
+
+
+def _object(folder: str, name: str) -> dict[str, Any]:
+    return files.read_json_object(os.path.join(folder, name), missing_ok=True)
+
+
+def _text(token: Any) -> Any:
+    """Returns a token that may be stated with its options."""
+    return token.get("content", token) if isinstance(token, dict) else token
+
+
+def write(folder: str, source: Checkpoint) -> None:
+    """Writes the tokenizer of a checkpoint that has one."""
+    tokenizer = source.tokenizer
+    settings = tokenizer.settings
+    ids = {name: tokenizer.token_to_id(name) for name in settings.added_tokens}
+    values: dict[str, Any] = {
+        "do_lower_case": settings.do_lower_case,
+        "model_max_length": source.max_seq_length,
+    }
+    if source.is_wordpiece:
+        name = checkpoint.WORDPIECE_FILE
+        values["tokenizer_class"] = "BertTokenizer"
+        if settings.keep_accents is not None:
+            values["strip_accents"] = not settings.keep_accents
+        if not settings.tokenize_chinese_chars:
+            values["tokenize_chinese_chars"] = False
+    else:
+        name = checkpoint.SPM_FILE
+        values |= _WRITTEN
+        if settings.keep_accents:
+            values["keep_accents"] = True
+        made = tokenizer_json.make(tokenizer.vocabulary, settings)
+        files.write_json(os.path.join(folder, tokenizer_json.FILE_NAME), made)
+    if ids:
+        values["added_tokens_decoder"] = {
+            str(ids[name]): tokenizer_json.added_token(name, any_case)
+            for name, any_case in settings.added_tokens.items()
+        }
+    checkpoint.write_vocabulary(source, folder, name)
+    files.write_json(os.path.join(folder, CONFIG_FILE), values)
