@@ -4,11 +4,11 @@ Data flow: folders of the runs -> [this file] -> report.html.
 """
 
 import dataclasses
+import importlib.metadata
 import pathlib
 import platform
 import random
 from collections.abc import Mapping, Sequence
-from importlib import metadata
 from typing import Any
 
 import numpy as np
@@ -16,6 +16,7 @@ from keras import ops
 
 import albert_tf
 from albert_tf import files
+from albert_tf.checkpoints import metadata
 from albert_tf.metrics.scores import Score, Scores
 from albert_tf.text.tokenizer import Tokenizer
 from albert_tf.training import report
@@ -87,7 +88,7 @@ def write(
         facts={**facts, **_facts(models["After"], logs)},
         results=report.SeedResults(scores=Scores(entries=tuple(scores))),
         metric=_ACCURACIES["eval_masked_lm_accuracy"],
-        evaluated="held-out text",
+        evaluation=metadata.read(last / "best").evaluation,
         sections=[
             report.ReportTable(
                 title="Raw text sent to the exported models",
@@ -207,7 +208,8 @@ def _facts(
     model: albert_tf.PretrainingModel, logs: Mapping[str, Log]
 ) -> dict[str, str]:
     packages = ", ".join(
-        f"{name} {metadata.version(name)}" for name in ("tensorflow", "keras")
+        f"{name} {importlib.metadata.version(name)}"
+        for name in ("tensorflow", "keras")
     )
     speeds = [
         f"{np.median([value for _, value in points]):.0f} ({name})"

@@ -119,7 +119,7 @@ def test_a_run_leaves_all_that_it_promises(first_run, finished_run):
         "tiny.model",
     }
     report = (finished_run / "report.html").read_text("utf-8")
-    assert re.search(r"<p>masked_lm_accuracy \S+ on held-out text.", report)
+    assert re.search(r"<p>masked_lm_accuracy \S+ on \d+ examples", report)
     log = first_run[0].stderr.splitlines()
     assert "report: my rüns/first one/report.html" in log[-2]
     assert " --init_checkpoint='my rüns/first one' " in log[-1]
