@@ -5,6 +5,8 @@ import numpy as np
 import pytest
 
 import albert_tf
+from albert_tf.checkpoints import metadata
+from albert_tf.checkpoints.metadata import Metadata
 from demo import report
 from tests import tiny
 from tests.exported_models import write_checkpoint
@@ -78,6 +80,8 @@ def _write_run(folder, model, lines):
     """Writes what the report reads of a run."""
     for name in ("checkpoints/step-00000000", "best"):
         write_checkpoint(folder / name, model)
+    found = {"data": "--eval_file", "examples": 7, "step": 20, "cautions": []}
+    metadata.write(folder / "best", Metadata(evaluation=found))
     model.config.to_json_file(folder / "albert_config.json")
     text = "".join(json.dumps(line) + "\n" for line in lines)
     (folder / "metrics.jsonl").write_text(text)
@@ -114,5 +118,6 @@ def test_report_tells_what_was_run_and_what_came_out(
         ["It is [MASK].", "fast (90%)"],
     ):
         assert "<td>" + "</td><td>".join(cells) + "</td>" in page
+    assert "7 examples of --eval_file, with the weights of step 20" in page
     assert page.count("<svg") == 2
     assert page.count("[MASK]") == report.NUM_BLANKS + 1
