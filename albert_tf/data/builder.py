@@ -11,8 +11,6 @@ import itertools
 import logging
 import re
 import time
-from collections.abc import Iterator, Sequence
-from typing import Any
 
 import tqdm
 
@@ -150,36 +148,20 @@ def run_here(
             disable=None,  # Off where stderr is not a terminal.
         ) as progress,
     ):
-        reader = BlockReader(results, contents.block_sizes, progress)
+        # Shards come in the order of their blocks; two may share one.
+        @functools.lru_cache(maxsize=1)
+        def records_of(block: int) -> list[BlockPart]:
+            progress.update(contents.block_sizes[block])
+            return next(results)
+
         built = [
-            shard_building.write(shard, reader.parts(shard))
+            shard_building.write(
+                shard,
+                (records_of(b)[shard.part[0]] for b in range(*shard.blocks)),
+            )
             for shard in unfinished
         ]
     return BuildResult(done, built, contents.num_bad_lines)
-
-
-class BlockReader:
-    """Gives the records of blocks to shards; two may share a block."""
-
-    def __init__(
-        self,
-        results: Iterator[list[BlockPart]],
-        block_sizes: Sequence[int],
-        progress: "tqdm.tqdm[Any]",
-    ) -> None:
-        self._results = results
-        self._block_sizes = block_sizes
-        self._progress = progress
-        self._newest = -1
-        self._parts: list[BlockPart] = []
-
-    def parts(self, shard: Shard) -> Iterator[BlockPart]:
-        """Yields the records of a shard; shards must come in order."""
-        for block in range(*shard.blocks):
-            if block != self._newest:
-                self._parts, self._newest = next(self._results), block
-                self._progress.update(self._block_sizes[block])
-            yield self._parts[shard.part[0]]
 
 
 def _add_counts(shards: list[Shard]) -> BuildCounts:

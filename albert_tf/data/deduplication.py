@@ -127,13 +127,7 @@ def _bands() -> tuple[int, int]:
 
 def _signature(words: list[str]) -> np.ndarray:
     """Returns the MinHash of the sequences of words, uint32."""
-    from datasketch import MinHash
-
-    signature = MinHash(
-        num_perm=_NUM_PERMUTATIONS,
-        scheme="affine32",
-        permutations=_permutations(),
-    )
+    signature = _empty_signature().copy()
     num_shingles = max(1, len(words) - _SHINGLE_WORDS + 1)
     shingles = (
         " ".join(words[first : first + _SHINGLE_WORDS]).encode()
@@ -145,8 +139,7 @@ def _signature(words: list[str]) -> np.ndarray:
 
 
 @functools.cache
-def _permutations() -> Any:
+def _empty_signature() -> Any:
     from datasketch import MinHash
 
-    empty = MinHash(num_perm=_NUM_PERMUTATIONS, seed=1, scheme="affine32")
-    return empty.permutations
+    return MinHash(num_perm=_NUM_PERMUTATIONS, seed=1, scheme="affine32")

@@ -21,8 +21,6 @@ from collections.abc import Callable, Iterator, Mapping
 import numpy as np
 import tensorflow as tf
 
-from albert_tf import checks
-
 # Positions in the stream of examples -> epoch and example index of each.
 Order = Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]
 
@@ -55,11 +53,6 @@ class InputShard:
     num_input_shards: int = 1
     shard_index: int = 0
     replicas_per_shard: int = 1
-
-    def __post_init__(self) -> None:
-        checks.check_integer(
-            "shard_index", self.shard_index, at_most=self.num_input_shards - 1
-        )
 
     def num_rows(self, batch_size: int) -> int:
         """Returns the rows of a replica's batch, b, given the global size."""

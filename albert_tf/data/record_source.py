@@ -25,7 +25,7 @@ from albert_tf.data.record_files import (
     RecordFile,
     RemoteRecordFile,
 )
-from albert_tf.data.shards import MASK_SETTINGS, Shard
+from albert_tf.data.shards import MASK_SETTINGS, BuildCounts, Shard
 
 _LOGGER = logging.getLogger(__name__)
 
@@ -66,15 +66,6 @@ class RecordSource:
         )
         digests = "\n".join(shard.sha256 for shard in self.shards)
         self.fingerprint = hashlib.sha256(digests.encode()).hexdigest()
-        paths: dict[str, str] = {}
-        for shard in self.shards:
-            first = paths.setdefault(shard.sha256, shard.path)
-            if first != shard.path:
-                _LOGGER.warning(
-                    "%r holds the same records as %r: they are read twice.",
-                    shard.path,
-                    first,
-                )
 
     @property
     def mask_settings(self) -> dict[str, Any]:
@@ -259,6 +250,7 @@ def _describe(records: RecordFile) -> Shard:
             "max_seq_length": max_seq_length,
             "max_predictions_per_seq": max_predictions,
         },
+        counts=BuildCounts(records=len(records)),
         num_bytes=records.num_bytes,
         sha256=records.entries_sha256,
     )

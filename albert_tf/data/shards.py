@@ -294,11 +294,12 @@ def check_sets(shards: Iterable[Shard]) -> None:
 
 
 def _warn_of_overlaps(shards: Iterable[Shard]) -> None:
-    """Warns of shards of builds that differ in the number of shards alone."""
+    """Warns of copies, and of builds with other numbers of shards."""
     builds = collections.defaultdict(list)
     for shard in shards:
-        if shard.corpus_sha256 and shard.counts.records:
-            builds[tuple(shard.build.values())].append(shard)
+        made_by = shard.build if shard.has_sidecar else {"": shard.sha256}
+        if shard.counts.records:
+            builds[tuple(made_by.values())].append(shard)
     for members in builds.values():
         members.sort(key=lambda shard: shard.extent)
         for first, second in itertools.pairwise(members):

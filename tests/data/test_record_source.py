@@ -244,9 +244,9 @@ def test_files_of_one_content_are_told(two_files, tmp_path, caplog):
     for suffix in ("", ".json"):
         shutil.copy(f"{two_files[0]}{suffix}", tmp_path / f"copy{suffix}")
 
-    record_source.open_records([*two_files, str(tmp_path / "copy")])
+    record_source.open_records([two_files[0], str(tmp_path / "copy")])
 
-    assert "copy' holds the same records as" in caplog.text
+    assert "copy' holds some of the same records as" in caplog.text
 
 
 @pytest.mark.parametrize("is_of_bert", [False, True])
