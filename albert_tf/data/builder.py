@@ -25,7 +25,7 @@ from albert_tf.data import (
 from albert_tf.data.pretraining_config import PretrainingDataConfig
 from albert_tf.data.pretraining_instances import BlockPart
 from albert_tf.data.shard_building import BuildResult
-from albert_tf.data.shards import BuildCounts, Duplicates, Shard
+from albert_tf.data.shards import BuildCounts, Duplicates
 from albert_tf.text import documents
 from albert_tf.text.tokenizer import Tokenizer
 
@@ -77,7 +77,10 @@ def build(config: PretrainingDataConfig) -> "BuildReport":
     # 3. What a user should know of them.
     tokenizer = config.load_tokenizer()
     shards = [*result.finished, *result.built]
-    counts = _add_counts(shards)
+    built, counts = (
+        sum((shard.counts for shard in of), start=BuildCounts())
+        for of in (result.built, shards)
+    )
     if not counts.records and config.shards is None:
         for path in (shard.path for shard in result.built):
             for suffix in ("", ".index", ".json"):
@@ -92,15 +95,12 @@ def build(config: PretrainingDataConfig) -> "BuildReport":
     report = BuildReport(
         config=config,
         counts=counts,
-        built=_add_counts(result.built),
+        built=built,
         kept_files=tuple(shard.path for shard in result.finished),
         seconds=time.monotonic() - started,
         num_bad_lines=result.num_bad_lines,
         duplicates=shards[0].duplicates,
-        merged_share=documents.merged_share(
-            documents.Documents(config),
-            functools.partial(_ids_or_unknown, tokenizer),
-        ),
+        merged_share=_merged_share(config, tokenizer),
     )
     _warn(report)
     _warn_of_text(config, tokenizer)
@@ -162,10 +162,6 @@ def run_here(
             for shard in unfinished
         ]
     return BuildResult(done, built, contents.num_bad_lines)
-
-
-def _add_counts(shards: list[Shard]) -> BuildCounts:
-    return sum((shard.counts for shard in shards), start=BuildCounts())
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -254,9 +250,12 @@ class BuildReport:
         return self.counts.masked_tokens / max(1, self.counts.record_tokens)
 
 
-def _ids_or_unknown(tokenizer: Tokenizer, word: str) -> object:
-    ids = tuple(tokenizer.encode(word))
-    return word if tokenizer.special_ids.unk in ids else ids
+def _merged_share(config: PretrainingDataConfig, tokenizer: Tokenizer) -> float:
+    def ids_or_unknown(word: str) -> object:
+        ids = tuple(tokenizer.encode(word))
+        return word if tokenizer.special_ids.unk in ids else ids
+
+    return documents.merged_share(documents.Documents(config), ids_or_unknown)
 
 
 def _warn(report: BuildReport) -> None:

@@ -32,7 +32,6 @@ from albert_tf import checks
 from albert_tf.text import documents
 from albert_tf.text.documents import Document
 
-METHODS = ("none", "exact", "minhash")
 # Share of their sequences of words that near-duplicates have in common.
 _THRESHOLD = 0.8
 
@@ -60,12 +59,10 @@ class Measures(NamedTuple):
 
 
 class Hashing:
-    """Computes the hashes of documents by a method of `METHODS`, not "none"."""
+    """Computes the hashes of documents by a method, `exact` or `minhash`."""
 
     def __init__(self, method: str) -> None:
-        self._bands: tuple[int, int] | None = None
-        if method == "minhash":
-            self._bands = _bands()
+        self._bands = _bands() if method == "minhash" else None
 
     @property
     def num_hashes(self) -> int:

@@ -24,7 +24,6 @@ import tensorflow as tf
 # Positions in the stream of examples -> epoch and example index of each.
 Order = Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]
 
-_PARALLEL_READS = 2
 # The threads that read.
 _READING: set[int] = set()
 # How long no thread must read before the interpreter may end.
@@ -165,9 +164,7 @@ def deliver(
         if end_step is None
         else end_step * shard.replicas_per_shard,
     )
-    return deliveries.map(
-        in_graph, num_parallel_calls=_PARALLEL_READS, deterministic=True
-    )
+    return deliveries.map(in_graph, num_parallel_calls=2, deterministic=True)
 
 
 @functools.cache
