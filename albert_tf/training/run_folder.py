@@ -23,7 +23,10 @@ from albert_tf.checkpoints import (
 )
 from albert_tf.checkpoints.checkpoint import Checkpoint
 from albert_tf.checkpoints.metadata import Metadata
-from albert_tf.checkpoints.run_checkpoints import read_fingerprint
+from albert_tf.checkpoints.run_checkpoints import (
+    FINGERPRINT_FILE,
+    read_fingerprint,
+)
 from albert_tf.config import CONFIG_FILE
 from albert_tf.optimization.optimizer_config import OptimizerConfig
 from albert_tf.tasks.task import TaskData
@@ -32,7 +35,6 @@ from albert_tf.training.run_config import FinetuningConfig, RunConfig
 
 _LOGGER = logging.getLogger(__name__)
 
-FINGERPRINT_FILE = run_checkpoints.FINGERPRINT_FILE
 LOCK_FILE = "run.lock"
 # Key of a fingerprint, among the settings of the task.
 TOKENIZER = "tokenizer"
