@@ -14,7 +14,7 @@ import re
 import shlex
 import threading
 from collections.abc import Iterable, Iterator
-from typing import Any, NamedTuple
+from typing import Any
 
 from albert_tf import files
 from albert_tf.data import (
@@ -33,13 +33,6 @@ _BAD_LINES = "bad_lines"
 # How Beam quotes the error of a worker, and what it adds.
 _QUOTED_ERROR = re.compile(r"^(?:[\w.]+\.)?\w*Error: (.+)$", re.MULTILINE)
 _ADDITION = re.compile(r" \[while running .*", re.DOTALL)
-
-
-class ShardTask(NamedTuple):
-    """A shard to build, and the blocks to read for it from each file."""
-
-    shard: Shard
-    requests: list[FileRequest]
 
 
 def run(
@@ -90,7 +83,7 @@ def _run_pipeline(
     contents = (
         pipeline
         | "Files" >> beam.Create(list(enumerate(inputs)), reshuffle=True)
-        | "Survey" >> beam.Map(_survey, config)
+        | "Survey" >> beam.MapTuple(functools.partial(_survey, config=config))
     )
     _ = (
         pipeline
@@ -98,7 +91,8 @@ def _run_pipeline(
         | "Plan"
         >> beam.FlatMap(_plan, beam.pvalue.AsList(contents), config, paths)
         | "Spread" >> beam.Reshuffle()
-        | "Build" >> beam.Map(build_shard, config)
+        | "Build"
+        >> beam.MapTuple(functools.partial(build_shard, config=config))
     )
     result = finish(pipeline)
     try:
@@ -109,9 +103,8 @@ def _run_pipeline(
 
 
 def _survey(
-    numbered: tuple[int, str], config: PretrainingDataConfig
+    number: int, path: str, config: PretrainingDataConfig
 ) -> tuple[int, FileContents]:
-    number, path = numbered
     return number, corpus.survey_file(path, config, config.hashing())
 
 
@@ -120,8 +113,8 @@ def _plan(
     surveyed: Iterable[tuple[int, FileContents]],
     config: PretrainingDataConfig,
     paths: list[str],
-) -> Iterator[ShardTask]:
-    """Yields the shards to build."""
+) -> Iterator[tuple[Shard, list[FileRequest]]]:
+    """Yields the shards to build, and the blocks to read for each by file."""
     from apache_beam import metrics
 
     in_order = sorted(surveyed, key=lambda numbered: numbered[0])
@@ -131,12 +124,13 @@ def _plan(
     tokenizer = _load_tokenizer(config)
     planned = shard_building.plan(config, tokenizer, contents, paths)
     for shard in shard_building.split(planned)[1]:
-        yield ShardTask(shard, shard_building.requests([shard], contents))
+        yield shard, shard_building.requests([shard], contents)
 
 
-def build_shard(task: ShardTask, config: PretrainingDataConfig) -> None:
+def build_shard(
+    shard: Shard, requests: list[FileRequest], config: PretrainingDataConfig
+) -> None:
     """Builds a shard: one element of the pipeline."""
-    shard = task.shard
     tokenizer = _load_tokenizer(config)
     if tokenizer.fingerprint != shard.tokenizer_hash:
         raise ValueError(
@@ -146,7 +140,7 @@ def build_shard(task: ShardTask, config: PretrainingDataConfig) -> None:
     # Engines repeat elements whose worker was lost, and others of its bundle.
     if shard_building.finished(shard):
         return
-    blocks = corpus.read_requested(task.requests, config)
+    blocks = corpus.read_requested(requests, config)
     parts = (
         pretraining_instances.build_block(block, tokenizer, config)
         for block in blocks

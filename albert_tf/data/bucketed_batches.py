@@ -14,9 +14,7 @@ random order. So the batch of a step is a pure function of seed and step, and
 as long as its longest record, rounded up. Where two epochs meet in a pool,
 an example may occur twice, even in one batch.
 
-Evaluation: all records are sorted by length and batched by a budget of tokens,
-so that short records come in larger batches. Every record occurs once.
-Unless shapes are compiled, a batch ends where shorter records begin.
+Evaluation: every record occurs once, see `plan_evaluation`.
 """
 
 import collections
@@ -37,7 +35,6 @@ from albert_tf.features import ArraySpec
 
 # Records that are collected before their values are put into columns.
 _CHUNK_SIZE = 1024
-_SMALL_TYPES = (np.uint8, np.uint16)
 POOL_SIZE = 32
 _LARGEST_BUCKET_WIDTH = 8
 # Tensor cores of a GPU multiply by eights.
@@ -144,7 +141,7 @@ def collect(
 
 def _smallest(values: np.ndarray) -> np.ndarray:
     """Returns the values in the smallest type that holds them exactly."""
-    for dtype in _SMALL_TYPES:
+    for dtype in (np.uint8, np.uint16):
         with np.errstate(invalid="ignore"):
             small = values.astype(dtype)
         if np.array_equal(small, values):

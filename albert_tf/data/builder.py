@@ -11,8 +11,6 @@ import itertools
 import logging
 import re
 import time
-from collections.abc import Iterator, Sequence
-from typing import Any
 
 import tqdm
 
@@ -27,7 +25,7 @@ from albert_tf.data import (
 from albert_tf.data.pretraining_config import PretrainingDataConfig
 from albert_tf.data.pretraining_instances import BlockPart
 from albert_tf.data.shard_building import BuildResult
-from albert_tf.data.shards import BuildCounts, Duplicates, Shard
+from albert_tf.data.shards import BuildCounts, Duplicates
 from albert_tf.text import documents
 from albert_tf.text.tokenizer import Tokenizer
 
@@ -79,7 +77,10 @@ def build(config: PretrainingDataConfig) -> "BuildReport":
     # 3. What a user should know of them.
     tokenizer = config.load_tokenizer()
     shards = [*result.finished, *result.built]
-    counts = _add_counts(shards)
+    built, counts = (
+        sum((shard.counts for shard in of), start=BuildCounts())
+        for of in (result.built, shards)
+    )
     if not counts.records and config.shards is None:
         for path in (shard.path for shard in result.built):
             for suffix in ("", ".index", ".json"):
@@ -94,15 +95,12 @@ def build(config: PretrainingDataConfig) -> "BuildReport":
     report = BuildReport(
         config=config,
         counts=counts,
-        built=_add_counts(result.built),
+        built=built,
         kept_files=tuple(shard.path for shard in result.finished),
         seconds=time.monotonic() - started,
         num_bad_lines=result.num_bad_lines,
         duplicates=shards[0].duplicates,
-        merged_share=documents.merged_share(
-            documents.Documents(config),
-            functools.partial(_ids_or_unknown, tokenizer),
-        ),
+        merged_share=_merged_share(config, tokenizer),
     )
     _warn(report)
     _warn_of_text(config, tokenizer)
@@ -150,40 +148,20 @@ def run_here(
             disable=None,  # Off where stderr is not a terminal.
         ) as progress,
     ):
-        reader = BlockReader(results, contents.block_sizes, progress)
+        # Shards come in the order of their blocks; two may share one.
+        @functools.lru_cache(maxsize=1)
+        def records_of(block: int) -> list[BlockPart]:
+            progress.update(contents.block_sizes[block])
+            return next(results)
+
         built = [
-            shard_building.write(shard, reader.parts(shard))
+            shard_building.write(
+                shard,
+                (records_of(b)[shard.part[0]] for b in range(*shard.blocks)),
+            )
             for shard in unfinished
         ]
     return BuildResult(done, built, contents.num_bad_lines)
-
-
-class BlockReader:
-    """Gives the records of blocks to shards; two may share a block."""
-
-    def __init__(
-        self,
-        results: Iterator[list[BlockPart]],
-        block_sizes: Sequence[int],
-        progress: "tqdm.tqdm[Any]",
-    ) -> None:
-        self._results = results
-        self._block_sizes = block_sizes
-        self._progress = progress
-        self._newest = -1
-        self._parts: list[BlockPart] = []
-
-    def parts(self, shard: Shard) -> Iterator[BlockPart]:
-        """Yields the records of a shard; shards must come in order."""
-        for block in range(*shard.blocks):
-            if block != self._newest:
-                self._parts, self._newest = next(self._results), block
-                self._progress.update(self._block_sizes[block])
-            yield self._parts[shard.part[0]]
-
-
-def _add_counts(shards: list[Shard]) -> BuildCounts:
-    return sum((shard.counts for shard in shards), start=BuildCounts())
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -272,9 +250,12 @@ class BuildReport:
         return self.counts.masked_tokens / max(1, self.counts.record_tokens)
 
 
-def _ids_or_unknown(tokenizer: Tokenizer, word: str) -> object:
-    ids = tuple(tokenizer.encode(word))
-    return word if tokenizer.special_ids.unk in ids else ids
+def _merged_share(config: PretrainingDataConfig, tokenizer: Tokenizer) -> float:
+    def ids_or_unknown(word: str) -> object:
+        ids = tuple(tokenizer.encode(word))
+        return word if tokenizer.special_ids.unk in ids else ids
+
+    return documents.merged_share(documents.Documents(config), ids_or_unknown)
 
 
 def _warn(report: BuildReport) -> None:

@@ -84,23 +84,15 @@ class FileContents:
     measures: Measures | None = None
 
 
-class BlockRequest(NamedTuple):
-    """A block to read, and fields of the `Block` that it becomes."""
-
-    number: int
-    copy: int
-    num_parts: int
-
-
 class FileRequest(NamedTuple):
-    """A file to read blocks from, in order.
+    """A file to read blocks from, in order; they have no documents yet.
 
     `block_digests` are those of all its documents; `is_left_out`, bool [N],
     tells which of them do not stay, None if all do.
     """
 
     path: str
-    blocks: Sequence[BlockRequest]
+    blocks: Sequence[Block]
     block_digests: Sequence[bytes]
     is_left_out: np.ndarray | None
 
@@ -154,10 +146,11 @@ class CorpusContents:
             FileRequest(
                 self.paths[file],
                 [
-                    BlockRequest(
-                        block - self.first_blocks[file],
-                        self._copies.get(block, 0),
-                        num_parts[block],
+                    Block(
+                        number=block - self.first_blocks[file],
+                        documents=(),
+                        copy=self._copies.get(block, 0),
+                        num_parts=num_parts[block],
                     )
                     for block in blocks
                 ],
@@ -206,9 +199,9 @@ def read_requested(
             documents = (d for block in blocks for d in block.documents)
             stays = itertools.compress(documents, ~request.is_left_out)
             blocks = read_blocks(stays)
-        for number, copy, num_parts in request.blocks:
-            block = next(b for b in blocks if b.number == number)
-            yield dataclasses.replace(block, copy=copy, num_parts=num_parts)
+        for wanted in request.blocks:
+            block = next(b for b in blocks if b.number == wanted.number)
+            yield dataclasses.replace(wanted, documents=block.documents)
 
 
 def _read_again(

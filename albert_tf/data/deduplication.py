@@ -32,7 +32,6 @@ from albert_tf import checks
 from albert_tf.text import documents
 from albert_tf.text.documents import Document
 
-METHODS = ("none", "exact", "minhash")
 # Share of their sequences of words that near-duplicates have in common.
 _THRESHOLD = 0.8
 
@@ -60,12 +59,10 @@ class Measures(NamedTuple):
 
 
 class Hashing:
-    """Computes the hashes of documents by a method of `METHODS`, not "none"."""
+    """Computes the hashes of documents by a method, `exact` or `minhash`."""
 
     def __init__(self, method: str) -> None:
-        self._bands: tuple[int, int] | None = None
-        if method == "minhash":
-            self._bands = _bands()
+        self._bands = _bands() if method == "minhash" else None
 
     @property
     def num_hashes(self) -> int:
@@ -127,13 +124,7 @@ def _bands() -> tuple[int, int]:
 
 def _signature(words: list[str]) -> np.ndarray:
     """Returns the MinHash of the sequences of words, uint32."""
-    from datasketch import MinHash
-
-    signature = MinHash(
-        num_perm=_NUM_PERMUTATIONS,
-        scheme="affine32",
-        permutations=_permutations(),
-    )
+    signature = _empty_signature().copy()
     num_shingles = max(1, len(words) - _SHINGLE_WORDS + 1)
     shingles = (
         " ".join(words[first : first + _SHINGLE_WORDS]).encode()
@@ -145,8 +136,7 @@ def _signature(words: list[str]) -> np.ndarray:
 
 
 @functools.cache
-def _permutations() -> Any:
+def _empty_signature() -> Any:
     from datasketch import MinHash
 
-    empty = MinHash(num_perm=_NUM_PERMUTATIONS, seed=1, scheme="affine32")
-    return empty.permutations
+    return MinHash(num_perm=_NUM_PERMUTATIONS, seed=1, scheme="affine32")

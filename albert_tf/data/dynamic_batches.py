@@ -75,11 +75,8 @@ def _lay_out(
     """Writes `[CLS] first [SEP] second [SEP]`, or `[CLS] first [SEP]`.
 
     `starts` and `separators`, int32 `[b, 2]`, are where the segments begin in
-    the pair, and end in the row.
-
-    Returns:
-        `(input_ids, is_start)`: int32 `[b, S]`; and bool `[b, S]`, True where
-        a word or a special token starts.
+    the pair, and end in the row. Returns `input_ids` and `is_start` as
+    `graph_masking.mask_rows` takes them.
     """
     position = tf.range(shard.settings.max_seq_length)[None]
     first_from, second_from = tf.split(starts, 2, axis=1)

@@ -21,12 +21,9 @@ from collections.abc import Callable, Iterator, Mapping
 import numpy as np
 import tensorflow as tf
 
-from albert_tf import checks
-
 # Positions in the stream of examples -> epoch and example index of each.
 Order = Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]
 
-_PARALLEL_READS = 2
 # The threads that read.
 _READING: set[int] = set()
 # How long no thread must read before the interpreter may end.
@@ -55,11 +52,6 @@ class InputShard:
     num_input_shards: int = 1
     shard_index: int = 0
     replicas_per_shard: int = 1
-
-    def __post_init__(self) -> None:
-        checks.check_integer(
-            "shard_index", self.shard_index, at_most=self.num_input_shards - 1
-        )
 
     def num_rows(self, batch_size: int) -> int:
         """Returns the rows of a replica's batch, b, given the global size."""
@@ -172,9 +164,7 @@ def deliver(
         if end_step is None
         else end_step * shard.replicas_per_shard,
     )
-    return deliveries.map(
-        in_graph, num_parallel_calls=_PARALLEL_READS, deterministic=True
-    )
+    return deliveries.map(in_graph, num_parallel_calls=2, deterministic=True)
 
 
 @functools.cache

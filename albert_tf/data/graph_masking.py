@@ -38,8 +38,6 @@ _GAMMA = 0x9E3779B97F4A7C15
 _MULTIPLIERS = (0xBF58476D1CE4E5B9, 0x94D049BB133111EB)
 _SHIFTS = (30, 27, 31)
 
-_DOUBLE_BITS = 53
-
 
 class WordsOfRows(NamedTuple):
     """Words and special tokens of each row; W is the most that a row has.
@@ -157,18 +155,12 @@ def choose_spans(
     *,
     budget: tf.Tensor,
 ) -> tf.Tensor:
-    """Chooses spans greedily within a budget.
+    """Chooses spans greedily within a budget; returns words, bool `[b, W]`.
 
-    Args:
-        start: int32 `[b, W]`, position of the first token of each word. The
-            word after the last word of a span must be listed too.
-        num_words: int32 `[b, W]`: each word proposes itself and the
-            `num_words - 1` words after it; 0 proposes nothing.
-        priority: int64 `[b, W]`; smaller comes first.
-        budget: int32 `[b]`, most tokens to choose.
-
-    Returns:
-        bool `[b, W]`, True for chosen words.
+    `start`, int32 `[b, W]`, is where each word begins, also the one after the
+    last of a span; a word proposes itself and the `num_words - 1` words after
+    it, int32 `[b, W]`, or nothing, in the order of `priority`, int64 `[b, W]`.
+    At most `budget` tokens are chosen, int32 `[b]`.
     """
     order = tf.argsort(priority, axis=1)
     sizes = tf.gather(num_words, order, batch_dims=1)
@@ -263,7 +255,6 @@ def example_keys(seed: int, epochs: tf.Tensor, indices: tf.Tensor) -> tf.Tensor:
 
 def uniform(bits: tf.Tensor) -> tf.Tensor:
     """Turns uint64 bits into float64 from 0 to below 1, same shape."""
-    high = tf.bitwise.right_shift(
-        bits, tf.constant(64 - _DOUBLE_BITS, tf.uint64)
-    )
-    return tf.cast(high, tf.float64) * 2.0**-_DOUBLE_BITS
+    # The 53 bits of a float64.
+    high = tf.bitwise.right_shift(bits, tf.constant(64 - 53, tf.uint64))
+    return tf.cast(high, tf.float64) * 2.0**-53

@@ -174,10 +174,7 @@ def _as_tensors(source: RecordSource) -> _Files:
 
 
 def _find(order: _Order, position: int) -> tuple[int, int, int]:
-    """Finds a position in the stream of a host.
-
-    Returns the epoch, its pool, and how many records of the pool come before.
-    """
+    """Returns a position's epoch, pool, and how many records it skips there."""
     epoch = 0
     while True:
         sizes = order.sizes(tf.constant(epoch, tf.int64)).numpy()

@@ -25,8 +25,6 @@ from albert_tf.data.record_source import RecordSource
 
 Batch = dict[str, tf.Tensor]
 
-_EVALUATION_SEED = 0
-
 
 def training_dataset(
     source: RecordSource,
@@ -120,7 +118,7 @@ def evaluation_dataset(
         )
 
     def to_weighted_batch(read: Batch) -> Batch:
-        batch = _to_batch(source, _EVALUATION_SEED, read)
+        batch = _to_batch(source, 0, read)
         # After the last record, the step is filled up from the first one on.
         weights = tf.cast(read["epochs"] == 0, tf.float32)
         batch["masked_lm_weights"] *= weights[:, None]

@@ -71,7 +71,7 @@ def mask_rows(
         is_word_start: Bool `[B, S]`, where a token begins a word, as the first
             one of a segment always does; all True to mask single tokens.
         config: How many tokens, and in what spans.
-        tokenizer: Provides the mask token and the replacement tokens.
+        tokenizer: Has the mask token and the replacement tokens.
 
     Returns:
         `input_ids`, masked; and the targets: `masked_lm_positions`, ascending,
@@ -178,10 +178,9 @@ def draw_span_lengths(
 
 
 def span_length_bounds(config: RecordSettings) -> np.ndarray:
-    """Returns where uniform draws pass from one span length to the next.
+    """Returns the bounds, float64 `[ngram - 1]`, of the span lengths.
 
-    Float64 `[ngram - 1]`: a draw that reaches k of the bounds gives a span of
-    k + 1 words.
+    A uniform draw that reaches k of them gives a span of k + 1 words.
     """
     # Paper: equation 1.
     weights = 1.0 / np.arange(1, config.ngram + 1)
@@ -200,20 +199,13 @@ def choose_spans(
     budget: np.ndarray,
     taken: np.ndarray | None = None,
 ) -> np.ndarray:
-    """Chooses spans greedily within a budget.
+    """Chooses spans greedily within a budget; returns words, bool `[B, W]`.
 
-    Args:
-        spans: Int64 `[B, W]`: word w proposes itself and the `spans - 1`
-            words after it, which must exist; 0 proposes nothing.
-        order: Int64 `[B, W]`, the words of each row in the order of their
-            turns.
-        bounds: As in `Words`.
-        budget: Int64 `[B]`, most tokens to choose.
-        taken: Bool `[B, W]`, words that must not be chosen; None for none.
-
-    Returns:
-        Bool `[B, W]`, True for chosen words. Together they have at most
-        `budget` tokens, and fewer only if no other span fits.
+    Word w proposes itself and the `spans - 1` words after it, int64 `[B, W]`,
+    or nothing; `order`, int64 `[B, W]`, has the words in the order of their
+    turns, and `bounds` is that of `Words`. Those chosen have at most `budget`
+    tokens, int64 `[B]`, fewer only if no other span fits, and are not `taken`,
+    bool `[B, W]`.
     """
     num_words, longest = spans.shape[1], spans.max(initial=0)
     padding = ((0, 0), (0, longest))  # So that no span leaves the row.
@@ -252,10 +244,9 @@ def replace_tokens(
     mask_id: int,
     replacement_ids: np.ndarray,
 ) -> np.ndarray:
-    """Returns `input_ids` with the masked tokens replaced, 80/10/10.
+    """Returns `input_ids`, int32 `[B, S]`, with masked ones replaced, 80/10/10.
 
-    `input_ids` is int32 and `masked` bool, `[B, S]` both; random tokens are
-    drawn from `replacement_ids`, int32.
+    `masked` is bool `[B, S]`; random tokens are of `replacement_ids`, int32.
     """
     original = input_ids[masked]
     uniform = rng.random(len(original))
@@ -275,10 +266,7 @@ def replace_tokens(
 def permute_tokens(
     rng: np.random.Generator, input_ids: np.ndarray, moved: np.ndarray
 ) -> np.ndarray:
-    """Returns `input_ids` with the moved tokens of each row shuffled.
-
-    `input_ids` is int32 `[B, S]`; `moved` is bool `[B, S]`.
-    """
+    """Returns `input_ids` with the moved tokens, bool `[B, S]`, shuffled."""
     rows, columns = np.nonzero(moved)
     shuffled = np.lexsort((rng.random(len(rows)), rows))
     result = input_ids.copy()

@@ -8,9 +8,9 @@ Source: google-research/albert, flags of `create_pretraining_data.py`.
 import dataclasses
 from typing import Any
 
-from albert_tf import checks
+from albert_tf import checks, settings
 from albert_tf.data import deduplication
-from albert_tf.data.shards import MASKINGS, PAIR_OBJECTIVES, RecordSettings
+from albert_tf.data.shards import RecordSettings
 from albert_tf.settings import setting
 from albert_tf.text.documents import CorpusSettings
 from albert_tf.text.tokenizer import Vocabulary
@@ -18,8 +18,6 @@ from albert_tf.text.tokenizer import Vocabulary
 # A static record shows one draw of masks, so the original writes 40 copies of
 # the corpus; a dynamic record gets new masks each time it is read.
 DEFAULT_DUPE_FACTORS = {"static": 40, "dynamic": 1}
-
-_RUNNERS = ("local", "beam")
 
 # Neither who builds nor where files are has an effect on the records, which
 # depend on the content of the vocabulary and of the corpus.
@@ -58,7 +56,7 @@ class PretrainingDataConfig(RecordSettings, Vocabulary, CorpusSettings):
         "Documents to leave out. exact: those that come again, whatever their "
         "white space and capital letters; minhash: also those that nearly do. "
         "The first one stays.",
-        choices=deduplication.METHODS,
+        choices=("none", "exact", "minhash"),
     )
     num_workers: int = setting(
         1, "Number of processes of the local runner that build records."
@@ -67,7 +65,7 @@ class PretrainingDataConfig(RecordSettings, Vocabulary, CorpusSettings):
         "local",
         "What runs the build. local: this machine; beam: an Apache Beam "
         "pipeline, on this machine or on what --beam_options names.",
-        choices=_RUNNERS,
+        choices=("local", "beam"),
     )
     beam_options: str | None = setting(
         None,
@@ -102,17 +100,10 @@ class PretrainingDataConfig(RecordSettings, Vocabulary, CorpusSettings):
     )
 
     def __post_init__(self) -> None:
-        checks.check_choice("masking", self.masking, MASKINGS)
+        settings.check_choices(self)
         self._fill_in_defaults()
         RecordSettings.__post_init__(self)
         CorpusSettings.__post_init__(self)
-        checks.check_choice(
-            "pair_objective", self.pair_objective, PAIR_OBJECTIVES
-        )
-        checks.check_choice("runner", self.runner, _RUNNERS)
-        checks.check_choice(
-            "deduplicate", self.deduplicate, deduplication.METHODS
-        )
         checks.check_integer("num_workers", self.num_workers, at_least=1)
         checks.check_integer("dupe_factor", self.dupe_factor, at_least=1)
         checks.check_integer("random_seed", self.random_seed)

@@ -13,8 +13,9 @@ import hashlib
 import itertools
 import logging
 import math
+import types
 from collections.abc import Collection, Mapping
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -25,7 +26,7 @@ from albert_tf.data.record_files import (
     RecordFile,
     RemoteRecordFile,
 )
-from albert_tf.data.shards import MASK_SETTINGS, Shard
+from albert_tf.data.shards import BuildCounts, Shard
 
 _LOGGER = logging.getLogger(__name__)
 
@@ -33,6 +34,7 @@ _SAMPLE_SIZE = 100
 # A share of masked tokens below this part of `masked_lm_prob` is worth a
 # warning.
 _LARGE_PART = 2 / 3
+_NO_MASKS: Mapping[str, object] = types.MappingProxyType({})
 
 
 class _OpenShard(NamedTuple):
@@ -43,16 +45,10 @@ class _OpenShard(NamedTuple):
 class RecordSource:
     """Gives access to records by number, over all files of a data set.
 
-    Created by `open_records`.
-
-    Attributes:
-        shard: Describes the records of all files, with the mask settings that
-            `open_records` was given.
-        shards: All files.
-        counts: The number of records of each file, at least one.
-        first_numbers: The number of the first record of each file.
-        num_records: N; records are numbered from 0 to N - 1.
-        fingerprint: Hexadecimal digest of the content of all files in order.
+    `shards` are all files; `shard` describes their records, with the mask
+    settings that `open_records` was given. `counts` is the number of records of
+    each file, `first_numbers` that of its first one, `num_records` of all, and
+    `fingerprint` a digest of the content.
     """
 
     def __init__(self, opened: list[_OpenShard]) -> None:
@@ -66,20 +62,6 @@ class RecordSource:
         )
         digests = "\n".join(shard.sha256 for shard in self.shards)
         self.fingerprint = hashlib.sha256(digests.encode()).hexdigest()
-        paths: dict[str, str] = {}
-        for shard in self.shards:
-            first = paths.setdefault(shard.sha256, shard.path)
-            if first != shard.path:
-                _LOGGER.warning(
-                    "%r holds the same records as %r: they are read twice.",
-                    shard.path,
-                    first,
-                )
-
-    @property
-    def mask_settings(self) -> dict[str, Any]:
-        """How masks are drawn when records are read; empty for static ones."""
-        return _mask_settings(self.shard)
 
     def with_mask_rate(self, masked_lm_prob: float | None) -> "RecordSource":
         """Returns these records with another share of masked tokens.
@@ -117,7 +99,7 @@ def open_records(
     patterns: str | list[str],
     *,
     vocab_size: int | None = None,
-    mask_settings: Mapping[str, object] | None = None,
+    mask_settings: Mapping[str, object] = _NO_MASKS,
     verify: bool = False,
 ) -> RecordSource:
     """Opens record files of one length and checks them.
@@ -126,13 +108,13 @@ def open_records(
         patterns: Paths or globs, in a list or separated by commas.
         vocab_size: The V of the model that reads the records, if any; it is
             compared with the ids of some of them.
-        mask_settings: Values for some of `MASK_SETTINGS`, by name; None is the
-            records' own value. Masks of dynamic records are drawn with them;
-            static records must have been built with them.
+        mask_settings: Values for some of `MASK_SETTINGS`, by name. Masks of
+            dynamic records are drawn with them; static records must have been
+            built with them.
         verify: Whether to read all files and compare their checksums.
     """
-    masks = _given(mask_settings)
-    return _make_source(_open_files(patterns, masks, verify), vocab_size, masks)
+    opened = _open_files(patterns, mask_settings, verify)
+    return _make_source(opened, vocab_size, mask_settings)
 
 
 def open_by_length(
@@ -140,7 +122,7 @@ def open_by_length(
     lengths: Collection[int],
     *,
     vocab_size: int | None = None,
-    mask_settings: Mapping[str, object] | None = None,
+    mask_settings: Mapping[str, object] = _NO_MASKS,
     verify: bool = False,
 ) -> dict[int, RecordSource]:
     """Opens record files, divided by their sequence length.
@@ -148,9 +130,8 @@ def open_by_length(
     There must be records of each of the `lengths`, S, and of no other. For
     other arguments, see `open_records`.
     """
-    masks = _given(mask_settings)
     by_length = collections.defaultdict(list)
-    for file in _open_files(patterns, masks, verify):
+    for file in _open_files(patterns, mask_settings, verify):
         by_length[file.shard.settings.max_seq_length].append(file)
     if by_length.keys() != {*lengths}:
         examples = [f"{n} ({by_length[n][0].shard.path})" for n in by_length]
@@ -161,14 +142,9 @@ def open_by_length(
             "--max_seq_length or --length_schedule."
         )
     return {
-        length: _make_source(by_length[length], vocab_size, masks)
+        length: _make_source(by_length[length], vocab_size, mask_settings)
         for length in lengths
     }
-
-
-def _given(mask_settings: Mapping[str, object] | None) -> dict[str, object]:
-    settings = mask_settings or {}
-    return {n: value for n, value in settings.items() if value is not None}
 
 
 def _make_source(
@@ -259,15 +235,10 @@ def _describe(records: RecordFile) -> Shard:
             "max_seq_length": max_seq_length,
             "max_predictions_per_seq": max_predictions,
         },
+        counts=BuildCounts(records=len(records)),
         num_bytes=records.num_bytes,
         sha256=records.entries_sha256,
     )
-
-
-def _mask_settings(shard: Shard) -> dict[str, object]:
-    if shard.settings.masking == "static":
-        return {}
-    return {name: shard.config[name] for name in MASK_SETTINGS}
 
 
 def _check_agreement(first: Shard, second: Shard) -> None:
@@ -279,7 +250,7 @@ def _check_agreement(first: Shard, second: Shard) -> None:
             "num_prediction_slots": shard.settings.num_prediction_slots,
             "pair_objective": shard.settings.pair_objective,
             "tokenizer_hash": shard.tokenizer_hash,
-            **_mask_settings(shard),
+            **shard.mask_settings,
         }
         for shard in (first, second)
     )

@@ -169,10 +169,9 @@ class Chunker:
 
     def first_limit(self, first: int, last: int, target: int) -> int:
         """Draws how many tokens the first record of a document may have."""
+        # A target that is random moves all borders.
         if target < self.budget:
-            return (
-                self.budget
-            )  # The target, which is random, moves all borders.
+            return self.budget
         unused = -self.num_tokens(first, last) % self.budget
         return self.budget - self.below(unused + 1)
 
@@ -232,11 +231,8 @@ def sentence_order_pairs(
     A is the first sentences of a chunk, B the rest; `swap_half` exchanges
     them. A chunk of one sentence has no order, so it gives no pair; or, with
     `reference_pairs`, it is paired with sentences of another document, with
-    label 1.
-
-    Returns:
-        `(pairs, number of chunks without a pair)`; the pairs are not
-        truncated.
+    label 1. Returns the pairs, which are not truncated, and the number of
+    chunks without one.
     """
     # Differs: the reference always does what `reference_pairs` does, so that
     # the topic gives away a third of the labels (issue 234 there).

@@ -22,8 +22,6 @@ from albert_tf.text.base import SpecialIds
 _LOGGER = logging.getLogger(__name__)
 
 FORMAT_VERSION = 3
-MASKINGS = ("static", "dynamic")
-PAIR_OBJECTIVES = ("sop", "nsp", "none")
 # Fields of `RecordSettings` that say how masks are drawn: of static records
 # when they are built, of dynamic ones when they are read.
 MASK_SETTINGS = (
@@ -34,9 +32,6 @@ MASK_SETTINGS = (
     "do_whole_word_mask",
 )
 _UNKNOWN: Any = None  # If there is no sidecar.
-_SHORTEST_SEQUENCE = 8
-# `[CLS] A [SEP] B [SEP]` and `[CLS] A [SEP]`.
-_NUM_PAIR_SPECIALS, _NUM_SINGLE_SPECIALS = 3, 2
 _NUMBERED = re.compile(r"(?P<stem>.*)-\d{5}-of-(?P<count>\d{5})", re.DOTALL)
 
 
@@ -54,14 +49,14 @@ class RecordSettings:
         None,
         "Pairs to build. sop: sentence order (default); nsp: next sentence; "
         "none: single segments.",
-        choices=PAIR_OBJECTIVES,
+        choices=("sop", "nsp", "none"),
     )
     masking: str = setting(
         "static",
         "static: masks are drawn now, and records have the original's eight "
         "fields; dynamic: records hold unmasked pairs, and masks and sentence "
         "order are drawn each time a record is read.",
-        choices=MASKINGS,
+        choices=("static", "dynamic"),
     )
     max_predictions_per_seq: int = setting(
         20, "Largest number of tokens masked in a record."
@@ -83,9 +78,7 @@ class RecordSettings:
     )
 
     def __post_init__(self) -> None:
-        checks.check_integer(
-            "max_seq_length", self.max_seq_length, at_least=_SHORTEST_SEQUENCE
-        )
+        checks.check_integer("max_seq_length", self.max_seq_length, at_least=8)
         checks.check_integer(
             "max_predictions_per_seq",
             self.max_predictions_per_seq,
@@ -101,9 +94,8 @@ class RecordSettings:
     @property
     def token_budget(self) -> int:
         """Tokens that fit into a record beside `[CLS]` and `[SEP]`s."""
-        is_single = self.pair_objective == "none"
-        num_specials = _NUM_SINGLE_SPECIALS if is_single else _NUM_PAIR_SPECIALS
-        return self.max_seq_length - num_specials
+        # `[CLS] A [SEP]`, or `[CLS] A [SEP] B [SEP]`.
+        return self.max_seq_length - (2 if self.pair_objective == "none" else 3)
 
     @property
     def num_prediction_slots(self) -> int:
@@ -220,6 +212,13 @@ class Shard:
             return first, end
         return first + part / num_parts, first + (part + 1) / num_parts
 
+    @property
+    def mask_settings(self) -> dict[str, object]:
+        """How masks are drawn when records are read; empty for static ones."""
+        if self.settings.masking == "static":
+            return {}
+        return {name: self.config[name] for name in MASK_SETTINGS}
+
     def with_masks(self, masks: Mapping[str, object]) -> "Shard":
         """Returns the shard with other `MASK_SETTINGS`."""
         return dataclasses.replace(self, config={**self.config, **masks})
@@ -294,11 +293,12 @@ def check_sets(shards: Iterable[Shard]) -> None:
 
 
 def _warn_of_overlaps(shards: Iterable[Shard]) -> None:
-    """Warns of shards of builds that differ in the number of shards alone."""
+    """Warns of copies, and of builds with other numbers of shards."""
     builds = collections.defaultdict(list)
     for shard in shards:
-        if shard.corpus_sha256 and shard.counts.records:
-            builds[tuple(shard.build.values())].append(shard)
+        made_by = shard.build if shard.has_sidecar else {"": shard.sha256}
+        if shard.counts.records:
+            builds[tuple(made_by.values())].append(shard)
     for members in builds.values():
         members.sort(key=lambda shard: shard.extent)
         for first, second in itertools.pairwise(members):
@@ -331,14 +331,11 @@ def report_common_text(
 def _have_common_text(shard: Shard, other: Shard) -> bool:
     if shard.sha256 == other.sha256:
         return True
-    if (
-        shard.corpus_sha256 is None
-        or shard.corpus_sha256 != other.corpus_sha256
-    ):
+    if shard.corpus_sha256 != other.corpus_sha256 or not shard.has_sidecar:
         return False
+    ours: Sequence[float] = shard.blocks
+    theirs: Sequence[float] = other.blocks
     # Other records of a block are of other text, if there is one copy of it.
     if shard.build == other.build and shard.config["dupe_factor"] == 1:
-        (start, end), (other_start, other_end) = shard.extent, other.extent
-    else:
-        (start, end), (other_start, other_end) = shard.blocks, other.blocks
-    return start < other_end and other_start < end
+        ours, theirs = shard.extent, other.extent
+    return ours[0] < theirs[1] and theirs[0] < ours[1]

@@ -3,15 +3,12 @@
 import functools
 import os
 from collections.abc import Callable
+from typing import Any
 
 import tensorflow as tf
 
 from albert_tf.data.example_order import InputShard
 from albert_tf.devices.device_settings import LOCAL_TPU, DeviceSettings
-
-# Makes the batches of one input pipeline, each for one replica, in the order of
-# the replicas.
-MakeDataset = Callable[[InputShard], tf.data.Dataset]
 
 
 def strategy_name(settings: DeviceSettings) -> str:
@@ -76,9 +73,16 @@ def is_default(strategy: tf.distribute.Strategy) -> bool:
 
 
 def distribute(
-    strategy: tf.distribute.Strategy, make_dataset: MakeDataset
+    strategy: tf.distribute.Strategy,
+    make_dataset: Callable[..., tf.data.Dataset],
+    *args: Any,
+    **options: Any,
 ) -> tf.data.Dataset:
-    """Returns a dataset that feeds every replica its own batch."""
+    """Returns a dataset that feeds every replica its own batch.
+
+    `make_dataset(*args, shard, **options)` returns the batches of an
+    `InputShard`, each for one replica, in the order of the replicas.
+    """
 
     def for_worker(context: tf.distribute.InputContext) -> tf.data.Dataset:
         num_shards = context.num_input_pipelines
@@ -87,10 +91,10 @@ def distribute(
             shard_index=context.input_pipeline_id,
             replicas_per_shard=context.num_replicas_in_sync // num_shards,
         )
-        return make_dataset(shard)
+        return make_dataset(*args, shard, **options)
 
     if is_default(strategy):
-        return make_dataset(InputShard())
+        return make_dataset(*args, InputShard(), **options)
     return strategy.distribute_datasets_from_function(for_worker)
 
 

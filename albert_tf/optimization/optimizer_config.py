@@ -6,10 +6,8 @@ are those of Lan et al. 2020, section 4.1, with the warm-up of the code.
 
 import dataclasses
 
-from albert_tf import checks
+from albert_tf import checks, settings
 from albert_tf.settings import setting
-
-OPTIMIZERS = ("lamb", "adamw")
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -27,7 +25,7 @@ class OptimizerConfig:
     optimizer: str = setting(
         "lamb",
         "Update rule; both rules have the arithmetic of the original.",
-        choices=OPTIMIZERS,
+        choices=("lamb", "adamw"),
     )
     learning_rate: float = setting(
         0.00176,
@@ -54,7 +52,7 @@ class OptimizerConfig:
     clip_norm: float = 1.0
 
     def __post_init__(self) -> None:
-        checks.check_choice("optimizer", self.optimizer, OPTIMIZERS)
+        settings.check_choices(self)
         for name in ("learning_rate", "epsilon", "clip_norm"):
             checks.check_number(name, getattr(self, name), above=0)
         for name in ("poly_power", "weight_decay"):

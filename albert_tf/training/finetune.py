@@ -88,9 +88,7 @@ def run(
         # 3. Training, evaluation, predictions, report.
         if config.num_seeds > 1:
             return _run_seeds(config, record_sets, make_run, workers)
-        only_run = make_run(config, record_sets)
-        weights = only_run.train() if record_sets.train else start
-        return only_run.evaluate_and_predict(weights) if weights else None
+        return make_run(config, record_sets).run()
 
 
 def _check_settings(config: FinetuningConfig, sets: Sets[ExampleSet]) -> None:
@@ -153,13 +151,11 @@ def _run_folds(
             for chosen in (folds != fold, folds == fold)
         )
         fold_sets = Sets(train=train, evaluation=(held_out,))
-        fold_run = make_run(
-            fold_config, finetuning_data.make_sets(fold_config, fold_sets)
-        )
-        weights = fold_run.train()
-        if weights is None:
+        fold_records = finetuning_data.make_sets(fold_config, fold_sets)
+        result = make_run(fold_config, fold_records).run()
+        if result is None:
             return None
-        results.append(fold_run.evaluate_and_predict(weights))
+        results.append(result)
         gc.collect()  # the model of this fold, which refers to itself
 
     # From the order of the folds to that of the examples.
@@ -199,20 +195,20 @@ def _run_seeds(
         # 1. Training and evaluation of each seed.
         scores: dict[int, Scores] = {}
         failures: dict[int, str] = {}
+        folders: dict[int, str] = {}
         seed_sets = dataclasses.replace(sets, prediction=())
         for seed_config in config.seed_configs():
             seed = seed_config.random_seed
+            folders[seed] = seed_config.output_dir
             _LOGGER.info("Seed %d, of %d seeds.", seed, config.num_seeds)
-            seed_run = make_run(seed_config, seed_sets)
             try:
-                weights = seed_run.train()
-                if weights is None:
-                    return None
-                result = seed_run.evaluate_and_predict(weights)
+                result = make_run(seed_config, seed_sets).run()
             except loop.TrainingDiverged as problem:
                 failures[seed] = str(problem)
                 _LOGGER.warning("%s", problem)
                 continue
+            if result is None:
+                return None
             scores[seed] = result.scores
             if result.problem:
                 failures[seed] = result.problem
@@ -226,9 +222,7 @@ def _run_seeds(
 
         # 3. Evaluation, predictions, report.
         path = os.path.join(config.output_dir, run_checkpoints.BEST_FOLDER)
-        workers.run_in_chief(
-            _copy_weights, config.output_dir_of_seed(best), path
-        )
+        workers.run_in_chief(_copy_weights, folders[best], path)
         final_run = make_run(config, dataclasses.replace(sets, train=None))
         result = final_run.evaluate_and_predict(
             tf1.of_run(path), all_seeds=all_seeds
@@ -253,10 +247,7 @@ def _summarize(
     scores: Mapping[int, Scores],
     failures: Mapping[int, str],
 ) -> tuple[int, Scores]:
-    """Returns the best seed, and the results of those that have not failed.
-
-    If only degenerate seeds have finished, they give the results.
-    """
+    """Returns the best seed and the medians, of failed ones if all have."""
     if not scores:
         raise ValueError(
             f"None of the {config.num_seeds} seeds gives a result. The first: "

@@ -51,10 +51,7 @@ class RecordSet(ExampleSet):
 def make_sets(
     config: FinetuningConfig, sets: Sets[ExampleSet]
 ) -> Sets[RecordSet]:
-    """Makes the records to train on and to evaluate.
-
-    Those that are only predicted are made later, chunk by chunk.
-    """
+    """Makes records; those that are only predicted are made later, by chunk."""
 
     def make(examples: ExampleSet, *, is_training: bool) -> RecordSet:
         columns = bucketed_batches.collect(
@@ -167,10 +164,7 @@ def sample(records: RecordSet) -> RecordSet:
     rng = np.random.default_rng(0)
     size = min(SAMPLE_SIZE, columns.num_records)
     chosen = np.sort(rng.choice(columns.num_records, size, replace=False))
-    rows = (
-        {name: values[0] for name, values in columns.padded([i], n).items()}
-        for i, n in zip(chosen, columns.lengths[chosen].tolist(), strict=True)
-    )
+    rows = (columns.padded([i], int(columns.lengths[i])) for i in chosen)
     longest = int(columns.lengths.max())
     collected = bucketed_batches.collect(
         rows, columns.specs, max_seq_length=longest
@@ -211,11 +205,9 @@ def training_batches(
     )
     return strategies.distribute(
         strategy,
-        functools.partial(
-            bucketed_batches.training_dataset,
-            records.columns,
-            order,
-            padding=padding,
-            start_step=position // phase.batch_size,
-        ),
+        bucketed_batches.training_dataset,
+        records.columns,
+        order,
+        padding=padding,
+        start_step=position // phase.batch_size,
     )

@@ -90,11 +90,16 @@ class FinetuningRun:
             self._task, workers, self._padding, compute=self._task.outputs
         )
 
-    def train(self) -> Checkpoint | None:
-        """Trains, or resumes; returns the best weights.
+    def run(self) -> Result | None:
+        """Trains, if it has examples to train on; evaluates and predicts.
 
-        They are None if a signal stopped the training.
+        It returns None if a signal stopped the training.
         """
+        weights = self._train() if self._sets.train else self._start
+        return self.evaluate_and_predict(weights) if weights else None
+
+    def _train(self) -> Checkpoint | None:
+        """Trains, or resumes; returns the best weights, None if stopped."""
         config = self._config
         multipliers = layerwise_decay.learning_rate_multipliers(
             [v.path for v in self._task.model.trainable_variables],
@@ -224,10 +229,10 @@ class FinetuningRun:
     def _problem(
         self, computer: OutputComputer, evaluation: Evaluation
     ) -> str | None:
-        """Says how the trained model is degenerate; None if it is not.
+        """Says that the trained model is no better than chance; or None.
 
-        It is no better than chance on the evaluation set, if that can be
-        compared, and on records that it was trained on.
+        That is on the evaluation set, if that can be compared, and on records
+        that it was trained on.
         """
         config, train_set = self._config, self._sets.train
         if train_set is None or config.num_train_steps < baselines.LEAST_STEPS:

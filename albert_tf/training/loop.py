@@ -42,8 +42,6 @@ _ADVICE = (
     "Lower --learning_rate or increase --num_warmup_steps, in another "
     "--output_dir."
 )
-# Values that the progress bar shows.
-_SHOWN = ("loss", "sequences_per_second")
 
 
 class TrainingDiverged(ValueError):
@@ -274,10 +272,7 @@ class TrainingLoop:
         return self.state.examples_read.get(str(self._phase.max_seq_length), 0)
 
     def _num_steps_of_call(self) -> int:
-        """Returns how many updates the next call of the graph makes.
-
-        They end at the next log line, checkpoint or phase at the latest.
-        """
+        """Returns the updates of the next call, to a log line at most."""
         step, config = self.state.step, self._config
         later = [p.first_step for p in self._phases[self.state.phase + 1 :]]
         intervals = (config.log_steps, config.save_checkpoints_steps)
@@ -300,10 +295,7 @@ class TrainingLoop:
                 self._evaluate_checkpoint()
 
     def _evaluate_checkpoint(self) -> None:
-        """Evaluates the weights of the newest checkpoint; completes its state.
-
-        A run that is killed meanwhile begins with this evaluation.
-        """
+        """Evaluates the newest checkpoint, maybe of a run that was killed."""
         state = self.state
         scores = self._evaluate()
         if self._is_finished() and state.window:
@@ -344,7 +336,8 @@ class TrainingLoop:
         line = metric_log.window_line(window) | self._phase_fields()
         self.state.window = {}
         self._log.write(self.state.step, line)
-        shown = {k: f"{line[k]:.4g}" for k in _SHOWN if k in line}
+        names = ("loss", "sequences_per_second")
+        shown = {name: f"{line[name]:.4g}" for name in names if name in line}
         self._bar.set_postfix(shown)
         if self._bar.disable and self._workers.is_chief:
             text = ", ".join(f"{k} {v}" for k, v in shown.items())

@@ -49,7 +49,6 @@ _RELATIVE = {
 _ALTERNATIVES = _RELATIVE | {name: other for other, name in _RELATIVE.items()}
 # Lengths of parts of a sequence, which must fit in it.
 _PARTS = ("max_query_length", "max_qa_length")
-_MULTI_WORKER = ("auto", "multi_worker")
 # How often a run is evaluated and logged, unless the user says otherwise.
 _LEAST_TIMES = {"save_checkpoints_steps": 5, "log_steps": 20}
 # Defaults of all fine-tunings that are not those of the fields.
@@ -149,9 +148,11 @@ def finetuning(
     task_config = settings.read(spec.config_class, values)
 
     # 4. The examples.
+    uses = [use for use in SPLITS if values[f"do_{use}"]]
     sets = spec.read_sets(
         task_config,
-        _uses(values),
+        # Folds are parts of the examples to train on.
+        uses if values["num_folds"] == 1 else ["train"],
         tokenizer=source.tokenizer,
         max_seq_length=values["max_seq_length"],
         weights=weights,
@@ -234,7 +235,7 @@ def _check(values: Mapping[str, Any], given: Collection[str]) -> None:
     files.check_local(values["output_dir"])
     if values["new_tokens"] and not values["do_train"]:
         raise ValueError("--new_tokens needs --do_train, which trains them.")
-    is_many = values["strategy"] in _MULTI_WORKER and (
+    is_many = values["strategy"] in ("auto", "multi_worker") and (
         "TF_CONFIG" in os.environ or values["cluster"] is not None
     )
     if values["export_dir"] and is_many:
@@ -243,12 +244,6 @@ def _check(values: Mapping[str, Any], given: Collection[str]) -> None:
             "Leave it out, and export the --output_dir with "
             "export_saved_model.py."
         )
-
-
-def _uses(values: Mapping[str, Any]) -> list[str]:
-    """Returns what examples are read for; folds are of those to train on."""
-    uses = [use for use in SPLITS if values[f"do_{use}"]]
-    return uses if values["num_folds"] == 1 else ["train"]
 
 
 def _open_start(
@@ -266,10 +261,7 @@ def _open_start(
 
 
 def _find_weights(values: Mapping[str, Any]) -> Checkpoint:
-    """Finds the weights to use, or those of the run that the training resumes.
-
-    The latter may not exist yet.
-    """
+    """Finds the weights to use; or to resume from, if there are any yet."""
     path: str | None
     if values["do_train"]:
         path = run_checkpoints.trained_weights(values["output_dir"])
@@ -321,10 +313,7 @@ def _suit_small_data(
     config: config_lib.AlbertConfig,
     has_rows: bool,
 ) -> dict[str, Any]:
-    """Returns settings that were not given, as they suit data of one's own.
-
-    That is a table, or few questions in a file.
-    """
+    """Returns settings that suit a table, or few questions in a file."""
     if not sets.train or values["preset"]:
         return {}
     num_examples = len(sets.train.examples)
@@ -353,9 +342,8 @@ def _run_length(
     sets: Sets[Any],
     task_config: Any,
 ) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Returns the settings of the length, and fields of the config.
+    """Returns settings as flags.txt keeps them, and fields of the config.
 
-    The former are as flags.txt keeps them; they determine the latter.
     Numbers that are given come first; else the epochs and the proportion, of
     which a task may have defaults, determine them.
     """

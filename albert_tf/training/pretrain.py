@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from albert_tf import settings
+from albert_tf import checks, settings
 from albert_tf.checkpoints import compatibility, discovery, tf1
 from albert_tf.checkpoints.checkpoint import Checkpoint
 from albert_tf.checkpoints.metadata import Metadata
@@ -146,11 +146,7 @@ def _write_results(
 def _check_start(
     config: PretrainingConfig, folder: RunFolder, workers: Workers
 ) -> Checkpoint | None:
-    """Checks batch sizes, the output directory and the weights to use.
-
-    Returns:
-        What the training starts from, if not from random weights.
-    """
+    """Checks batch sizes, folder, weights; returns those to train, if any."""
     config.check_batch_sizes(
         workers.strategy.num_replicas_in_sync,
         train_batch_size=config.do_train,
@@ -207,7 +203,7 @@ def _output_folder(
             objectives=list(config.objectives),
             max_seq_length=config.max_seq_length,
             records={x: source.fingerprint for x, source in sources.items()},
-            masks={x: source.mask_settings for x, source in sources.items()},
+            masks={x: s.shard.mask_settings for x, s in sources.items()},
             **schedules,
             read_order=config.read_order,
             num_readers=num_readers,
@@ -248,8 +244,8 @@ def _evaluated(config: PretrainingConfig, records: RecordSource) -> str:
     evaluated = records.fingerprint
     if num_evaluated < records.num_records:
         evaluated = f"the first {num_evaluated} of {evaluated}"
-    if records.mask_settings:
-        evaluated += f" with the masks {records.mask_settings}"
+    if masks := records.shard.mask_settings:
+        evaluated += f" with the masks {masks}"
     return evaluated
 
 
@@ -275,15 +271,13 @@ def _training_batches(
     """Returns the batches of a phase after `position` examples."""
     return strategies.distribute(
         strategy,
-        functools.partial(
-            input_pipeline.training_dataset,
-            _records_of_phase(records, phase),
-            global_batch_size=phase.batch_size,
-            seed=config.random_seed,
-            start_example=position,
-            num_packed=config.pack * config.gradient_accumulation_steps,
-            by_files=config.read_order == "files",
-        ),
+        input_pipeline.training_dataset,
+        _records_of_phase(records, phase),
+        global_batch_size=phase.batch_size,
+        seed=config.random_seed,
+        start_example=position,
+        num_packed=config.pack * config.gradient_accumulation_steps,
+        by_files=config.read_order == "files",
     )
 
 
@@ -349,13 +343,11 @@ def _evaluator(
         )
     batches = strategies.distribute(
         strategy,
-        functools.partial(
-            input_pipeline.evaluation_dataset,
-            records,
-            batch_size=config.eval_batch_size,
-            max_steps=config.num_eval_steps,
-            by_files=config.read_order == "files",
-        ),
+        input_pipeline.evaluation_dataset,
+        records,
+        batch_size=config.eval_batch_size,
+        max_steps=config.num_eval_steps,
+        by_files=config.read_order == "files",
     )
     return TotalsEvaluator(
         task, strategy, batches=batches, primary_metric=config.primary_metric
@@ -366,10 +358,12 @@ def _open_records(
     config: PretrainingConfig,
 ) -> tuple[TrainRecords, RecordSource | None]:
     """Opens and checks the records to train on, and those to evaluate on."""
+    if config.do_train or not config.eval_file:
+        checks.check_given(config, "input_file")
     masks = {name: getattr(config, name) for name in shards.MASK_SETTINGS}
     open_records = functools.partial(
         record_source.open_by_length,
-        mask_settings=masks,
+        mask_settings={n: v for n, v in masks.items() if v is not None},
         vocab_size=config.albert_config.vocab_size,
         verify=config.verify_records,
     )

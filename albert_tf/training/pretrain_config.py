@@ -18,7 +18,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from albert_tf import checks, settings
-from albert_tf.checkpoints import compatibility, heads, run_checkpoints
+from albert_tf.checkpoints import compatibility, heads
 from albert_tf.settings import setting
 from albert_tf.text.tokenizer import NewTokens
 from albert_tf.training import start
@@ -304,18 +304,12 @@ def plan(given: Mapping[str, Any]) -> PretrainingConfig:
     values: dict[str, Any] = {n: field.default for n, field in fields.items()}
     values |= start.resolved(given, values)
     source = start.open_checkpoint(values)
-    best_metric = values["best_metric"]
-    if values["do_eval"] and best_metric is None:
-        # The default may have been another one when the run began.
-        run = run_checkpoints.read_fingerprint(values["output_dir"])
-        best_metric = run.get("best_metric")
     new_tokens = settings.read(NewTokens, values).new_token_names
     source = compatibility.with_new_tokens(source, new_tokens)
     return settings.read(
         PretrainingConfig,
         values,
         albert_config=source.known_config,
-        best_metric=best_metric,
         head=heads.PRETRAINING.name,
         **start.run_fields(values),
     )

@@ -33,7 +33,6 @@ _LOGGER = logging.getLogger(__name__)
 
 _SHARED = "--output_dir must be a folder that all workers share."
 _SECONDS_TO_SEE = 30  # another machine's new files may be seen later
-_SECONDS_BETWEEN = 0.5
 # What, beside the records, says which example is read when.
 _ORDER_SETTINGS = ("random_seed", "read_order", "num_readers")
 
@@ -63,12 +62,9 @@ def prepare_training(
 ) -> Iterator[Training]:
     """Prepares the training of a task, or resumes it; locks the directory.
 
-    The weights come from the first of these that exists:
-    1. the newest checkpoint in `output_dir`, with optimizer slots, step, data
-       position and log window;
-    2. `continue_from`: with optimizer slots, step and data position;
-    3. `start`: weights only;
-    4. the random initialization of the model.
+    It begins with the first of these that exists: the newest checkpoint in
+    `output_dir`; that of `continue_from`, but for the log window; the weights
+    of `start`; the random initialization of the model.
 
     The task is made in the scope of the strategy; `load_options` are those of
     `load.load_checkpoint`, for `start`, which is `config.init_checkpoint`.
@@ -160,7 +156,7 @@ def _is_claimed(path: str) -> bool:
     while not run_checkpoints.read_fingerprint(path):
         if time.monotonic() > deadline:
             return False
-        time.sleep(_SECONDS_BETWEEN)
+        time.sleep(0.5)
     return True
 
 
@@ -172,8 +168,7 @@ def _continue(
 ) -> RunState:
     """Sets weights and slots from the newest checkpoint of another run.
 
-    The step, and the examples read of records that are still read in the same
-    order, are those of the other run. Other records are read from their start.
+    Other records than its own, or in another order, are read from their start.
     """
     fingerprint = folder.fingerprint
     theirs = run_checkpoints.read_fingerprint(source)
@@ -183,6 +178,7 @@ def _continue(
             f"{source!r} is not the output directory of a pretraining with a "
             "checkpoint. Pass that of one as --continue_from."
         )
+    run_folder.check_version(source, theirs)
     compatibility.check_task(discovery.open(source), checkpointer.metadata)
     different = checks.differences(_learnt(theirs), _learnt(fingerprint))
     if different:

@@ -5,7 +5,7 @@ import os
 from collections.abc import Mapping
 from typing import Any
 
-from albert_tf import checks, settings
+from albert_tf import checks
 from albert_tf.checkpoints.checkpoint import Checkpoint
 from albert_tf.config import AlbertConfig
 from albert_tf.devices.device_settings import DeviceSettings
@@ -127,7 +127,6 @@ class RunConfig(DeviceSettings, OptimizerConfig):
         checks.check_integer(
             "random_seed", self.random_seed, at_most=LARGEST_SEED
         )
-        settings.check_choices(self)
         DeviceSettings.__post_init__(self)
 
     @property
@@ -256,10 +255,6 @@ class FinetuningConfig(RunConfig):
                 "--do_predict."
             )
 
-    def output_dir_of_seed(self, seed: int) -> str:
-        """Returns the output directory of one of several seeds' runs."""
-        return os.path.join(self.output_dir, f"seed-{seed}")
-
     def seed_configs(self) -> list["FinetuningConfig"]:
         """Returns the settings of each seed's run; none if there is one run.
 
@@ -272,7 +267,7 @@ class FinetuningConfig(RunConfig):
             dataclasses.replace(
                 self,
                 random_seed=seed,
-                output_dir=self.output_dir_of_seed(seed),
+                output_dir=os.path.join(self.output_dir, f"seed-{seed}"),
                 num_seeds=1,
                 do_predict=False,
             )

@@ -23,7 +23,10 @@ from albert_tf.checkpoints import (
 )
 from albert_tf.checkpoints.checkpoint import Checkpoint
 from albert_tf.checkpoints.metadata import Metadata
-from albert_tf.checkpoints.run_checkpoints import read_fingerprint
+from albert_tf.checkpoints.run_checkpoints import (
+    FINGERPRINT_FILE,
+    read_fingerprint,
+)
 from albert_tf.config import CONFIG_FILE
 from albert_tf.optimization.optimizer_config import OptimizerConfig
 from albert_tf.tasks.task import TaskData
@@ -32,7 +35,6 @@ from albert_tf.training.run_config import FinetuningConfig, RunConfig
 
 _LOGGER = logging.getLogger(__name__)
 
-FINGERPRINT_FILE = run_checkpoints.FINGERPRINT_FILE
 LOCK_FILE = "run.lock"
 # Key of a fingerprint, among the settings of the task.
 TOKENIZER = "tokenizer"
@@ -113,8 +115,8 @@ class RunFolder:
 
     def check(self) -> None:
         """Checks that the directory is this run's, or empty."""
-        kept = read_fingerprint(self.path)
-        if kept:
+        if kept := read_fingerprint(self.path):
+            check_version(self.path, kept)
             _check_same(self.path, kept, self.fingerprint)
         elif os.path.isdir(self.path) and (
             {*os.listdir(self.path)}
@@ -167,8 +169,7 @@ class RunFolder:
         values = {**current, **{k: v for k, v in kept.items() if v is not None}}
         if _NUM_STEPS in current:
             values[_NUM_STEPS] = current[_NUM_STEPS]
-        if not kept:
-            values[run_checkpoints.VERSION_KEY] = run_checkpoints.VERSION
+        values[run_checkpoints.VERSION_KEY] = run_checkpoints.VERSION
         # The fingerprint first, so that a killed run leaves a known directory.
         files.write_json(os.path.join(self.path, FINGERPRINT_FILE), values)
         config.albert_config.to_json_file(os.path.join(self.path, CONFIG_FILE))
@@ -301,10 +302,20 @@ def write_results(
     return True
 
 
+def check_version(output_dir: str, run: Mapping[str, Any]) -> None:
+    """Checks that this version can go on with a run."""
+    if run_checkpoints.VERSION_KEY not in run:
+        raise ValueError(
+            f"{output_dir!r} is of an older version of albert_tf. Go on with "
+            "that version; or start from the weights, as the --init_checkpoint "
+            "of another --output_dir."
+        )
+
+
 def _check_same(
     output_dir: str, kept: Mapping[str, Any], current: Mapping[str, Any]
 ) -> None:
-    # A setting that older versions did not have, and that is not used.
+    # A setting that is not used, and was not there when the run began.
     ignored = {n for n, value in current.items() if n not in kept and not value}
     ignored |= {_START_DIGEST, run_checkpoints.VERSION_KEY}
     if _is_same_start(kept, current):
@@ -313,20 +324,13 @@ def _check_same(
         ignored.add(_NUM_STEPS)
     if None in (kept.get(_EVAL_RECORDS), current.get(_EVAL_RECORDS)):
         ignored.add(_EVAL_RECORDS)
-    settings = run_checkpoints.SETTINGS
-    is_older = run_checkpoints.VERSION_KEY not in read_fingerprint(output_dir)
-    if is_older:
-        known = {*kept.get(settings, {})}
-        own = current.get(settings, {})
-        current = {**current, settings: {n: own[n] for n in known & {*own}}}
     compared = (
         {name: value for name, value in values.items() if name not in ignored}
         for values in (kept, current)
     )
     if different := checks.differences(*compared):
-        older = " of an older version, whose defaults may be others" * is_older
         raise ValueError(
-            f"{output_dir!r} belongs to another run{older}, with "
+            f"{output_dir!r} belongs to another run, with "
             f"{checks.listed(different)}. Pass another --output_dir, or the "
             "same settings to continue that run."
         )

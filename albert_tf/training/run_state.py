@@ -105,17 +105,6 @@ class RunState:
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> "RunState":
-        """Restores what `dataclasses.asdict` returned.
-
-        What an older version did not have keeps its default.
-        """
-        try:
-            detector = DivergenceDetector(**values.get("detector", {}))
-            return cls(**{**values, "detector": detector})
-        except TypeError as error:
-            *_, name = str(error).split()
-            raise ValueError(
-                f"An older version of albert_tf has saved the run, with {name} "
-                "in its state. Go on with that version; or start from the "
-                "weights, as the --init_checkpoint of another --output_dir."
-            ) from error
+        """Restores what `dataclasses.asdict` returned."""
+        detector = DivergenceDetector(**values["detector"])
+        return cls(**{**values, "detector": detector})

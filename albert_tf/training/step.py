@@ -82,7 +82,11 @@ class TrainStep:
 
     @property
     def result_names(self) -> tuple[str, ...]:
-        """Names of the columns that `run` returns."""
+        """Names of the columns that `run` returns.
+
+        They are metric totals over the global batch, learning rate, loss scale
+        (1 if the loss is not scaled) and gradient norm before clipping.
+        """
         own = ("learning_rate", "loss_scale", "gradient_norm")
         return *self.task.total_names, *own
 
@@ -97,13 +101,8 @@ class TrainStep:
         """Runs `num_steps` updates, int32 `[]`, of `depth` layers or of all.
 
         `first_step` is int64 `[]`; `loss_scale` is float32 `[2]`, see
-        `updated_loss_scale`.
-
-        Returns:
-            Float32 `[num_steps, K]` with the columns `result_names`: metric
-            totals over the global batch, learning rate, loss scale (1 if the
-            loss is not scaled) and gradient norm before clipping; and the new
-            `loss_scale`.
+        `updated_loss_scale`. Returns the columns `result_names`, float32
+        `[num_steps, K]`, and the new `loss_scale`.
         """
 
         def update(

@@ -102,7 +102,8 @@ def test_other_flags_end_all_before_the_first_step(
 
 def test_a_chief_that_refuses_the_folder_ends_all(flags, run_workers, tmp_path):
     (tmp_path / "run").mkdir()
-    (tmp_path / "run" / "run.json").write_text(json.dumps({"task": "other"}))
+    values = {"task": "other", "version": 1}
+    (tmp_path / "run" / "run.json").write_text(json.dumps(values))
 
     ends = run_workers(SCRIPT, flags, tmp_path)
 

@@ -97,7 +97,7 @@ def task(corpus, tmp_path):
         config, config.load_tokenizer(), contents, [config.output_file]
     )
     requests = shard_building.requests([shard], contents)
-    return beam_runner.ShardTask(shard, requests), config
+    return shard, requests, config
 
 
 def _written(folder):
@@ -116,11 +116,11 @@ def test_a_shard_that_is_built_twice_is_written_once(task, tmp_path):
 
 
 def test_a_worker_with_another_vocabulary_builds_nothing(task, tmp_path):
-    (shard, requests), config = task
+    shard, requests, config = task
     other = dataclasses.replace(shard, tokenizer_hash="abc")
 
     with pytest.raises(ValueError, match="not the same on all machines: .*voc"):
-        beam_runner.build_shard(beam_runner.ShardTask(other, requests), config)
+        beam_runner.build_shard(other, requests, config)
 
     assert not list(tmp_path.iterdir())
 

@@ -170,9 +170,7 @@ def test_records_that_cannot_be_collected(records, message):
         bucketed_batches.collect(records, tuple(specs), max_seq_length=7)
 
 
-def test_parts_of_the_input_that_do_not_exist():
-    with pytest.raises(ValueError, match="shard_index=2"):
-        InputShard(num_input_shards=2, shard_index=2)
+def test_a_batch_that_the_replicas_do_not_divide():
     with pytest.raises(ValueError, match="multiple of .* size 10, 6 replicas"):
         InputShard(replicas_per_shard=6).num_rows(10)
 

@@ -377,27 +377,6 @@ def test_a_training_that_resumes_knows_its_weights(make_plan, tmp_path):
     assert weights.settings == {"stride": 8}
 
 
-@pytest.mark.parametrize(
-    ("given", "expected"),
-    [
-        ({"do_eval": True}, "masked_lm_accuracy"),
-        ({"do_eval": True, "best_metric": "loss"}, "loss"),
-        ({}, None),
-    ],
-)
-def test_a_pretraining_goes_on_with_the_metric_that_it_began_with(
-    given, expected, tmp_path
-):
-    # It was the default of an older version.
-    (tmp_path / "run.json").write_text('{"best_metric": "masked_lm_accuracy"}')
-    usual = {"albert_config_file": "base_v2", "output_dir": str(tmp_path)}
-
-    config = pretrain_config.plan(usual | given)
-
-    assert config.best_metric == expected
-    assert "masked_lm_accuracy" not in config.flags_text
-
-
 def test_a_plan_of_a_pretraining_has_the_values_that_are_given():
     given = {"albert_config_file": "base_v2", "output_dir": "run"}
 

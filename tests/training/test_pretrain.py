@@ -351,6 +351,7 @@ NOT_SOP = "Sentence order is learnt from records with pairs of one kind"
             {"strategy": "mirrored", "train_batch_size": 7},
             r"`train_batch_size` must be a multiple of 2, .*=7",
         ),
+        ({"input_file": ""}, "`input_file` must be given"),
     ],
 )
 def test_records_and_settings_that_do_not_fit_are_refused(

@@ -77,20 +77,3 @@ def test_the_state_of_a_run_survives_json():
     text = json.dumps(dataclasses.asdict(state))
 
     assert RunState.from_dict(json.loads(text)) == state
-
-
-def test_what_an_older_version_did_not_have_keeps_its_default():
-    values = dataclasses.asdict(RunState(step=3))
-    for name in ("needs_evaluation", "detector", "phase"):
-        del values[name]
-
-    assert RunState.from_dict(values) == RunState(step=3)
-
-
-def test_the_state_of_an_older_version_is_named_as_such():
-    values = dataclasses.asdict(RunState(step=3)) | {"skipped_batches": 2}
-
-    with pytest.raises(
-        ValueError, match="An older version .* 'skipped_batches'.* --init_check"
-    ):
-        RunState.from_dict(values)
