@@ -67,9 +67,7 @@ WriteReport = tuple[list[str], list[Note]]
 def notes_of_metadata(known: Metadata, reason: str) -> list[Note]:
     """Returns notes on metadata, kept in a file that others do not read."""
     facts = known.known()
-    silent = {"tokenizer_hash", "head", "settings", "evaluation"}
-    if not heads.of_task(known.task):
-        silent.add("task")
+    silent = {"tokenizer_hash", "task", "head", "settings", "evaluation"}
     return [
         Note("unread", f"{name}={json.dumps(facts[name])} ({reason})")
         for name in facts
@@ -237,7 +235,7 @@ class Checkpoint:
                 )
             return heads.HEADS[name]
         head = heads.named(wanted)
-        known = heads.known(self.metadata)
+        known = heads.HEADS.get(named or "")
         if known and known.groups == head.groups and known.name != head.name:
             raise ValueError(
                 f"{self.path!r} has a {known.name} head, whose variables only "
@@ -256,9 +254,8 @@ class Checkpoint:
     def may_be_choices(self) -> bool:
         """Whether its output may be a number or the score of a choice."""
         known = self.metadata
-        is_known = known.head or known.multi_label or heads.of_task(known.task)
-        outputs = self.arrays.get(_OUTPUT_BIAS, ())
-        return not is_known and known.labels != () and len(outputs) == 1
+        is_known = known.head or known.multi_label or known.labels == ()
+        return not is_known and len(self.arrays.get(_OUTPUT_BIAS, ())) == 1
 
     @property
     def has_pooler(self) -> bool:

@@ -122,9 +122,8 @@ def _facts(config: dict[str, Any], path: str) -> dict[str, Any]:
         facts["labels"] = labels
     if problem == _MULTI_LABEL:
         facts["multi_label"] = True
-    choice = heads.MULTIPLE_CHOICE
-    if classes == [choice.transformers]:
-        [facts["task"]] = choice.other_names
+    if classes == [heads.MULTIPLE_CHOICE.transformers]:
+        facts["head"] = heads.MULTIPLE_CHOICE.name
     return facts
 
 
@@ -261,10 +260,8 @@ def write(folder: str, source: Checkpoint) -> checkpoint.WriteReport:
             others, **dict.fromkeys(metadata.TOKENIZER_SETTINGS)
         )
     metadata.write(folder, others)
-    return left_out, checkpoint.notes_of_metadata(
-        dataclasses.replace(others, task=None),
-        f"only in {metadata.METADATA_FILE}: transformers does not read it",
-    )
+    reason = f"only in {metadata.METADATA_FILE}: transformers does not read it"
+    return left_out, checkpoint.notes_of_metadata(others, reason)
 
 
 def _config_values(config: AlbertConfig, source: Checkpoint) -> dict[str, Any]:
