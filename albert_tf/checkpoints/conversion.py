@@ -80,16 +80,16 @@ def convert(config: ConversionConfig) -> Summary:
     given = {name: getattr(config, name) for name in _CHANGES}
     changes = {n: value for n, value in given.items() if value is not None}
     target = warm_start(source, **changes) if changes else source
+    reference = source
     if not _keeps_outputs(source, config):
         unmeasured = target.metadata.measured({})
         target = dataclasses.replace(target, metadata=unmeasured)
+        reference = target
     # 3. The output, which is read back to verify it.
     with files.atomic_folder(output) as folder:
         left_out, notes = _WRITERS[config.output_format](folder, target)
         differences = {}
         if config.verify:
-            # Another depth or copied groups are meant to change the outputs.
-            reference = source if _keeps_outputs(source, config) else target
             result = discovery.open(folder)
             differences = output_differences(reference, result)
             # Written so that NaN counts as a difference.

@@ -238,9 +238,7 @@ def write(folder: str, source: Checkpoint) -> checkpoint.WriteReport:
     """Fills an empty folder so that `from_pretrained` loads it."""
     config = checkpoint.as_groups(source.known_config, "transformers")
     _check_groups(config)
-    tensors, left_out = checkpoint.translated(
-        checkpoint.with_projection(source), source="tf1", target="huggingface"
-    )
+    tensors, left_out = checkpoint.from_tf1(source, "huggingface")
     values = _config_values(config, source)
     # transformers refuses files that are not marked as PyTorch's.
     data = safetensors.numpy.save(
@@ -250,12 +248,11 @@ def write(folder: str, source: Checkpoint) -> checkpoint.WriteReport:
     with files.atomic_write(os.path.join(folder, _WEIGHTS_FILE)) as file:
         file.write(data)
     files.write_json(os.path.join(folder, _CONFIG_FILE), values)
-    if source.vocabulary:
-        huggingface_tokenizer.write(folder, source)
     others = checkpoint.stored_head(source.metadata, left_out)
     if "task" in source.heads:
         others = dataclasses.replace(others, labels=None, multi_label=None)
     if source.vocabulary:
+        huggingface_tokenizer.write(folder, source)
         others = dataclasses.replace(
             others, **dict.fromkeys(metadata.TOKENIZER_SETTINGS)
         )

@@ -182,9 +182,7 @@ def write(folder: str, source: Checkpoint) -> checkpoint.WriteReport:
         weights = source.arrays.get("output_weights")
         num_classes = None if weights is None else len(weights)
         model = _task(model, num_classes=num_classes, tokenizer=tokenizer)
-    arrays, left_out = checkpoint.translated(
-        checkpoint.with_projection(source), source="tf1", target="keras_hub"
-    )
+    arrays, left_out = checkpoint.from_tf1(source, "keras_hub")
     for variable in model.weights:
         if variable.path not in arrays:
             raise ValueError(

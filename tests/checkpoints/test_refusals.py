@@ -282,7 +282,7 @@ def _two_encoders(case):
 def _projection(case):
     arrays = {row.tf1: _ones(8) for row in variable_names.PROJECTION}
     config = dataclasses.replace(case.source.config, embedding_size=8)
-    checkpoint.without_projection(arrays, config, "x")
+    checkpoint.to_tf1(arrays, "tf1", config, "x")
 
 
 def _labels_of_another_head(case):
