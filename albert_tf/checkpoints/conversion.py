@@ -80,8 +80,13 @@ def convert(config: ConversionConfig) -> Summary:
     given = {name: getattr(config, name) for name in _CHANGES}
     changes = {n: value for n, value in given.items() if value is not None}
     target = warm_start(source, **changes) if changes else source
-    reference = source
-    if not _keeps_outputs(source, config):
+    reference, shape = source, source.known_config
+    if (
+        config.num_hidden_layers not in (None, shape.num_hidden_layers)
+        or config.attention_window not in (None, shape.attention_window)
+        or (config.num_hidden_groups and shape.num_hidden_groups > 1)
+    ):
+        # Their outputs are meant to change.
         unmeasured = target.metadata.measured({})
         target = dataclasses.replace(target, metadata=unmeasured)
         reference = target
@@ -256,15 +261,6 @@ def _copy_sets(
             if origin == int(match["set"]):
                 copied[f"{match['front']}{target}{match['back']}"] = array
     return copied
-
-
-def _keeps_outputs(source: Checkpoint, config: ConversionConfig) -> bool:
-    shape = source.known_config
-    return (
-        config.num_hidden_layers in (None, shape.num_hidden_layers)
-        and config.attention_window in (None, shape.attention_window)
-        and (config.num_hidden_groups is None or shape.num_hidden_groups == 1)
-    )
 
 
 def output_differences(

@@ -89,13 +89,7 @@ def metadata_of(folder: str, tokenizer: Mapping[str, Any]) -> Metadata:
     `tokenizer` has the facts of the tokenizer.
     """
     path = os.path.join(folder, _CONFIG_FILE)
-    facts = _facts(files.read_json_object(path, missing_ok=True), path)
-    facts["settings"] = _vector_settings(folder) or None
-    return metadata.from_values(path, facts | dict(tokenizer))
-
-
-def _facts(config: dict[str, Any], path: str) -> dict[str, Any]:
-    """Returns what a `config.json` says of the head and its labels."""
+    config = files.read_json_object(path, missing_ok=True)
     problem = config.get("problem_type")
     names = files.object_of(config, "id2label", path)
     # A gap in the numbers leaves a label that is no text.
@@ -115,7 +109,7 @@ def _facts(config: dict[str, Any], path: str) -> dict[str, Any]:
         problem = _MULTI_LABEL
     is_number = len(labels) == 1 and problem != _MULTI_LABEL
     is_unnamed = all(str(label).startswith(_UNNAMED_LABEL) for label in labels)
-    facts: dict[str, Any] = {}
+    facts = {"settings": _vector_settings(folder) or None, **tokenizer}
     if problem == _REGRESSION:
         facts["labels"] = []
     elif not is_number and not is_unnamed:
@@ -124,7 +118,7 @@ def _facts(config: dict[str, Any], path: str) -> dict[str, Any]:
         facts["multi_label"] = True
     if classes == [heads.MULTIPLE_CHOICE.transformers]:
         facts["head"] = heads.MULTIPLE_CHOICE.name
-    return facts
+    return metadata.from_values(path, facts)
 
 
 def _vector_settings(folder: str) -> dict[str, Any]:
