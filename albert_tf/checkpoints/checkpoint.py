@@ -45,7 +45,6 @@ _DAMAGES = (
     zipfile.BadZipFile,
     safetensors.SafetensorError,
 )
-_LEAST_STEPS = 1000  # into which float32 must divide the spread of numbers
 _OUTPUT_WEIGHTS, _OUTPUT_BIAS = "output_weights", "output_bias"
 
 
@@ -242,8 +241,8 @@ class Checkpoint:
                 f"{self.path!r} has a {known.name} head, whose variables only "
                 f"look like those of {head.name}. Pass another checkpoint."
             )
-        is_known = head.name == named
-        if head.groups and not is_known and not head.groups & self.heads:
+        is_there = head.name == named or head.groups & self.heads
+        if head.groups and not is_there:
             raise ValueError(
                 f"{self.path!r} has no {head.name} head. It has: "
                 f"{', '.join(sorted(self.heads)) or 'none'}. Fine-tune it for "
@@ -334,7 +333,7 @@ def in_units_of_labels(source: Checkpoint) -> Checkpoint:
     scale, mean = known.target_scale, known.target_mean
     if scale is None or mean is None:
         return source
-    if np.spacing(np.float32(mean)) > scale / _LEAST_STEPS:
+    if np.spacing(np.float32(mean)) > scale / 1000:
         return source
     arrays = dict(source.arrays)
     arrays[_OUTPUT_WEIGHTS] = arrays[_OUTPUT_WEIGHTS] * np.float32(scale)

@@ -109,9 +109,7 @@ def convert(config: ConversionConfig) -> Summary:
                     f"input's: {checks.listed(wrong)} (allowed is "
                     f"{LARGEST_DIFFERENCE:g}). The output was removed."
                 )
-            known = {""}.union(*(one.groups for one in heads.HEADS.values()))
-            names = {*target.weights}.difference(left_out)
-            for head in {*map(variable_names.head_of, names)} - known:
+            for head in heads.unknown(result.heads):
                 text = f"outputs of {head} (the record of the head is missing)"
                 notes = [*notes, Note("unverified", text)]
             if result.vocabulary:

@@ -164,5 +164,10 @@ def candidates(groups: Collection[str], known: Metadata) -> list[str]:
     """
     found = present(groups, known)
     tasks = [head.name for head in found if head is not PRETRAINING]
-    tasks += sorted({*groups}.difference(*(h.groups for h in HEADS.values())))
+    tasks += unknown(groups)
     return tasks or [head.name for head in found] or [ENCODER.name]
+
+
+def unknown(groups: Collection[str]) -> list[str]:
+    """Returns the groups that belong to no head of the table."""
+    return sorted({*groups}.difference(*(h.groups for h in HEADS.values())))
