@@ -69,11 +69,10 @@ def check_fit(
         if name not in shapes and not variable_names.head_of(name):
             problems[name] = "unexpected"
         elif name in shapes:
-            shape, expected = [*array.shape], [*shapes[name]]
+            shape, expected = [*array.shape], shapes[name]
             pairs = zip(shape, expected, strict=False)
-            if len(shape) != len(expected) or any(
-                length not in (number, None) for number, length in pairs
-            ):
+            fits = [length in (number, None) for number, length in pairs]
+            if len(shape) != len(expected) or not all(fits):
                 wanted = ["any" if n is None else n for n in expected]
                 problems[name] = f"of shape {shape}, but must be {wanted}"
     if problems:
