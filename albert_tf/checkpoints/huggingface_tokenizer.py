@@ -189,9 +189,8 @@ def _added_tokens(
         values = _object(folder, tokenizer_json.FILE_NAME)
         found += values.get("added_tokens") or []
     found.sort(key=lambda entry: entry["id"])
-    entries = {name: {"special": True} for name in special}
     stated = {entry["content"]: entry for entry in found}
-    return stated | {n: e for n, e in entries.items() if n not in stated}
+    return stated | {n: {"special": True} for n in special if n not in stated}
 
 
 def _is_any_case(
