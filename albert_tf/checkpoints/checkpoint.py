@@ -8,6 +8,7 @@ import contextlib
 import dataclasses
 import functools
 import glob
+import itertools
 import json
 import logging
 import os
@@ -44,7 +45,6 @@ _DAMAGES = (
     zipfile.BadZipFile,
     safetensors.SafetensorError,
 )
-_LEAST_STEPS = 1000  # into which float32 must divide the spread of numbers
 _OUTPUT_WEIGHTS, _OUTPUT_BIAS = "output_weights", "output_bias"
 
 
@@ -67,9 +67,7 @@ WriteReport = tuple[list[str], list[Note]]
 def notes_of_metadata(known: Metadata, reason: str) -> list[Note]:
     """Returns notes on metadata, kept in a file that others do not read."""
     facts = known.known()
-    silent = {"tokenizer_hash", "head", "settings", "evaluation"}
-    if not heads.of_task(known.task):
-        silent.add("task")
+    silent = {"tokenizer_hash", "task", "head", "settings", "evaluation"}
     return [
         Note("unread", f"{name}={json.dumps(facts[name])} ({reason})")
         for name in facts
@@ -237,14 +235,14 @@ class Checkpoint:
                 )
             return heads.HEADS[name]
         head = heads.named(wanted)
-        known = heads.known(self.metadata)
+        known = heads.HEADS.get(named or "")
         if known and known.groups == head.groups and known.name != head.name:
             raise ValueError(
                 f"{self.path!r} has a {known.name} head, whose variables only "
                 f"look like those of {head.name}. Pass another checkpoint."
             )
-        is_known = head.name == named
-        if head.groups and not is_known and not head.groups & self.heads:
+        is_there = head.name == named or head.groups & self.heads
+        if head.groups and not is_there:
             raise ValueError(
                 f"{self.path!r} has no {head.name} head. It has: "
                 f"{', '.join(sorted(self.heads)) or 'none'}. Fine-tune it for "
@@ -256,25 +254,14 @@ class Checkpoint:
     def may_be_choices(self) -> bool:
         """Whether its output may be a number or the score of a choice."""
         known = self.metadata
-        is_known = known.head or known.multi_label or heads.of_task(known.task)
-        outputs = self.arrays.get(_OUTPUT_BIAS, ())
-        return not is_known and known.labels != () and len(outputs) == 1
+        is_known = known.head or known.multi_label or known.labels == ()
+        return not is_known and len(self.arrays.get(_OUTPUT_BIAS, ())) == 1
 
     @property
     def has_pooler(self) -> bool:
         """Whether a pooler is among the weights."""
         prefix = variable_names.POOLER_PREFIX
         return any(name.startswith(prefix) for name in self.arrays)
-
-    @property
-    def tokenizer_settings(self) -> dict[str, Any]:
-        """The arguments of `load_tokenizer`, by name."""
-        kind = "vocab_file" if self.is_wordpiece else "spm_model_file"
-        return {
-            kind: self.vocabulary,
-            "content": self.content,
-            **self.metadata.tokenizer_settings,
-        }
 
     @functools.cached_property
     def tokenizer(self) -> Tokenizer:
@@ -284,16 +271,18 @@ class Checkpoint:
         for note in self.notes:
             if note.kind == DIFFERS:
                 _LOGGER.warning("%s: %s", self.path, note.text)
-        return tokenizer.load_tokenizer(**self.tokenizer_settings)
+        kind = "vocab_file" if self.is_wordpiece else "spm_model_file"
+        path: dict[str, Any] = {kind: self.vocabulary}
+        return tokenizer.load_tokenizer(
+            **path, content=self.content, **self.metadata.tokenizer_settings
+        )
 
 
 def vocabularies_in(folder: files.Path) -> list[str]:
     """Returns the paths of the vocabularies in a folder."""
-    patterns = (
-        os.path.join(glob.escape(os.fspath(folder)), name)
-        for name in _VOCABULARIES
-    )
-    return sorted(path for name in patterns for path in glob.glob(name))
+    root = os.path.join(glob.escape(os.fspath(folder)), "")
+    found = (glob.glob(f"{root}{name}") for name in _VOCABULARIES)
+    return sorted(itertools.chain(*found))
 
 
 def write_vocabulary(
@@ -344,7 +333,7 @@ def in_units_of_labels(source: Checkpoint) -> Checkpoint:
     scale, mean = known.target_scale, known.target_mean
     if scale is None or mean is None:
         return source
-    if np.spacing(np.float32(mean)) > scale / _LEAST_STEPS:
+    if np.spacing(np.float32(mean)) > scale / 1000:
         return source
     arrays = dict(source.arrays)
     arrays[_OUTPUT_WEIGHTS] = arrays[_OUTPUT_WEIGHTS] * np.float32(scale)
@@ -357,34 +346,6 @@ def in_units_of_labels(source: Checkpoint) -> Checkpoint:
             known, target_scale=None, target_mean=None
         ),
     )
-
-
-def with_projection(checkpoint: Checkpoint) -> dict[str, np.ndarray]:
-    """Returns the arrays, with an identity as the projection if E = H."""
-    config = checkpoint.known_config
-    arrays = dict(checkpoint.arrays)
-    if config.embedding_size == config.hidden_size:
-        kernel, bias = (row.tf1 for row in variable_names.PROJECTION)
-        arrays[kernel] = np.eye(config.hidden_size, dtype=np.float32)
-        arrays[bias] = np.zeros(config.hidden_size, np.float32)
-    return arrays
-
-
-def without_projection(
-    arrays: Mapping[str, np.ndarray], config: AlbertConfig, where: str
-) -> dict[str, np.ndarray]:
-    """Reverses `with_projection`."""
-    kernel, bias = (row.tf1 for row in variable_names.PROJECTION)
-    if config.embedding_size != config.hidden_size or kernel not in arrays:
-        return dict(arrays)
-    is_identity = np.array_equal(arrays[kernel], np.eye(config.hidden_size))
-    if not is_identity or np.any(arrays[bias]):
-        raise ValueError(
-            f"{where!r} has a trained projection of the embeddings. With equal "
-            "embedding_size and hidden_size, ALBERT has no projection, so this "
-            "model cannot be converted."
-        )
-    return {n: a for n, a in arrays.items() if n not in (kernel, bias)}
 
 
 def translated(
@@ -402,17 +363,40 @@ def translated(
     return found, sorted(unknown)
 
 
+def from_tf1(
+    source: Checkpoint, target: str
+) -> tuple[dict[str, np.ndarray], list[str]]:
+    """Returns what `translated` does; if E = H, the projection is identity."""
+    arrays, size = dict(source.arrays), source.known_config.hidden_size
+    if source.known_config.embedding_size == size:
+        kernel, bias = (row.tf1 for row in variable_names.PROJECTION)
+        arrays[kernel] = np.eye(size, dtype=np.float32)
+        arrays[bias] = np.zeros(size, np.float32)
+    return translated(arrays, source="tf1", target=target)
+
+
 def to_tf1(
     arrays: Mapping[str, np.ndarray],
     source: str,
     config: AlbertConfig,
     where: str,
 ) -> dict[str, np.ndarray]:
-    """Returns all arrays of another format by their TF1 names."""
+    """Returns all arrays of another format; reverses `from_tf1`."""
     found, unknown = translated(arrays, source=source, target="tf1")
     if unknown:
         raise ValueError(
             f"{where!r} holds {len(unknown)} arrays that no ALBERT has: "
             f"{checks.listed(unknown)}. Pass the folder of an ALBERT."
         )
-    return without_projection(found, config, where)
+    kernel, bias = (row.tf1 for row in variable_names.PROJECTION)
+    if config.embedding_size == config.hidden_size and kernel in found:
+        is_identity = np.array_equal(
+            found.pop(kernel), np.eye(config.hidden_size)
+        )
+        if not is_identity or np.any(found.pop(bias)):
+            raise ValueError(
+                f"{where!r} has a trained projection of the embeddings. With "
+                "equal embedding_size and hidden_size, ALBERT has no "
+                "projection, so this model cannot be converted."
+            )
+    return found

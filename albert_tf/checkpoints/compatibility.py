@@ -68,11 +68,13 @@ def check_fit(
     for name, array in weights.items():
         if name not in shapes and not variable_names.head_of(name):
             problems[name] = "unexpected"
-        elif name in shapes and not _fits(array.shape, shapes[name]):
-            expected = ["any" if n is None else n for n in shapes[name]]
-            problems[name] = (
-                f"of shape {list(array.shape)}, but must be {expected}"
-            )
+        elif name in shapes:
+            shape, expected = [*array.shape], shapes[name]
+            pairs = zip(shape, expected, strict=False)
+            fits = [length in (number, None) for number, length in pairs]
+            if len(shape) != len(expected) or not all(fits):
+                wanted = ["any" if n is None else n for n in expected]
+                problems[name] = f"of shape {shape}, but must be {wanted}"
     if problems:
         is_of_head = all(map(variable_names.head_of, problems))
         texts = (f"{name} is {problems[name]}" for name in sorted(problems))
@@ -92,13 +94,6 @@ def check_values(arrays: Arrays, where: str) -> None:
             f"infinity), in {checks.listed(sorted(wrong))}. The training may "
             "have diverged, or the file is damaged. Pass another checkpoint."
         )
-
-
-def _fits(shape: tuple[int, ...], expected: tuple[int | None, ...]) -> bool:
-    return len(shape) == len(expected) and all(
-        length in (number, None)
-        for number, length in zip(shape, expected, strict=True)
-    )
 
 
 def with_config(

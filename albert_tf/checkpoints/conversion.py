@@ -80,16 +80,16 @@ def convert(config: ConversionConfig) -> Summary:
     given = {name: getattr(config, name) for name in _CHANGES}
     changes = {n: value for n, value in given.items() if value is not None}
     target = warm_start(source, **changes) if changes else source
-    if not _keeps_outputs(source, config):
+    reference = source
+    if _changes_outputs(source.known_config, config):
         unmeasured = target.metadata.measured({})
         target = dataclasses.replace(target, metadata=unmeasured)
+        reference = target
     # 3. The output, which is read back to verify it.
     with files.atomic_folder(output) as folder:
         left_out, notes = _WRITERS[config.output_format](folder, target)
         differences = {}
         if config.verify:
-            # Another depth or copied groups are meant to change the outputs.
-            reference = source if _keeps_outputs(source, config) else target
             result = discovery.open(folder)
             differences = output_differences(reference, result)
             # Written so that NaN counts as a difference.
@@ -104,9 +104,7 @@ def convert(config: ConversionConfig) -> Summary:
                     f"input's: {checks.listed(wrong)} (allowed is "
                     f"{LARGEST_DIFFERENCE:g}). The output was removed."
                 )
-            known = {""}.union(*(one.groups for one in heads.HEADS.values()))
-            names = {*target.weights}.difference(left_out)
-            for head in {*map(variable_names.head_of, names)} - known:
+            for head in heads.unknown(result.heads):
                 text = f"outputs of {head} (the record of the head is missing)"
                 notes = [*notes, Note("unverified", text)]
             if result.vocabulary:
@@ -164,6 +162,14 @@ def _read(config: ConversionConfig) -> Checkpoint:
     if config.output_format in ("huggingface", "keras_hub"):
         source = checkpoint.in_units_of_labels(source)
     return source
+
+
+def _changes_outputs(shape: AlbertConfig, config: ConversionConfig) -> bool:
+    return bool(
+        config.num_hidden_layers not in (None, shape.num_hidden_layers)
+        or config.attention_window not in (None, shape.attention_window)
+        or (config.num_hidden_groups and shape.num_hidden_groups > 1)
+    )
 
 
 def _folders_of_others(
@@ -256,15 +262,6 @@ def _copy_sets(
             if origin == int(match["set"]):
                 copied[f"{match['front']}{target}{match['back']}"] = array
     return copied
-
-
-def _keeps_outputs(source: Checkpoint, config: ConversionConfig) -> bool:
-    shape = source.known_config
-    return (
-        config.num_hidden_layers in (None, shape.num_hidden_layers)
-        and config.attention_window in (None, shape.attention_window)
-        and (config.num_hidden_groups is None or shape.num_hidden_groups == 1)
-    )
 
 
 def output_differences(

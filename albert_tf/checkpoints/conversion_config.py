@@ -5,13 +5,13 @@ import dataclasses
 from albert_tf import checks
 from albert_tf.config import SHARING_STRATEGIES
 from albert_tf.settings import check_choices, setting
-from albert_tf.text.tokenizer import NewTokens
+from albert_tf.text.tokenizer import NewTokens, VocabularyBeside
 
 FORMATS = ("tf1", "keras", "huggingface", "keras_hub")
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class ConversionConfig(NewTokens):
+class ConversionConfig(NewTokens, VocabularyBeside):
     """Settings of one conversion; every field is a flag of the same name."""
 
     input_path: str = setting(
@@ -32,25 +32,6 @@ class ConversionConfig(NewTokens):
         None,
         "JSON file with the shape of the model, or the name of a published "
         "model; default: the config beside the input.",
-    )
-    spm_model_file: str | None = setting(
-        None,
-        "SentencePiece model to put beside the weights; default: the "
-        "vocabulary beside the input.",
-    )
-    vocab_file: str | None = setting(
-        None,
-        "WordPiece vocabulary (.txt) to put beside the weights; default: the "
-        "vocabulary beside the input.",
-    )
-    do_lower_case: bool | None = setting(
-        None,
-        "Whether the vocabulary is for lower-cased text; default: what the "
-        "input says, or true.",
-    )
-    keep_accents: bool | None = setting(
-        None,
-        "Whether letters keep their accents; default: what the input says.",
     )
     null_from_cls: bool = setting(
         False,

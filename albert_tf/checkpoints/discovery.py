@@ -28,9 +28,8 @@ from albert_tf.text.tokenizer import Tokenizer
 
 KERAS_FILE = "keras_file"
 LITERT = "litert"
-# The model of an export for LiteRT, and the settings beside that of older ones.
+# The model of an export for LiteRT.
 LITERT_MODEL = "model.tflite"
-LITERT_SETTINGS = "export.json"
 
 
 def _describe_tf1(path: str, albert_config: AlbertConfig | None) -> Checkpoint:
@@ -54,12 +53,11 @@ def _describe_litert(path: str, _: AlbertConfig | None) -> Checkpoint:
 
     arrays = checkpoint.LazyArrays(path, no_arrays)
     source = tf1.describe_folders([path], arrays)
-    # Those of older exports, which may also be in a `run.json`.
-    settings = os.path.join(path, LITERT_SETTINGS)
-    values = files.read_json_object(settings, missing_ok=True)
-    older = metadata.Metadata(settings=values or None)
-    known = metadata.combined(source.metadata, older)
-    return dataclasses.replace(source, metadata=known)
+    if not source.metadata.head:
+        raise ValueError(
+            f"{path!r} was exported by an older version. Export it again."
+        )
+    return source
 
 
 # They describe a checkpoint at a path, with arrays that are not read yet.

@@ -39,7 +39,6 @@ class Head:
             None if there is none.
         pipeline: What model hubs call its task; "" if it has learnt none.
         command: The command that trains it.
-        other_names: Tasks of checkpoints that have it and do not name it.
     """
 
     name: str
@@ -49,7 +48,6 @@ class Head:
     transformers: str | None = None
     pipeline: str = ""
     command: str = "run_pretraining.py"
-    other_names: frozenset[str] = frozenset()
 
 
 def _head(
@@ -114,7 +112,6 @@ MULTIPLE_CHOICE = _head(
     transformers="AlbertForMultipleChoice",
     pipeline="multiple-choice",
     command="run_race.py",
-    other_names=frozenset({"race"}),
 )
 SPAN = _head(
     "span",
@@ -145,30 +142,16 @@ def named(head: str | Head) -> Head:
     return HEADS[head]
 
 
-def of_task(task: str | None) -> Head | None:
-    """Returns the head that the name of a task stands for, if it does."""
-    return next((h for h in HEADS.values() if task in h.other_names), None)
-
-
-def known(metadata: Metadata) -> Head | None:
-    """Returns the head that metadata name, if it is in the table."""
-    return HEADS.get(metadata.head or "") or of_task(metadata.task)
-
-
 def present(groups: Collection[str], known: Metadata) -> list[Head]:
     """Returns the heads that have one of some groups, those of tasks first.
 
-    Of those with the same groups, it is the one that the metadata name, or that
-    the name of the task stands for, or else the first.
+    Of those with the same groups, it is the one that the metadata name, or else
+    the first.
     """
     found: dict[frozenset[str], Head] = {}
     for head in HEADS.values():
-        if head.groups.isdisjoint(groups):
-            continue
-        is_named = head.name == known.head or (
-            known.head is None and known.task in head.other_names
-        )
-        if is_named or head.groups not in found:
+        is_named = head.name == known.head or head.groups not in found
+        if is_named and not head.groups.isdisjoint(groups):
             found[head.groups] = head
     return sorted(found.values(), key=lambda head: head is PRETRAINING)
 
@@ -181,5 +164,10 @@ def candidates(groups: Collection[str], known: Metadata) -> list[str]:
     """
     found = present(groups, known)
     tasks = [head.name for head in found if head is not PRETRAINING]
-    tasks += sorted({*groups}.difference(*(h.groups for h in HEADS.values())))
+    tasks += unknown(groups)
     return tasks or [head.name for head in found] or [ENCODER.name]
+
+
+def unknown(groups: Collection[str]) -> list[str]:
+    """Returns the groups that belong to no head of the table."""
+    return sorted({*groups}.difference(*(h.groups for h in HEADS.values())))

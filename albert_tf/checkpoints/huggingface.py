@@ -89,13 +89,7 @@ def metadata_of(folder: str, tokenizer: Mapping[str, Any]) -> Metadata:
     `tokenizer` has the facts of the tokenizer.
     """
     path = os.path.join(folder, _CONFIG_FILE)
-    facts = _facts(files.read_json_object(path, missing_ok=True), path)
-    facts["settings"] = _vector_settings(folder) or None
-    return metadata.from_values(path, facts | dict(tokenizer))
-
-
-def _facts(config: dict[str, Any], path: str) -> dict[str, Any]:
-    """Returns what a `config.json` says of the head and its labels."""
+    config = files.read_json_object(path, missing_ok=True)
     problem = config.get("problem_type")
     names = files.object_of(config, "id2label", path)
     # A gap in the numbers leaves a label that is no text.
@@ -115,17 +109,16 @@ def _facts(config: dict[str, Any], path: str) -> dict[str, Any]:
         problem = _MULTI_LABEL
     is_number = len(labels) == 1 and problem != _MULTI_LABEL
     is_unnamed = all(str(label).startswith(_UNNAMED_LABEL) for label in labels)
-    facts: dict[str, Any] = {}
+    facts = {"settings": _vector_settings(folder) or None, **tokenizer}
     if problem == _REGRESSION:
         facts["labels"] = []
     elif not is_number and not is_unnamed:
         facts["labels"] = labels
     if problem == _MULTI_LABEL:
         facts["multi_label"] = True
-    choice = heads.MULTIPLE_CHOICE
-    if classes == [choice.transformers]:
-        [facts["task"]] = choice.other_names
-    return facts
+    if classes == [heads.MULTIPLE_CHOICE.transformers]:
+        facts["head"] = heads.MULTIPLE_CHOICE.name
+    return metadata.from_values(path, facts)
 
 
 def _vector_settings(folder: str) -> dict[str, Any]:
@@ -239,9 +232,7 @@ def write(folder: str, source: Checkpoint) -> checkpoint.WriteReport:
     """Fills an empty folder so that `from_pretrained` loads it."""
     config = checkpoint.as_groups(source.known_config, "transformers")
     _check_groups(config)
-    tensors, left_out = checkpoint.translated(
-        checkpoint.with_projection(source), source="tf1", target="huggingface"
-    )
+    tensors, left_out = checkpoint.from_tf1(source, "huggingface")
     values = _config_values(config, source)
     # transformers refuses files that are not marked as PyTorch's.
     data = safetensors.numpy.save(
@@ -251,20 +242,17 @@ def write(folder: str, source: Checkpoint) -> checkpoint.WriteReport:
     with files.atomic_write(os.path.join(folder, _WEIGHTS_FILE)) as file:
         file.write(data)
     files.write_json(os.path.join(folder, _CONFIG_FILE), values)
-    if source.vocabulary:
-        huggingface_tokenizer.write(folder, source)
     others = checkpoint.stored_head(source.metadata, left_out)
     if "task" in source.heads:
         others = dataclasses.replace(others, labels=None, multi_label=None)
     if source.vocabulary:
+        huggingface_tokenizer.write(folder, source)
         others = dataclasses.replace(
             others, **dict.fromkeys(metadata.TOKENIZER_SETTINGS)
         )
     metadata.write(folder, others)
-    return left_out, checkpoint.notes_of_metadata(
-        dataclasses.replace(others, task=None),
-        f"only in {metadata.METADATA_FILE}: transformers does not read it",
-    )
+    reason = f"only in {metadata.METADATA_FILE}: transformers does not read it"
+    return left_out, checkpoint.notes_of_metadata(others, reason)
 
 
 def _config_values(config: AlbertConfig, source: Checkpoint) -> dict[str, Any]:

@@ -4,8 +4,8 @@ Source: transformers 5, `tokenization_utils_base`, `AlbertTokenizer` and
 `BertTokenizer`.
 """
 
-import io
 import os
+import re
 import unicodedata
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
@@ -14,7 +14,6 @@ from albert_tf import checks, files
 from albert_tf.checkpoints import checkpoint
 from albert_tf.checkpoints.checkpoint import Checkpoint, Note
 from albert_tf.text import base, normalization, tokenizer_json
-from albert_tf.text.wordpiece_tokenizer import read_tokens
 
 CONFIG_FILE = "tokenizer_config.json"
 _VOCABULARIES = (
@@ -94,16 +93,10 @@ def _read(
         found, facts = tokenizer_json.read(path)
     elif path.endswith(".txt"):
         text = files.read_text(path).removeprefix("\ufeff")
-        text = io.StringIO(text, newline=None).read()
-        found = text.removesuffix("\n").split("\n")
+        found = re.sub("\r\n?", "\n", text).removesuffix("\n").split("\n")
     if isinstance(found, list):
         tokens = _with_added(_numbered(found), entries)
-        content = "\n".join(tokens).encode()
-        # The file as it is, if it means the same elsewhere.
-        if path.endswith(".txt") and tokens == read_tokens(
-            files.read_text(path)
-        ):
-            content = files.read_bytes(path)
+        content = "".join(f"{token}\n" for token in tokens).encode()
         path = os.path.join(folder, checkpoint.WORDPIECE_FILE)
         reserved, notes = {*base.WORDPIECE_NAMES}, []
     else:
@@ -196,9 +189,8 @@ def _added_tokens(
         values = _object(folder, tokenizer_json.FILE_NAME)
         found += values.get("added_tokens") or []
     found.sort(key=lambda entry: entry["id"])
-    entries = {name: {"special": True} for name in special}
     stated = {entry["content"]: entry for entry in found}
-    return stated | {n: e for n, e in entries.items() if n not in stated}
+    return stated | {n: {"special": True} for n in special if n not in stated}
 
 
 def _is_any_case(

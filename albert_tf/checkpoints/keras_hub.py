@@ -30,7 +30,7 @@ _VOCABULARY = os.path.join("assets", "tokenizer", "vocabulary.spm")
 # Activations of a classifier that are known.
 _ACTIVATIONS = (None, "linear", "softmax", "sigmoid")
 
-# Their argument for each of our fields, except for the two dropouts.
+# Their argument for each of our fields.
 _FIELDS = {
     "vocab_size": "vocabulary_size",
     "num_hidden_layers": "num_layers",
@@ -42,6 +42,8 @@ _FIELDS = {
     "inner_group_num": "num_inner_repetitions",
     "max_position_embeddings": "max_sequence_length",
     "type_vocab_size": "num_segments",
+    "hidden_dropout_prob": "dropout",
+    "attention_probs_dropout_prob": "dropout",
 }
 _OLD_PACKAGE = "keras_nlp>", "keras_hub>"  # of older presets
 _BACKBONE = "keras_hub>AlbertBackbone"
@@ -102,8 +104,6 @@ def _read_config(path: str) -> AlbertConfig:
         )
     theirs = files.object_of(values, "config", path)
     fields = {ours: theirs.get(name) for ours, name in _FIELDS.items()}
-    fields["hidden_dropout_prob"] = theirs.get("dropout")
-    fields["attention_probs_dropout_prob"] = theirs.get("dropout")
     return AlbertConfig.from_dict(fields, where=path)
 
 
@@ -111,23 +111,20 @@ def _backbone(config: AlbertConfig) -> Any:
     import keras_hub
 
     arguments = {name: getattr(config, o) for o, name in _FIELDS.items()}
-    return keras_hub.models.AlbertBackbone(
-        dropout=config.hidden_dropout_prob, dtype="float32", **arguments
-    )
+    return keras_hub.models.AlbertBackbone(dtype="float32", **arguments)
 
 
 def _load_task(folder: str, backbone: Any) -> Any:
     """Returns the model with the weights of its head; or else the backbone."""
     name, settings = _read_task(folder)
     weights = os.path.join(folder, _TASK_WEIGHTS_FILE)
-    path = os.path.join(folder, _TASK_FILE)
-    if not os.path.isfile(path) or not os.path.isfile(weights):
+    if not name or not os.path.isfile(weights):
         return backbone
     activation = settings.get("activation")
     is_known = name == _MASKED_LM or name in _CLASSIFIERS
     if not is_known or activation not in _ACTIVATIONS:
         raise ValueError(
-            f"{path!r} describes {name!r} with activation={activation!r}, but "
+            f"{folder!r} has a {name!r} with activation={activation!r}, but "
             f"only {_MASKED_LM!r} and {_CLASSIFIERS[0]!r} are supported, the "
             f"latter with activation {checks.listed(_ACTIVATIONS)}."
         )
@@ -182,9 +179,7 @@ def write(folder: str, source: Checkpoint) -> checkpoint.WriteReport:
         weights = source.arrays.get("output_weights")
         num_classes = None if weights is None else len(weights)
         model = _task(model, num_classes=num_classes, tokenizer=tokenizer)
-    arrays, left_out = checkpoint.translated(
-        checkpoint.with_projection(source), source="tf1", target="keras_hub"
-    )
+    arrays, left_out = checkpoint.from_tf1(source, "keras_hub")
     for variable in model.weights:
         if variable.path not in arrays:
             raise ValueError(
@@ -207,17 +202,12 @@ def _notes(source: Checkpoint) -> list[Note]:
     reason = f"only in {METADATA_FILE}: KerasHub does not read it"
     others = dataclasses.replace(source.metadata, do_lower_case=None)
     notes = checkpoint.notes_of_metadata(others, reason)
-    path = source.vocabulary
+    steps = ["lower-casing"] if source.do_lower_case else []
+    steps += [] if source.metadata.keep_accents else ["removal of accents"]
+    text = f"{' and '.join(steps)} (its tokenizer does neither: change the text"
     if source.is_wordpiece:
-        text = "(its tokenizer of ALBERT is for SentencePiece only)"
-        note = f"vocabulary={json.dumps(path)} {text}"
-        notes.append(Note("left out", note))
-    elif path is not None:
-        steps = ["lower-casing"] if source.do_lower_case else []
-        steps += [] if source.metadata.keep_accents else ["removal of accents"]
-        if steps:
-            text = f"{' and '.join(steps)} (its tokenizer does neither: change"
-            notes.append(
-                Note("left out", f"{text} the text before calling it)")
-            )
+        text = f"vocabulary={json.dumps(source.vocabulary)} (its tokenizer of"
+        notes.append(Note("left out", f"{text} ALBERT is for SentencePiece)"))
+    elif source.vocabulary and steps:
+        notes.append(Note("left out", f"{text} before calling it)"))
     return notes

@@ -134,21 +134,16 @@ def load_model(
     is_whole = (head, num_labels, config, dtype) == (None,) * 4
     if is_whole and discovery.recognise(path) == discovery.KERAS_FILE:
         return keras_file.load(os.fspath(path))
-    sizes = {}
-    if num_labels is not None:
+    source, sizes = discovery.open(path, albert_config=config), {}
+    if num_labels is None:
+        head = source.head(head)
+    else:
         checks.check_integer("num_labels", num_labels, at_least=1)
         head = heads.named(head or heads.CLASSIFIER)
         checks.check_choice("head", head.name, (heads.CLASSIFIER.name,))
         sizes["num_labels"] = num_labels
-    source = discovery.open(path, albert_config=config)
-    if head is None or num_labels is None:
-        head = source.head(head)
     model, _ = make_model(
-        source,
-        heads.named(head),
-        allow_new_heads=bool(sizes),
-        dtype=dtype,
-        **sizes,
+        source, head, allow_new_heads=bool(sizes), dtype=dtype, **sizes
     )
     known = dataclasses.replace(source.metadata, head=None)
     if num_labels not in (None, len(source.arrays.get("output_bias", ()))):

@@ -63,11 +63,9 @@ class Metadata:
     added_tokens: Mapping[str, bool] | None = None
 
     def __post_init__(self) -> None:
-        for name in (
-            *("do_lower_case", "keep_accents", "tokenize_chinese_chars"),
-            *("multi_label", "null_from_cls"),
-        ):
-            if not isinstance(value := getattr(self, name), bool | None):
+        for name, kind in type(self).__annotations__.items():
+            value = getattr(self, name)
+            if kind == bool | None and not isinstance(value, kind):
                 raise ValueError(
                     f"`{name}` must be true or false. Received: {value!r}."
                 )

@@ -65,14 +65,10 @@ def flags_of(output_dir: str) -> str:
     return files.read_text(path) if os.path.exists(path) else ""
 
 
-def read(folder: str, name: str) -> dict[str, Any]:
-    """Returns the values of one of these JSON files; empty without it."""
-    return files.read_json_object(os.path.join(folder, name), missing_ok=True)
-
-
 def read_fingerprint(output_dir: str) -> dict[str, Any]:
     """Returns the fingerprint of the run in a directory; empty without one."""
-    values = read(output_dir, FINGERPRINT_FILE)
+    path = os.path.join(output_dir, FINGERPRINT_FILE)
+    values = files.read_json_object(path, missing_ok=True)
     if values.get(VERSION_KEY, 0) > VERSION:
         raise ValueError(
             f"{output_dir!r} is of a newer version of albert_tf. Use that one."
@@ -89,7 +85,8 @@ def trained_weights(output_dir: str) -> str | None:
     """
     newest = latest_checkpoint(output_dir)
     if newest:
-        state = read(newest, STATE_FILE)
+        path = os.path.join(newest, STATE_FILE)
+        state = files.read_json_object(path, missing_ok=True)
         if state.get(BEST_SCORE, 0) is None:
             return newest
     best = os.path.join(output_dir, BEST_FOLDER)

@@ -70,20 +70,14 @@ def describe_folders(
         found, own_notes = vocabulary_in(folder)
         vocabulary = vocabulary or found
         notes += own_notes
-    known = metadata.read(folders[0])
-    # What older versions have written into the folder of the run alone.
+    # Older versions have written the settings into the folder of the run alone.
     run = run_checkpoints.read_fingerprint(folders[-1])
-    results = run_checkpoints.read(folders[-1], run_checkpoints.RESULTS_FILE)
-    state = run_checkpoints.read(folders[0], run_checkpoints.STATE_FILE)
-    if results.get("global_step", -1) == state.get("step"):
-        known = metadata.combined(known, known.measured(results))
     settings = Metadata(settings=run.get(run_checkpoints.SETTINGS))
-    known = metadata.combined(known, settings)
     return Checkpoint(
         arrays=arrays,
         config=config,
         vocabulary=vocabulary,
-        metadata=known,
+        metadata=metadata.combined(metadata.read(folders[0]), settings),
         notes=tuple(notes),
     )
 
@@ -205,11 +199,9 @@ def write_released(folder: str, source: Checkpoint) -> checkpoint.WriteReport:
     del values["parameter_sharing"]
     files.write_json(os.path.join(folder, CONFIG_FILE), values)
     _write(os.path.join(folder, _RELEASED_PREFIX), source)
-    # The original lower-cases by default, and has programs for its tasks.
+    # The original lower-cases by default.
     do_lower_case = None if source.do_lower_case else False
-    others = dataclasses.replace(
-        source.metadata, task=None, do_lower_case=do_lower_case
-    )
+    others = dataclasses.replace(source.metadata, do_lower_case=do_lower_case)
     reason = (
         f"only in {metadata.METADATA_FILE}, which the original does not read"
     )

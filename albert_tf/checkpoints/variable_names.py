@@ -211,17 +211,14 @@ TABLE = (
 def _patterns(column: str) -> tuple[tuple[re.Pattern[str], Row], ...]:
     patterns = []
     for row in TABLE:
-        name = getattr(row, column).removesuffix(TRANSPOSED)
-        # The path of a model within another begins with the other's name, and
-        # the user chooses the name of an encoder.
-        is_encoder = column == "ours" and name.startswith(_ENCODER)
-        front = "(?:.*/)?" if column == "ours" else ""
-        if is_encoder:
-            front, name = f"{front}[^/]+/", name.removeprefix(_ENCODER)
+        name = re.escape(getattr(row, column).removesuffix(TRANSPOSED))
+        name = re.sub(r"\\{(\w+)\\}", r"(?P<\1>\\d+)", name)
+        if column == "ours":
+            # The path of a model within another begins with the other's name,
+            # and the user chooses the name of an encoder.
+            name = "(?:.*/)?" + re.sub(f"^{_ENCODER}", "[^/]+/", name)
         if name:
-            numbered = re.escape(name).replace(r"\{set\}", r"(?P<set>\d+)")
-            numbered = numbered.replace(r"\{inner\}", r"(?P<inner>\d+)")
-            patterns.append((re.compile(front + numbered), row))
+            patterns.append((re.compile(name), row))
     return tuple(patterns)
 
 
@@ -250,12 +247,9 @@ def translate(
     match = _find(name, source)
     if not match or not getattr(match[0], target):
         return None
-    row, numbers = match
-    template = getattr(row, target)
-    is_transposed = template.endswith(TRANSPOSED) != getattr(
-        row, source
-    ).endswith(TRANSPOSED)
-    return template.removesuffix(TRANSPOSED).format(**numbers), is_transposed
+    old, new = getattr(match[0], source), getattr(match[0], target)
+    is_transposed = old.endswith(TRANSPOSED) != new.endswith(TRANSPOSED)
+    return new.removesuffix(TRANSPOSED).format(**match[1]), is_transposed
 
 
 def shape_of(name: str, config: AlbertConfig) -> tuple[int | None, ...]:
@@ -293,14 +287,14 @@ def tf1_name(path: str) -> str:
     'heads/word_count_head/kernel'
     """
     translated = translate(path, source="ours", target="tf1")
-    if translated is None and _ENCODER_PARTS.isdisjoint(path.split("/")):
+    if translated:
+        return translated[0]
+    if _ENCODER_PARTS.isdisjoint(path.split("/")):
         return f"{_OTHER_HEADS}{path}"
-    if translated is None:
-        raise ValueError(
-            f"Variable {path!r} has no name in TF1 checkpoints. Add a row for "
-            "it to albert_tf/checkpoints/variable_names.py."
-        )
-    return translated[0]
+    raise ValueError(
+        f"Variable {path!r} has no name in TF1 checkpoints. Add a row for it "
+        "to albert_tf/checkpoints/variable_names.py."
+    )
 
 
 def variables_by_tf1_name(variables: Iterable[Any]) -> dict[str, Any]:

@@ -5,7 +5,6 @@ google-research/albert, `classifier_utils.create_model`,
 `race_utils.create_model`.
 """
 
-import types
 from collections.abc import Mapping
 from typing import Any
 
@@ -95,7 +94,6 @@ class MultipleChoiceModel(ClassifierModel):
     # Question and choice.
     global_segment = 1
     input_rank = 3
-    metadata: Mapping[str, Any] = types.MappingProxyType({"task": "race"})
 
     def __init__(self, config: AlbertConfig, **kwargs: Any) -> None:
         super().__init__(config, **(kwargs | {"num_labels": 1}))

@@ -83,23 +83,19 @@ def test_several_vocabularies_of_a_run_are_named(tmp_path):
         albert_tf.load_tokenizer(tmp_path)
 
 
-@pytest.mark.parametrize("is_old", [False, True])
-def test_an_export_for_litert_says_its_settings_and_has_no_arrays(
-    tmp_path, is_old
-):
-    settings = {"max_seq_length": 9}
-    # One of an older version passes for a run.
-    name, values = ("export", settings)
-    if is_old:
-        name, values = "run", {"settings": settings}
-    _write(tmp_path, **{name: values})
+@pytest.mark.parametrize(
+    ("known", "message"),
+    [
+        ({"head": "span"}, "which only `load_predictor` runs"),
+        ({}, "exported by an older version"),
+    ],
+)
+def test_an_export_for_litert_has_no_arrays(tmp_path, known, message):
+    _write(tmp_path, metadata=known)
     (tmp_path / "model.tflite").touch()
 
-    found = discovery.open(tmp_path)
-
-    assert found.settings == settings
-    with pytest.raises(ValueError, match="which only `load_predictor` runs"):
-        found.head()
+    with pytest.raises(ValueError, match=message):
+        discovery.open(tmp_path).arrays["output_bias"]
 
 
 # What is known of a checkpoint, beside it or in its run.
@@ -140,24 +136,6 @@ def test_a_run_stands_for_its_best_weights(tmp_path):
         found = discovery.open(tmp_path)
 
         assert found.metadata.null_threshold == threshold
-
-
-@pytest.mark.parametrize(
-    ("step", "beside", "threshold"),
-    [(7, {}, 9), (8, {}, None), (7, {"null_threshold": 2}, 2)],
-)
-def test_results_say_thresholds_of_their_own_step_and_no_other(
-    step, beside, threshold, tmp_path
-):
-    # An older version did not write them beside the weights.
-    _weights(tmp_path, "checkpoints/step-00000007", **beside)
-    _write(tmp_path / "checkpoints/step-00000007", state={"step": 7})
-    results = {"global_step": step, "null_threshold": 9, "f1": 0.5}
-    _write(tmp_path, eval_results=results)
-
-    found = discovery.open(tmp_path).metadata
-
-    assert (found.null_threshold, found.evaluation) == (threshold, None)
 
 
 @pytest.mark.parametrize(

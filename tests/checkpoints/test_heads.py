@@ -35,9 +35,7 @@ def _stored(*names, **known):
         ([_MLM], {}, "pretraining"),
         ([_MLM, _LABELS], {}, "classifier"),
         ([_LABELS], {"task": "sst-2"}, "classifier"),
-        ([_LABELS], {"task": "race"}, "multiple_choice"),
         ([_LABELS], {"head": "multiple_choice"}, "multiple_choice"),
-        ([_LABELS], {"head": "classifier", "task": "race"}, "classifier"),
         ([_MLM, _SPANS], {}, "span"),
         ([_BEAMS], {}, "beam_span"),
         ([_BEAMS, _LABELS], {"head": "beam_span"}, "beam_span"),
@@ -62,7 +60,7 @@ def test_the_head_is_the_named_one_or_that_of_the_variables(
         ([_LABELS], {}, _WORD_COUNT, "has no word_count head"),
         # They have the same variables.
         ([_LABELS], {"head": "classifier"}, "multiple_choice", "classifier he"),
-        ([_LABELS], {"task": "race"}, "classifier", "multiple_choice head"),
+        ([_LABELS], {"head": "multiple_choice"}, "classifier", "_choice head"),
     ],
 )
 def test_a_head_that_is_not_there_or_not_known_is_an_error(

@@ -193,7 +193,7 @@ _HEAD = {
         # Unknown: the weights have the same shapes.
         ({}, ["SequenceClassification", "MultipleChoice"], None),
         ({"labels": ()}, ["SequenceClassification"], "regression"),
-        ({"task": "race"}, ["MultipleChoice"], None),
+        ({"head": "multiple_choice"}, ["MultipleChoice"], None),
         (
             {"labels": ("spam",), "multi_label": True},
             ["SequenceClassification"],
@@ -244,7 +244,7 @@ _CLASSIFIER = {"architectures": ["AlbertForSequenceClassification"]}
         # As a CrossEncoder of sentence-transformers has it: a probability.
         ("LABEL_0", _CLASSIFIER, {}, {"multi_label": True}),
         ("a b a", {}, {}, {"labels": ("a (0)", "b", "a (2)")}),
-        ("LABEL_0", _CHOICE, {}, {"task": "race"}),
+        ("LABEL_0", _CHOICE, {}, {"head": "multiple_choice"}),
     ],
 )
 def test_what_the_files_say_of_the_head_is_read(

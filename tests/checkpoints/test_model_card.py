@@ -100,16 +100,16 @@ def test_a_conversion_has_the_scores_of_its_weights_and_the_flags_of_its_run(
 
 
 @pytest.mark.parametrize(
-    ("arrays", "task", "pipeline"),
+    ("arrays", "head", "pipeline"),
     [
-        (["output_bias"], "race", "multiple-choice"),
+        (["output_bias"], "multiple_choice", "multiple-choice"),
         (["start_logits/dense/bias"], None, "question-answering"),
         (["cls/predictions/bias"], None, "fill-mask"),
         ([], None, "feature-extraction"),
     ],
 )
-def test_the_head_decides_the_pipeline(arrays, task, pipeline, tmp_path):
-    model_card.write(str(tmp_path), _model(*arrays, task=task), run=None)
+def test_the_head_decides_the_pipeline(arrays, head, pipeline, tmp_path):
+    model_card.write(str(tmp_path), _model(*arrays, head=head), run=None)
 
     assert f"pipeline_tag: {pipeline}\n" in _card(tmp_path)
 

@@ -282,7 +282,7 @@ def _two_encoders(case):
 def _projection(case):
     arrays = {row.tf1: _ones(8) for row in variable_names.PROJECTION}
     config = dataclasses.replace(case.source.config, embedding_size=8)
-    checkpoint.without_projection(arrays, config, "x")
+    checkpoint.to_tf1(arrays, "tf1", config, "x")
 
 
 def _labels_of_another_head(case):
@@ -389,7 +389,7 @@ _ROWS = [
     (_preset("config.json", **_BERT), "'keras_hub>BertBackbone', but only"),
     (_preset("task.json", config__num_classes="x"), "another model's .*=x"),
     (_preset("config.json", config__num_heads=1), "another model's .*key"),
-    (_preset("task.json", registered_name="my>Task"), "describes 'my>Task'"),
+    (_preset("task.json", registered_name="my>Task"), "has a 'my>Task' with"),
     (_preset("task.json", config__activation="relu"), "activation='relu', but"),
     # Other formats.
     (_groups(parameter_sharing="ffn"), "cannot express .*sharing='ffn'"),

@@ -5,7 +5,6 @@ The tests of the commands compare answers with the files of `--do_predict`.
 
 import dataclasses
 import functools
-import json
 import shutil
 
 import numpy as np
@@ -83,10 +82,10 @@ def test_the_training_decides_the_length(load):
     assert predictor.predict("snow " * 99) == predictor.predict("snow " * 98)
 
 
-def test_a_model_of_one_text_takes_no_pair(load, tmp_path):
+def test_a_model_of_one_text_takes_no_pair(load):
     settings = {"text_columns": ["text"], "max_seq_length": 16}
-    (tmp_path / "run.json").write_text(json.dumps({"settings": settings}))
-    predictor = load(albert_tf.ClassifierModel(CONFIG, num_labels=2))
+    model = albert_tf.ClassifierModel(CONFIG, num_labels=2)
+    predictor = load(model, Metadata(settings=settings))
 
     with pytest.raises(ValueError, match="trained on one text"):
         predictor.predict(("One.", "Two."))
@@ -277,10 +276,9 @@ def test_heads_of_transformers_for_questions(load):
     ],
 )
 def test_inputs_of_another_kind_are_named(make_model, inputs, message, load):
-    is_race = make_model is albert_tf.MultipleChoiceModel
-    predictor = load(
-        make_model(CONFIG), Metadata(task="race" if is_race else None)
-    )
+    is_choice = make_model is albert_tf.MultipleChoiceModel
+    known = Metadata(head="multiple_choice" if is_choice else None)
+    predictor = load(make_model(CONFIG), known)
 
     with pytest.raises(ValueError, match=message):
         predictor.predict(inputs)
