@@ -127,8 +127,7 @@ class WordPieceNormalization:
     def __init__(self, **options: Any) -> None:
         self._do_lower_case = options["do_lower_case"]
         replacements = _replacements_of_wordpiece(**options)
-        # Others are left as they are.
-        self._is_decomposed = not normalization.keeps_accents(**options)
+        self._keeps_accents = options["keep_accents"]
         self._table = ReplacementTable(replacements)
         properties = _properties().copy()
         vanishing = [c for c, text in replacements.items() if not text]
@@ -146,7 +145,7 @@ class WordPieceNormalization:
             raw = tf.where(is_final, ord(_FINAL_SIGMA), raw)
         code_points, sources = self._table.apply(raw)
         row_ids = tf.gather(raw_rows, sources)
-        if self._is_decomposed:
+        if not self._keeps_accents:
             code_points = self._reorder_marks(code_points, row_ids)
         return _normalized(code_points, sources, origins, raw_rows, splits)
 

@@ -52,12 +52,14 @@ class SentencePieceTokenizer(Tokenizer):
         processor = _make_processor(model, model_file)
         # Without it, accents are removed from cased text, too.
         settings["keep_accents"] = settings.get("keep_accents") or None
+        found = base.TokenizerSettings(**settings)
         super().__init__(
             [processor.id_to_piece(i) for i in range(len(processor))],
             base.SENTENCEPIECE_NAMES,
             model_file,
-            base.TokenizerSettings(**settings),
-            *("do_lower_case", "keep_accents"),
+            found,
+            do_lower_case=found.do_lower_case,
+            keep_accents=bool(found.keep_accents),
         )
         self._processor = processor
         self._piece_sizes = np.array([len(piece) for piece in self._tokens])
@@ -75,14 +77,6 @@ class SentencePieceTokenizer(Tokenizer):
         for token_id, ids in self.replacements.items():
             self._is_replaced[token_id] = True
             self._num_ids[token_id] = len(ids)
-
-    def _encode(self, text: str) -> list[int]:
-        model_ids = self._processor.encode(self._normalize(text))
-        return [
-            token_id
-            for model_id in model_ids
-            for token_id in self.replacements.get(model_id, (model_id,))
-        ]
 
     def _encode_batch(
         self, texts: Sequence[str]
@@ -140,12 +134,11 @@ class SentencePieceTokenizer(Tokenizer):
 
     def _find_forbidden_ids(self) -> np.ndarray:
         model = self._processor
-        reserved = model.is_control, model.is_unknown, model.is_unused
-        ids = set(dataclasses.astuple(self.special_ids))
-        for token_id in range(self.vocab_size):
-            if any(check(token_id) for check in reserved):
-                ids.add(token_id)
-        return np.array(sorted(ids), np.int32)
+        checks = model.is_control, model.is_unknown, model.is_unused
+        every_id = range(self.vocab_size)
+        reserved = {i for i in every_id if any(check(i) for check in checks)}
+        reserved |= {*dataclasses.astuple(self.special_ids)}
+        return np.array(sorted(reserved), np.int32)
 
     def _unwanted_specials(self) -> dict[int, tuple[int, ...]]:
         """Maps special pieces, which a foreign model may find in text."""

@@ -99,8 +99,6 @@ def test_accents_are_kept_if_asked_and_else_their_words_counted(
     assert kept.merged_share == 0
     num_words = len({*text.lower().split()})
     assert removed.merged_share == pytest.approx(5 / num_words, rel=0.3)
-    share = f"{removed.merged_share:.1%} of the distinct"
-    assert (share in str(removed)) == (removed.merged_share >= 0.01)
 
 
 @pytest.mark.parametrize("name", ["p.model", "p.vocab"])
