@@ -95,8 +95,6 @@ class HeadSpec(abc.ABC):
     joins_outputs: ClassVar[bool] = True
     # Whether `load_predictor` runs an export for LiteRT.
     has_litert: ClassVar[bool] = True
-    # The output by which older exports for LiteRT are known to be of this head.
-    main_output: ClassVar[str | None] = None
     # The older word of exports for this head, and perhaps for others.
     export_task: ClassVar[str | None] = None
 

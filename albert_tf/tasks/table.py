@@ -1,7 +1,7 @@
 """The table of all heads: a package for each, imported when needed."""
 
 import functools
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 
 from albert_tf.checkpoints import heads
 from albert_tf.tasks.serving_settings import ServingSettings
@@ -63,10 +63,3 @@ def serving_settings() -> list[type[ServingSettings]]:
 def spec_of(head: str | HeadSpec) -> HeadSpec:
     """Returns the `HeadSpec` of a head, given by name or as itself."""
     return head if isinstance(head, HeadSpec) else spec_class(head)()
-
-
-def head_of_outputs(names: Collection[str]) -> str:
-    """Returns the head whose `main_output` is among the names of outputs."""
-    specs = all_specs().items()
-    [head] = [head for head, spec in specs if spec.main_output in names]
-    return head

@@ -299,11 +299,10 @@ class Tokenizer(abc.ABC):
 
         It is -1 for the mark alone, and the same id where there is no other.
         """
-        ids = {WORD_MARK: -1} | {
+        ids = {
             token: self._ids.get(token.removeprefix(WORD_MARK), i)
             for token, i in self._ids.items()
-            if token != WORD_MARK
-        }
+        } | {WORD_MARK: -1}
         return np.array([ids[token] for token in self._tokens], np.int32)
 
     def encode_with_masks(self, text: str, mask: str) -> list[int]:

@@ -56,27 +56,25 @@ def read(
     says besides, of accents and added tokens, is for those who read its folder.
     """
     values, name = files.read_json_object(path), os.fspath(path)
-    found: tuple[Any, dict[str, Any]] | None = None
     try:
-        is_wordpiece = in_folder and values["model"]["type"] == "WordPiece"
-        if is_wordpiece:
+        if in_folder and values["model"]["type"] == "WordPiece":
             unmet = _unmet_of_wordpiece(values)
-            found = None if unmet else _wordpiece(values)
+            if not unmet:
+                return _wordpiece(values)
         else:
             unmet = _unmet_conditions(values, in_folder)
-            found = None if unmet else _sentencepiece(values)
+            if not unmet:
+                return _sentencepiece(values)
     except (AttributeError, IndexError, KeyError, TypeError, ValueError) as e:
         raise ValueError(
             f"{name!r} is damaged, or not a tokenizer ({type(e).__name__}: "
             f"{e}). Copy it again."
         ) from e
-    if found is None:
-        raise ValueError(
-            f"{name!r} is not the tokenizer of an ALBERT: {', '.join(unmet)}. "
-            "Pass the SentencePiece model (spiece.model) of the checkpoint as "
-            "--spm_model_file, or its WordPiece vocabulary as --vocab_file."
-        )
-    return found
+    raise ValueError(
+        f"{name!r} is not the tokenizer of an ALBERT: {', '.join(unmet)}. Pass "
+        "the SentencePiece model (spiece.model) of the checkpoint as "
+        "--spm_model_file, or its WordPiece vocabulary as --vocab_file."
+    )
 
 
 def _sentencepiece(values: Mapping[str, Any]) -> tuple[bytes, dict[str, Any]]:
@@ -142,7 +140,13 @@ def _unmet_conditions(values: Mapping[str, Any], in_folder: bool) -> list[str]:
     if model["type"] != "Unigram":
         return [f"its model is {model['type']} and not Unigram"]
     is_ours = _are_ours(normalizers)
-    other = [s["type"] for s in normalizers if not (is_ours or _is_known(s))]
+    other = [
+        step["type"]
+        for step in normalizers
+        if not is_ours
+        and step["type"] not in _NORMALIZERS
+        and (step.get("pattern"), step.get("content")) not in _REPLACEMENTS
+    ]
     pieces = {(index, row[0]) for index, row in enumerate(model["vocab"])}
     added = {(t["id"], t["content"]) for t in values.get("added_tokens") or ()}
     is_met = {
@@ -172,12 +176,6 @@ def _are_ours(steps: list[dict[str, Any]]) -> bool:
         rules, accents, do_lower_case={"type": "Lowercase"} in steps
     )
     return steps == ours and not any(map(str.isalnum, accents))
-
-
-def _is_known(step: Mapping[str, Any]) -> bool:
-    if step["type"] == "Replace":
-        return (step["pattern"], step["content"]) in _REPLACEMENTS
-    return step["type"] in _NORMALIZERS
 
 
 def _marks_words(step: Mapping[str, Any]) -> bool:
