@@ -29,10 +29,7 @@ from albert_tf.serving.text_normalization import (
 )
 from albert_tf.text.base import WORD_MARK, Tokenizer
 from albert_tf.text.sentencepiece_tokenizer import SentencePieceTokenizer
-from albert_tf.text.wordpiece_tokenizer import (
-    MAX_WORD_SIZE,
-    WordPieceTokenizer,
-)
+from albert_tf.text.wordpiece_tokenizer import MAX_WORD_SIZE, WordPieceTokenizer
 
 CPU = "/device:CPU:0"
 _COMMA = ord(",")
@@ -361,9 +358,7 @@ class WordPieceGraph(GraphTokenizer):
         )
         row_ids = tf.gather(text.row_ids, tf.gather(solid, starts))
         starts, ends = text.raw_spans(
-            tf.gather(solid, starts),
-            tf.gather(solid, ends - 1) + 1,
-            row_ids,
+            tf.gather(solid, starts), tf.gather(solid, ends - 1) + 1, row_ids
         )
         return Tokens(
             ids=tf.gather(pieces.values, piece_index),

@@ -14,7 +14,7 @@ Source: `text.normalization`; the results are equal.
 import dataclasses
 import functools
 import unicodedata
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -87,9 +87,7 @@ class SentencePieceNormalization:
 
     def __init__(self, **options: Any) -> None:
         self._do_lower_case = options["do_lower_case"]
-        self._table = ReplacementTable(
-            _replacements_of_sentencepiece(**options)
-        )
+        self._table = ReplacementTable(_replacements(_normalize, **options))
         self._properties = PagedTable(_properties())
 
     def __call__(self, texts: tf.Tensor) -> NormalizedText:
@@ -126,7 +124,7 @@ class WordPieceNormalization:
 
     def __init__(self, **options: Any) -> None:
         self._do_lower_case = options["do_lower_case"]
-        replacements = _replacements_of_wordpiece(**options)
+        replacements = _replacements(_split, **options)
         self._keeps_accents = options["keep_accents"]
         self._table = ReplacementTable(replacements)
         properties = _properties().copy()
@@ -269,37 +267,28 @@ def _properties() -> np.ndarray:
 
 
 @functools.cache
-def _replacements_of_sentencepiece(
-    *, do_lower_case: bool, **options: Any
+def _replacements(
+    rule: Callable[..., str], **options: bool
 ) -> Mapping[int, str]:
-    """Returns what each code point becomes; capital sigmas are left alone."""
-    replacements = {}
-    for code_point in _may_change():
-        character = chr(code_point)
-        text = normalization.normalize(
-            character, do_lower_case=False, **options
-        )
-        if character.isspace():
-            text = " "
-        elif do_lower_case:
-            kept = _CAPITAL_SIGMA
-            text = "".join(c if c == kept else c.lower() for c in text)
-        if text != character:
-            replacements[code_point] = text
-    return replacements
+    """Returns what code points become by a rule, unless they stay."""
+    texts = {c: rule(chr(c), **options) for c in _may_change()}
+    return {c: text for c, text in texts.items() if text != chr(c)}
 
 
-@functools.cache
-def _replacements_of_wordpiece(**options: Any) -> Mapping[int, str]:
-    """Returns what each code point becomes."""
-    replacements = {}
-    for code_point in _may_change():
-        # Between letters, so that the spaces around it show.
-        words = normalization.split_words(f"a{chr(code_point)}a", **options)
-        text = " ".join(words)[1:-1]
-        if text != chr(code_point):
-            replacements[code_point] = text
-    return replacements
+def _normalize(character: str, *, do_lower_case: bool, **options: bool) -> str:
+    if character.isspace():
+        return " "
+    text = normalization.normalize(character, do_lower_case=False, **options)
+    if do_lower_case:
+        # Capital sigmas are left alone.
+        text = "".join(c if c == _CAPITAL_SIGMA else c.lower() for c in text)
+    return text
+
+
+def _split(character: str, **options: bool) -> str:
+    # Between letters, so that the spaces around it show.
+    words = normalization.split_words(f"a{character}a", **options)
+    return " ".join(words)[1:-1]
 
 
 def _mark_orders(replacements: Mapping[int, str]) -> np.ndarray:

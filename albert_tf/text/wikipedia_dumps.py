@@ -42,12 +42,16 @@ def read_texts(
     parsed, and is skipped.
     """
     with checks.needs_package("mwparserfromhell", repr(name)):
+        import mwparserfromhell
         from mwparserfromhell import parser
     hidden = set(_HIDDEN_NAMES)
     errors = parser.ParserError, RecursionError, UnicodeEncodeError
     for number, title, wiki_text in _articles(file, name, hidden):
         try:
-            text = _passages(wiki_text, hidden)
+            code = mwparserfromhell.parse(wiki_text)
+            _leave_out(code, hidden)
+            text = code.strip_code(normalize=True, collapse=True)
+            text = _SWITCH.sub("", text).strip()
             text.encode()  # Half a character may be written as a number.
         except errors as error:
             on_bad_page(
@@ -58,18 +62,8 @@ def read_texts(
             yield text
 
 
-def _passages(wiki_text: str, hidden: set[str]) -> str:
-    """Returns the text passages of wiki text, without `hidden` namespaces."""
-    import mwparserfromhell
-
-    code = mwparserfromhell.parse(wiki_text)
-    _leave_out(code, hidden)
-    text: str = code.strip_code(normalize=True, collapse=True)
-    return _SWITCH.sub("", text).strip()
-
-
 def _leave_out(code: Any, hidden: set[str]) -> None:
-    """Removes what is no passage of text from parsed wiki text."""
+    """Removes what is no passage of text, and `hidden` namespaces."""
     stripped = (_stripped(node, hidden) for node in _without_lists(code.nodes))
     code.nodes = [node for node in stripped if node is not None]
 
