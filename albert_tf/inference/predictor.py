@@ -85,11 +85,11 @@ def load_predictor(  # noqa: PLR0913
     is_export = source.format == discovery.LITERT
     if is_export:
         model: Any = LiteRtModel(source)
-        own = str(source.metadata.head)
-        spec = table.spec_of(head or own)
-        if spec.head.name != own:
+        spec = table.spec_of(head or model.head)
+        if spec.head.name != model.head:
             raise ValueError(
-                f"{source.path!r} has no {spec.head.name} head. It has: {own}."
+                f"{source.path!r} has no {spec.head.name} head. It has: "
+                f"{model.head}."
             )
     else:
         wanted = head.head if isinstance(head, HeadSpec) else head

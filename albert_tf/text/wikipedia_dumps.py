@@ -132,16 +132,17 @@ def _articles(
             elif tag == "namespace" and element.get("key") in _HIDDEN:
                 hidden.add((element.text or "").lower())
             elif tag == "revision":
-                is_wiki_text = _find(element, "model") in (None, _WIKI_TEXT)
-                text = _find(element, "text") if is_wiki_text else None
-                wiki_text = text or ""
+                if element.findtext("{*}model", _WIKI_TEXT) == _WIKI_TEXT:
+                    wiki_text = element.findtext("{*}text", "")
+                else:
+                    wiki_text = ""
                 # A page may have more of them than fit in memory.
                 page.remove(element)
             elif tag == "page":
                 number += 1
-                is_redirect = _find(page, "redirect") is not None
-                if _find(page, "ns") == _ARTICLES and not is_redirect:
-                    yield number, _find(page, "title") or "", wiki_text
+                is_redirect = page.find("{*}redirect") is not None
+                if page.findtext("{*}ns") == _ARTICLES and not is_redirect:
+                    yield number, page.findtext("{*}title", ""), wiki_text
                 root.clear()
     except ElementTree.ParseError as error:
         raise ValueError(
@@ -152,8 +153,3 @@ def _articles(
 
 def _tag(element: ElementTree.Element) -> str:
     return element.tag.rpartition("}")[2]
-
-
-def _find(element: ElementTree.Element, tag: str) -> str | None:
-    """Returns the text of the child with this tag."""
-    return next((x.text or "" for x in element if _tag(x) == tag), None)
