@@ -132,10 +132,9 @@ def _articles(
             elif tag == "namespace" and element.get("key") in _HIDDEN:
                 hidden.add((element.text or "").lower())
             elif tag == "revision":
-                if element.findtext("{*}model", _WIKI_TEXT) == _WIKI_TEXT:
-                    wiki_text = element.findtext("{*}text", "")
-                else:
-                    wiki_text = ""
+                model = element.findtext("{*}model", _WIKI_TEXT)
+                text = element.findtext("{*}text", "")
+                wiki_text = text if model == _WIKI_TEXT else ""
                 # A page may have more of them than fit in memory.
                 page.remove(element)
             elif tag == "page":
