@@ -12,7 +12,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from albert_tf import checks
+from albert_tf import checks, quiet
 from albert_tf import config as config_lib
 from albert_tf.checkpoints import checkpoint, compatibility, discovery, load
 from albert_tf.checkpoints.checkpoint import Checkpoint, Note
@@ -197,7 +197,7 @@ def _write(
             tf.saved_model.Asset(os.path.join(temporary, name))
             for name in sorted(os.listdir(temporary))
         ]
-        with litert.without_progress_messages():
+        with quiet.hidden():
             tf.saved_model.save(
                 served,
                 folder,
