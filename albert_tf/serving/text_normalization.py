@@ -235,7 +235,7 @@ def _normalized(
 
 
 @functools.cache
-def _may_change() -> tuple[int, ...]:
+def may_change() -> tuple[int, ...]:
     """Returns the code points that may change or have a property."""
     # They become words of their own, assigned or not.
     blocks = normalization.CHINESE_BLOCKS
@@ -255,7 +255,7 @@ def _properties() -> np.ndarray:
     Python tells by how it lower-cases a capital sigma behind a character.
     """
     values = np.zeros(ragged.NUM_CODE_POINTS, np.uint8)
-    for code_point in _may_change():
+    for code_point in may_change():
         character = chr(code_point)
         if character.isspace():
             values[code_point] = _IS_SPACE
@@ -271,7 +271,7 @@ def _replacements(
     rule: Callable[..., str], **options: bool
 ) -> Mapping[int, str]:
     """Returns what code points become by a rule, unless they stay."""
-    texts = {c: rule(chr(c), **options) for c in _may_change()}
+    texts = {c: rule(chr(c), **options) for c in may_change()}
     return {c: text for c, text in texts.items() if text != chr(c)}
 
 
@@ -294,7 +294,7 @@ def _split(character: str, **options: bool) -> str:
 def _mark_orders(replacements: Mapping[int, str]) -> np.ndarray:
     """Returns the combining class of every mark that is not dropped."""
     orders = np.zeros(ragged.NUM_CODE_POINTS, np.uint8)
-    unchanged = {chr(c) for c in _may_change() if c not in replacements}
+    unchanged = {chr(c) for c in may_change() if c not in replacements}
     for character in unchanged.union(*replacements.values()):
         orders[ord(character)] = unicodedata.combining(character)
     return orders
