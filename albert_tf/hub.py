@@ -11,16 +11,10 @@ from albert_tf import files
 
 PREFIX = "hf://"
 _PATTERNS = (
-    "config.json",
-    "added_tokens.json",
-    "metadata.json",
+    "*.json",
     "model.safetensors",
     "model-*.safetensors",
-    "model.safetensors.index.json",
-    "special_tokens_map.json",
     "spiece.model",
-    "tokenizer.json",
-    "tokenizer_config.json",
     "vocab.txt",
 )
 

@@ -1,6 +1,7 @@
-"""Hides what TensorFlow's C++ code prints to stderr."""
+"""Hides what TensorFlow prints to stderr, and logs at INFO."""
 
 import contextlib
+import logging
 import os
 import sys
 import tempfile
@@ -12,7 +13,7 @@ _LOCK = threading.RLock()  # There is one stderr.
 
 @contextlib.contextmanager
 def hidden() -> Iterator[None]:
-    """Hides what is printed to stderr, unless an error is raised.
+    """Hides what is printed to stderr, unless an error is raised, and INFO.
 
     While it is imported, TensorFlow prints before it reads any log level, so
     stderr itself is redirected. Later it prints what the user has set.
@@ -20,6 +21,8 @@ def hidden() -> Iterator[None]:
     # Errors that matter (no CUDA) are raised as exceptions where they do.
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
     with _LOCK, tempfile.TemporaryFile() as text:
+        disabled = logging.root.manager.disable
+        logging.disable(max(disabled, logging.INFO))
         sys.stderr.flush()
         stderr = os.dup(2)
         os.dup2(text.fileno(), 2)
@@ -30,5 +33,6 @@ def hidden() -> Iterator[None]:
             os.write(stderr, text.read())
             raise
         finally:
+            logging.disable(disabled)
             os.dup2(stderr, 2)
             os.close(stderr)

@@ -11,6 +11,7 @@ import sys
 import threading
 
 import pytest
+from huggingface_hub.utils import filter_repo_objects
 
 import albert_tf
 from albert_tf import hub
@@ -156,6 +157,15 @@ def test_a_name_that_is_not_there_is_one_line(served, run):
     assert done.stderr.startswith(f"error: '{name}' cannot be fetched (")
     assert "by hand" in done.stderr
     assert done.stderr.count("\n") == 1
+
+
+def test_pooling_is_fetched_and_nothing_pickled():
+    names = ["1_Pooling/config.json", "modules.json", "model.safetensors"]
+    pickled = ["pytorch_model.bin", "1_Dense/pytorch_model.bin"]
+
+    found = filter_repo_objects(names + pickled, allow_patterns=hub._PATTERNS)
+
+    assert [*found] == names
 
 
 def test_other_paths_stay():

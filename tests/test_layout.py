@@ -42,7 +42,6 @@ TESTED_TOGETHER = {
     "cli/finetuning.py": "cli/test_run_classifier.py",
     "tasks/finetunings.py": "training/test_interface.py",
     "export/export_config.py": "export/test_refusals.py",
-    "export/tokenizer_layer.py": "serving/test_tokenizer_layer.py",
     "serving/model_inputs.py": "serving/test_tokenizer_layer.py",
     "serving/ragged.py": "serving/test_graph_tokenizer.py",
     "serving/text_normalization.py": "serving/test_graph_tokenizer.py",

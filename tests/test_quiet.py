@@ -1,3 +1,4 @@
+import logging
 import os
 import subprocess
 import sys
@@ -34,6 +35,8 @@ def test_only_an_error_shows_what_is_hidden(monkeypatch, capfd):
     monkeypatch.setenv(LEVEL, "0")
     with quiet.hidden():
         os.write(2, b"hidden")
+        assert not logging.getLogger("tensorflow").isEnabledFor(logging.INFO)
+    assert logging.root.manager.disable == 0
     os.write(2, b"after")
     with pytest.raises(ImportError), quiet.hidden():
         os.write(2, b", before the error")

@@ -115,7 +115,7 @@ def convert(config: ConversionConfig) -> Summary:
         model_card.write(
             folder,
             dataclasses.replace(target, arrays=written | step),
-            run=None if changes else config.input_path,
+            run=None if changes else source.path,
             conversion=config,
         )
     return Summary(

@@ -8,11 +8,9 @@ from typing import Any
 
 from absl import flags
 
-from albert_tf import hub, settings
+from albert_tf import settings
 
 FlagValues = flags.FlagValues
-# Those that may name a checkpoint to fetch.
-_CHECKPOINTS = ("init_checkpoint", "input_path")
 _KINDS = {bool: "bool", int: "integer", float: "float", str: "string"}
 
 
@@ -46,15 +44,9 @@ def _define(field: Any, kind: type, default: Any) -> None:
 
 
 def given(values: FlagValues) -> dict[str, Any]:
-    """Returns the flags that the user gave, by name; lists as tuples.
-
-    Checkpoints with a name are fetched, and are their folders.
-    """
-    result: dict[str, Any] = {
+    """Returns the flags that the user gave, by name; lists as tuples."""
+    return {
         name: tuple(flag.value) if isinstance(flag.value, list) else flag.value
         for name in values
         if (flag := values[name]).present and flag.value is not None
     }
-    for name in filter(result.get, _CHECKPOINTS):
-        result[name] = hub.local_folder(result[name])
-    return result

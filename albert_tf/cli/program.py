@@ -236,7 +236,7 @@ def _one_line(error: Exception) -> str:
     if isinstance(error, OSError) and error.strerror:
         where = f"{error.filename}: " if error.filename else ""
         return f"{where}{error.strerror}"
-    return " ".join(str(error).split()) or type(error).__name__
+    return str(error).strip() or type(error).__name__
 
 
 def _fail(message: str) -> NoReturn:

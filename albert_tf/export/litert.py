@@ -9,15 +9,13 @@ text, and from pass to pass through the shared block, needs no calibration. The
 table of words has one scale. Everything else is float32.
 """
 
-import contextlib
 import dataclasses
-import logging
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 
 import tensorflow as tf
 
-from albert_tf import files
+from albert_tf import files, quiet
 from albert_tf.checkpoints import checkpoint, discovery, metadata
 from albert_tf.checkpoints.checkpoint import Checkpoint
 from albert_tf.config import CONFIG_FILE
@@ -48,7 +46,7 @@ def write(
     )
     if config.quantize:
         converter.optimizations = [tf.lite.Optimize.DEFAULT]
-    with without_progress_messages():
+    with quiet.hidden():
         content = converter.convert()
     path = os.path.join(folder, discovery.LITERT_MODEL)
     with files.atomic_write(path) as file:
@@ -61,14 +59,3 @@ def write(
         settings={**source.settings, **exported.settings.answer_settings()},
     )
     metadata.write(folder, known)
-
-
-@contextlib.contextmanager
-def without_progress_messages() -> Iterator[None]:
-    """Suppresses TensorFlow's messages about every file that it writes."""
-    disabled = logging.root.manager.disable
-    logging.disable(max(disabled, logging.INFO))
-    try:
-        yield
-    finally:
-        logging.disable(disabled)

@@ -12,14 +12,9 @@ from typing import Any
 
 import tensorflow as tf
 
-from albert_tf import checks
+from albert_tf import checks, quiet
 from albert_tf import config as config_lib
-from albert_tf.checkpoints import (
-    checkpoint,
-    compatibility,
-    discovery,
-    load,
-)
+from albert_tf.checkpoints import checkpoint, compatibility, discovery, load
 from albert_tf.checkpoints.checkpoint import Checkpoint, Note
 from albert_tf.config import CONFIG_FILE, AlbertConfig
 from albert_tf.export import litert, version_folder
@@ -135,21 +130,17 @@ def export(
             spec.served_batch_size, joins_outputs=spec.joins_outputs
         ),
     )
+    written = filter(os.path.isfile, pathlib.Path(path).rglob("*"))
     return ExportSummary(
         path=path,
         signatures=tuple(one.name for one in signatures),
-        num_bytes=_num_bytes(path),
+        num_bytes=sum(map(os.path.getsize, written)),
         notes=(
             *(Note("left out", f"{n} ({_NOT_USED})") for n in left_out),
             *source.notes,
             *settings.notes(source.metadata),
         ),
     )
-
-
-def _num_bytes(folder: str) -> int:
-    found = pathlib.Path(folder).rglob("*")
-    return sum(path.stat().st_size for path in found if path.is_file())
 
 
 def _find_spec(config: ExportConfig, source: Checkpoint) -> HeadSpec:
@@ -206,7 +197,7 @@ def _write(
             tf.saved_model.Asset(os.path.join(temporary, name))
             for name in sorted(os.listdir(temporary))
         ]
-        with litert.without_progress_messages():
+        with quiet.hidden():
             tf.saved_model.save(
                 served,
                 folder,

@@ -83,7 +83,8 @@ class ExportedEncoder:
         self._albert = albert
         self._weights = weights
         self._encode = self.trace(self._run)
-        self._encode_first = self.trace(self._run_pooled)
+        # Returns the pooled output alone, for which less is computed.
+        self.pooled = self.trace(self._run_pooled)
         self._calls = _calls_of_blocks(albert.encoder)
 
     def __call__(
@@ -99,10 +100,6 @@ class ExportedEncoder:
         """
         sequence, pooled = self._encode(input_ids, input_mask, segment_ids)
         return sequence, pooled if self._weights.has_pooler else None
-
-    def pooled(self, **ids: tf.Tensor) -> tf.Tensor:
-        """Returns the pooled output alone, for which less is computed."""
-        return self._encode_first(**ids)
 
     def trace(self, function: Callable[..., Any]) -> Any:
         """Traces a function of ids `[B, S]`, which the graph checks first."""

@@ -26,13 +26,11 @@ from albert_tf.serving.text_normalization import (
     NormalizedText,
     SentencePieceNormalization,
     WordPieceNormalization,
+    may_change,
 )
 from albert_tf.text.base import WORD_MARK, Tokenizer
 from albert_tf.text.sentencepiece_tokenizer import SentencePieceTokenizer
-from albert_tf.text.wordpiece_tokenizer import (
-    MAX_WORD_SIZE,
-    WordPieceTokenizer,
-)
+from albert_tf.text.wordpiece_tokenizer import MAX_WORD_SIZE, WordPieceTokenizer
 
 CPU = "/device:CPU:0"
 _COMMA = ord(",")
@@ -224,11 +222,7 @@ def _foreign_characters(tokenizer: SentencePieceTokenizer) -> np.ndarray:
     # which may have tokens for bytes.
     are_unknown = tokenizer.special_ids.unk in tokenizer.encode("\ue000")
     values = np.full(ragged.NUM_CODE_POINTS, are_unknown, np.uint8)
-    characters = [
-        chr(code_point)
-        for code_point in range(ragged.NUM_CODE_POINTS)
-        if unicodedata.category(chr(code_point)) not in ("Cn", "Co", "Cs")
-    ]
+    characters = [*map(chr, may_change())]
     ids, lengths = tokenizer.encode_batch(characters)
     last = np.append(0, ids)[np.cumsum(lengths)]
     # Alone, such a character is the unknown token, behind a word mark.
@@ -361,9 +355,7 @@ class WordPieceGraph(GraphTokenizer):
         )
         row_ids = tf.gather(text.row_ids, tf.gather(solid, starts))
         starts, ends = text.raw_spans(
-            tf.gather(solid, starts),
-            tf.gather(solid, ends - 1) + 1,
-            row_ids,
+            tf.gather(solid, starts), tf.gather(solid, ends - 1) + 1, row_ids
         )
         return Tokens(
             ids=tf.gather(pieces.values, piece_index),

@@ -14,7 +14,7 @@ Source: `text.normalization`; the results are equal.
 import dataclasses
 import functools
 import unicodedata
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -87,9 +87,7 @@ class SentencePieceNormalization:
 
     def __init__(self, **options: Any) -> None:
         self._do_lower_case = options["do_lower_case"]
-        self._table = ReplacementTable(
-            _replacements_of_sentencepiece(**options)
-        )
+        self._table = ReplacementTable(_replacements(_normalize, **options))
         self._properties = PagedTable(_properties())
 
     def __call__(self, texts: tf.Tensor) -> NormalizedText:
@@ -126,9 +124,8 @@ class WordPieceNormalization:
 
     def __init__(self, **options: Any) -> None:
         self._do_lower_case = options["do_lower_case"]
-        replacements = _replacements_of_wordpiece(**options)
-        # Others are left as they are.
-        self._is_decomposed = not normalization.keeps_accents(**options)
+        replacements = _replacements(_split, **options)
+        self._keeps_accents = options["keep_accents"]
         self._table = ReplacementTable(replacements)
         properties = _properties().copy()
         vanishing = [c for c, text in replacements.items() if not text]
@@ -146,7 +143,7 @@ class WordPieceNormalization:
             raw = tf.where(is_final, ord(_FINAL_SIGMA), raw)
         code_points, sources = self._table.apply(raw)
         row_ids = tf.gather(raw_rows, sources)
-        if self._is_decomposed:
+        if not self._keeps_accents:
             code_points = self._reorder_marks(code_points, row_ids)
         return _normalized(code_points, sources, origins, raw_rows, splits)
 
@@ -238,7 +235,7 @@ def _normalized(
 
 
 @functools.cache
-def _may_change() -> tuple[int, ...]:
+def may_change() -> tuple[int, ...]:
     """Returns the code points that may change or have a property."""
     # They become words of their own, assigned or not.
     blocks = normalization.CHINESE_BLOCKS
@@ -258,7 +255,7 @@ def _properties() -> np.ndarray:
     Python tells by how it lower-cases a capital sigma behind a character.
     """
     values = np.zeros(ragged.NUM_CODE_POINTS, np.uint8)
-    for code_point in _may_change():
+    for code_point in may_change():
         character = chr(code_point)
         if character.isspace():
             values[code_point] = _IS_SPACE
@@ -270,43 +267,34 @@ def _properties() -> np.ndarray:
 
 
 @functools.cache
-def _replacements_of_sentencepiece(
-    *, do_lower_case: bool, **options: Any
+def _replacements(
+    rule: Callable[..., str], **options: bool
 ) -> Mapping[int, str]:
-    """Returns what each code point becomes; capital sigmas are left alone."""
-    replacements = {}
-    for code_point in _may_change():
-        character = chr(code_point)
-        text = normalization.normalize(
-            character, do_lower_case=False, **options
-        )
-        if character.isspace():
-            text = " "
-        elif do_lower_case:
-            kept = _CAPITAL_SIGMA
-            text = "".join(c if c == kept else c.lower() for c in text)
-        if text != character:
-            replacements[code_point] = text
-    return replacements
+    """Returns what code points become by a rule, unless they stay."""
+    texts = {c: rule(chr(c), **options) for c in may_change()}
+    return {c: text for c, text in texts.items() if text != chr(c)}
 
 
-@functools.cache
-def _replacements_of_wordpiece(**options: Any) -> Mapping[int, str]:
-    """Returns what each code point becomes."""
-    replacements = {}
-    for code_point in _may_change():
-        # Between letters, so that the spaces around it show.
-        words = normalization.split_words(f"a{chr(code_point)}a", **options)
-        text = " ".join(words)[1:-1]
-        if text != chr(code_point):
-            replacements[code_point] = text
-    return replacements
+def _normalize(character: str, *, do_lower_case: bool, **options: bool) -> str:
+    if character.isspace():
+        return " "
+    text = normalization.normalize(character, do_lower_case=False, **options)
+    if do_lower_case:
+        # Capital sigmas are left alone.
+        text = "".join(c if c == _CAPITAL_SIGMA else c.lower() for c in text)
+    return text
+
+
+def _split(character: str, **options: bool) -> str:
+    # Between letters, so that the spaces around it show.
+    words = normalization.split_words(f"a{character}a", **options)
+    return " ".join(words)[1:-1]
 
 
 def _mark_orders(replacements: Mapping[int, str]) -> np.ndarray:
     """Returns the combining class of every mark that is not dropped."""
     orders = np.zeros(ragged.NUM_CODE_POINTS, np.uint8)
-    unchanged = {chr(c) for c in _may_change() if c not in replacements}
+    unchanged = {chr(c) for c in may_change() if c not in replacements}
     for character in unchanged.union(*replacements.values()):
         orders[ord(character)] = unicodedata.combining(character)
     return orders

@@ -23,10 +23,7 @@ def vectors(sequence: tf.Tensor, pooled: tf.Tensor | None) -> Tensors:
 
 
 def make_signatures(
-    encode: ExportedEncoder,
-    tokenizer: GraphTokenizer,
-    *,
-    max_seq_length: int,
+    encode: ExportedEncoder, tokenizer: GraphTokenizer, *, max_seq_length: int
 ) -> list[Signature]:
     """Returns the signatures of an encoder."""
 

@@ -24,7 +24,7 @@ SETTINGS = "tokenizer_settings"
 WORDPIECE_NAMES = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
+@dataclasses.dataclass(frozen=True)
 class SpecialIds:
     """Ids of the special tokens."""
 
@@ -71,7 +71,7 @@ class Tokenizer(abc.ABC):
 
     Attributes:
         settings: What it does before its vocabulary splits the text.
-        normalization: Those that its functions of `normalization` take.
+        normalization: What its functions of `normalization` take.
         added_patterns: The id of each added token, by a regular expression of
             Python and of RE2; where several match, the first one is found.
         vocab_size: Number of tokens, V.
@@ -96,11 +96,10 @@ class Tokenizer(abc.ABC):
         special_names: Sequence[str],
         vocabulary: files.Path,
         settings: TokenizerSettings,
-        *normalizing: str,
+        **normalization: bool,
     ) -> None:
         self.settings = settings
-        self.normalization = {n: getattr(settings, n) for n in normalizing}
-        self.do_lower_case = settings.do_lower_case
+        self.normalization = normalization
         self.vocab_size = len(tokens)
         self._tokens = tokens
         self._ids = {token: i for i, token in enumerate(tokens)}
@@ -114,9 +113,8 @@ class Tokenizer(abc.ABC):
                 "of an ALBERT checkpoint (where there is a .vocab, the .model "
                 "beside it), or train one with build_vocab.py."
             )
-        pad, unk, cls, sep, mask = (self._ids[name] for name in special_names)
         self.special_ids = SpecialIds(
-            pad=pad, unk=unk, cls=cls, sep=sep, mask=mask
+            *(self._ids[name] for name in special_names)
         )
         # Of two that begin alike, the longer one is found.
         self.added_patterns = {
@@ -128,9 +126,8 @@ class Tokenizer(abc.ABC):
 
     def encode(self, text: str) -> list[int]:
         """Encodes a text; `[CLS]` and `[SEP]` are not added."""
-        if not self.added_patterns:
-            return self._encode(text)
-        return self._encode_parts(text)[0]
+        ids: list[int] = self.encode_batch([text])[0].tolist()
+        return ids
 
     def encode_batch(
         self, texts: Sequence[str]
@@ -143,7 +140,7 @@ class Tokenizer(abc.ABC):
         """
         if not self.added_patterns:
             return self._encode_batch(texts)
-        return _joined([self.encode(text) for text in texts])
+        return self.encode_batch_with_offsets(texts)[:2]
 
     def encode_batch_with_offsets(
         self, texts: Sequence[str]
@@ -158,7 +155,7 @@ class Tokenizer(abc.ABC):
         rows = [self._encode_parts(text) for text in texts]
         spans = [span for _, row in rows for span in row]
         offsets = np.array(spans, np.int32).reshape(-1, 2).T
-        return *_joined([ids for ids, _ in rows]), offsets
+        return *joined([ids for ids, _ in rows]), offsets
 
     def _encode_parts(
         self, text: str
@@ -167,11 +164,13 @@ class Tokenizer(abc.ABC):
         all_ids: list[int] = []
         spans: list[tuple[int, int]] = []
         start = 0
-        pattern = f"({'|'.join(self.added_patterns)})"
-        for number, part in enumerate(re.split(pattern, text)):
+        added = self.added_patterns.items()
+        for number, part in enumerate(
+            re.split(f"({'|'.join(self.added_patterns)})", text)
+        ):
             # Every other part is an added token.
             if number % 2:
-                all_ids.append(self._id_of_added(part))
+                all_ids += [i for p, i in added if re.fullmatch(p, part)][:1]
                 spans.append((start, start + len(part)))
             else:
                 ids, _, offsets = self._encode_batch_with_offsets([part])
@@ -179,14 +178,6 @@ class Tokenizer(abc.ABC):
                 spans += zip(*(offsets + start).tolist(), strict=True)
             start += len(part)
         return all_ids, spans
-
-    def _id_of_added(self, text: str) -> int:
-        patterns = self.added_patterns
-        return next(i for p, i in patterns.items() if re.fullmatch(p, text))
-
-    @abc.abstractmethod
-    def _encode(self, text: str) -> list[int]:
-        """Encodes a text in which no added token is looked for."""
 
     def with_tokens(self, names: Sequence[str]) -> "Tokenizer":
         """Returns it with more tokens, which texts have as they are written.
@@ -216,17 +207,17 @@ class Tokenizer(abc.ABC):
         content = f"{kind}, {settings}\n".encode() + self.vocabulary
         return hashlib.sha256(content).hexdigest()
 
+    @abc.abstractmethod
     def _encode_batch(
         self, texts: Sequence[str]
     ) -> tuple[np.ndarray, np.ndarray]:
-        """The same for `encode_batch`."""
-        return _joined([self._encode(text) for text in texts])
+        """As `encode_batch`, but no added token is looked for."""
 
     @abc.abstractmethod
     def _encode_batch_with_offsets(
         self, texts: Sequence[str]
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """The same for `encode_batch_with_offsets`."""
+        """As `encode_batch_with_offsets`, but no added token is looked for."""
 
     @abc.abstractmethod
     def decode(self, ids: Iterable[int]) -> str:
@@ -308,11 +299,10 @@ class Tokenizer(abc.ABC):
 
         It is -1 for the mark alone, and the same id where there is no other.
         """
-        ids = {WORD_MARK: -1} | {
+        ids = {
             token: self._ids.get(token.removeprefix(WORD_MARK), i)
             for token, i in self._ids.items()
-            if token != WORD_MARK
-        }
+        } | {WORD_MARK: -1}
         return np.array([ids[token] for token in self._tokens], np.int32)
 
     def encode_with_masks(self, text: str, mask: str) -> list[int]:
@@ -349,7 +339,7 @@ def identity(
     return {"tokenizer": fingerprint, **settings}
 
 
-def _joined(rows: Sequence[list[int]]) -> tuple[np.ndarray, np.ndarray]:
+def joined(rows: Sequence[list[int]]) -> tuple[np.ndarray, np.ndarray]:
     """Returns what `encode_batch` does of the ids of each text."""
     lengths = np.fromiter(map(len, rows), np.int64, len(rows))
     flat = itertools.chain.from_iterable(rows)

@@ -265,7 +265,7 @@ def _whole_documents(texts: Iterable[str]) -> Iterator[Document]:
 def _text_documents(lines: Iterator[str]) -> Iterator[Document]:
     sentences: list[str] = []
     size = 0
-    for line in lines:
+    for line in itertools.chain(lines, [""]):
         if line.strip():
             sentences.append(line)
             size += _size(line)
@@ -274,8 +274,6 @@ def _text_documents(lines: Iterator[str]) -> Iterator[Document]:
         if sentences:
             yield Document(text="\n".join(sentences), is_split=True)
             sentences, size = [], 0
-    if sentences:
-        yield Document(text="\n".join(sentences), is_split=True)
 
 
 def _parts(text: str) -> Iterator[str]:

@@ -97,8 +97,8 @@ def normalize(
     """
     text = " ".join(text.split())
     if not text.isascii():
-        table = _table(do_lower_case=do_lower_case, keep_accents=keep_accents)
-        text = text.translate(table)
+        options = {"do_lower_case": do_lower_case, "keep_accents": keep_accents}
+        text = text.translate(_table(_decompose, **options))
     # Lower-casing keeps the length: the only character that grows, U+0130, has
     # been replaced.
     return text.lower() if do_lower_case else text
@@ -108,7 +108,7 @@ def trace_all(
     texts: Sequence[str], normalized: Sequence[str], **options: bool
 ) -> TracedText:
     """Traces `" ".join(normalized)`, of `normalize`, to `" ".join(texts)`."""
-    table = _table(**options)
+    table = _table(_decompose, **options)
     collapsed = [" ".join(text.split()) for text in texts]
     starts = starts_of(texts)
     origins = [np.zeros(0, np.int64)]
@@ -141,10 +141,11 @@ def split_words(text: str, **options: Any) -> list[str]:
     """Splits text into the words and punctuation marks that WordPiece takes.
 
     Control characters are removed, Chinese characters and punctuation marks
-    become words of their own, and, if `do_lower_case`, letters are lower-cased
-    and lose their accents. The other options are those of `TokenizerSettings`.
+    become words of their own, letters are lower-cased if `do_lower_case`, and
+    lose their accents unless `keep_accents`; `tokenize_chinese_chars` may be
+    false.
 
-    >>> split_words("Café，你好!", do_lower_case=True)
+    >>> split_words("Café，你好!", do_lower_case=True, keep_accents=False)
     ['cafe', '，', '你', '好', '!']
     """
     return _space_words(text, **options).split()
@@ -154,7 +155,8 @@ def split_words_traced(
     text: str, **options: Any
 ) -> tuple[TracedText, list[tuple[int, int]]]:
     """Returns normalized text with raw spans, and the spans of its words."""
-    spaced, table = _space_words(text, **options), _spaced_alone(**options)
+    spaced = _space_words(text, **options)
+    table = _table(_space_words, **options)
     sizes = np.array([len(table[ord(one)]) for one in text], np.int64)
     origins = np.arange(len(text))
     traced = _trace(spaced, origins, sizes, raw_size=len(text))
@@ -165,35 +167,20 @@ def _space_words(
     text: str,
     *,
     do_lower_case: bool,
-    keep_accents: bool | None = None,
+    keep_accents: bool,
     tokenize_chinese_chars: bool = True,
 ) -> str:
-    text = text.translate(_CLEANED[tokenize_chinese_chars])
+    text = text.translate(_table(_clean, chinese=tokenize_chinese_chars))
     if do_lower_case:
         text = text.lower()
-    if keeps_accents(do_lower_case=do_lower_case, keep_accents=keep_accents):
-        return text.translate(_SPACED)
-    text = unicodedata.normalize("NFD", text)
-    return text.translate(_SPACED_WITHOUT_ACCENTS)
-
-
-def keeps_accents(
-    *, do_lower_case: bool, keep_accents: bool | None = None, **_: Any
-) -> bool:
-    """Returns whether `split_words` does, given its options."""
-    return not do_lower_case if keep_accents is None else keep_accents
+    if not keep_accents:
+        text = unicodedata.normalize("NFD", text)
+    return text.translate(_table(_space_punctuation, keep_accents=keep_accents))
 
 
 @functools.cache
-def _spaced_alone(**options: Any) -> _CharacterTable:
-    """Returns what single characters become."""
-    return _CharacterTable(functools.partial(_space_words, **options))
-
-
-def _table(
-    *, do_lower_case: bool = False, keep_accents: bool = False
-) -> _CharacterTable:
-    return _KEPT[do_lower_case] if keep_accents else _DECOMPOSED
+def _table(rule: Callable[..., str], **options: bool) -> _CharacterTable:
+    return _CharacterTable(functools.partial(rule, **options))
 
 
 def _origins(text: str, words: str) -> np.ndarray:
@@ -232,20 +219,20 @@ def _code_points(text: str) -> np.ndarray:
     return np.frombuffer(text.encode("utf-32-le", "surrogatepass"), "<i4")
 
 
-def _keep(do_lower_case: bool, character: str) -> str:
+def _decompose(
+    character: str, *, do_lower_case: bool = False, keep_accents: bool = False
+) -> str:
     if "\ud800" <= character <= "\udfff":
         # A lone surrogate, from a damaged JSON escape, cannot be encoded.
         return _REPLACEMENT_CHARACTER
-    lower = character.lower() if do_lower_case else ""
-    return lower if len(lower) > 1 else character
-
-
-def _decompose(character: str) -> str:
-    decomposed = unicodedata.normalize("NFKD", _keep(False, character))
+    if keep_accents:
+        lower = character.lower() if do_lower_case else ""
+        return lower if len(lower) > 1 else character
+    decomposed = unicodedata.normalize("NFKD", character)
     return "".join(c for c in decomposed if not unicodedata.combining(c))
 
 
-def _clean(chinese: bool, character: str) -> str:
+def _clean(character: str, *, chinese: bool) -> str:
     category = unicodedata.category(character)
     if character in "\t\n\r" or category == "Zs":
         return " "
@@ -256,29 +243,12 @@ def _clean(chinese: bool, character: str) -> str:
     return f" {character} " if is_word else character
 
 
-def _space_punctuation(character: str) -> str:
+def _space_punctuation(character: str, *, keep_accents: bool) -> str:
+    category = unicodedata.category(character)
+    if category == "Mn" and not keep_accents:
+        return ""
     # TF1: every ASCII symbol counts as punctuation, even "$" and "^", which
     # Unicode classifies as symbols.
-    is_symbol = character in string.punctuation
-    if is_symbol or unicodedata.category(character).startswith("P"):
+    if category.startswith("P") or character in string.punctuation:
         return f" {character} "
     return character
-
-
-def _space_punctuation_without_accents(character: str) -> str:
-    if unicodedata.category(character) == "Mn":
-        return ""
-    return _space_punctuation(character)
-
-
-_DECOMPOSED = _CharacterTable(_decompose)
-# By `do_lower_case`, and by `tokenize_chinese_chars`.
-_KEPT, _CLEANED = (
-    {
-        value: _CharacterTable(functools.partial(rule, value))
-        for value in (False, True)
-    }
-    for rule in (_keep, _clean)
-)
-_SPACED = _CharacterTable(_space_punctuation)
-_SPACED_WITHOUT_ACCENTS = _CharacterTable(_space_punctuation_without_accents)

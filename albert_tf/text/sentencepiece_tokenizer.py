@@ -52,12 +52,14 @@ class SentencePieceTokenizer(Tokenizer):
         processor = _make_processor(model, model_file)
         # Without it, accents are removed from cased text, too.
         settings["keep_accents"] = settings.get("keep_accents") or None
+        found = base.TokenizerSettings(**settings)
         super().__init__(
             [processor.id_to_piece(i) for i in range(len(processor))],
             base.SENTENCEPIECE_NAMES,
             model_file,
-            base.TokenizerSettings(**settings),
-            *("do_lower_case", "keep_accents"),
+            found,
+            do_lower_case=found.do_lower_case,
+            keep_accents=bool(found.keep_accents),
         )
         self._processor = processor
         self._piece_sizes = np.array([len(piece) for piece in self._tokens])
@@ -66,8 +68,11 @@ class SentencePieceTokenizer(Tokenizer):
         self.word_starts[[*self.added_patterns.values()]] = True
         self.vocabulary = model
         self.fingerprint = self._fingerprint("sentencepiece")
+        unk = self.special_ids.unk
+        specials = dataclasses.astuple(self.special_ids)
+        # A foreign model may find special pieces in text.
         self.replacements: Mapping[int, tuple[int, ...]] = {
-            **self._unwanted_specials(),
+            **{i: (unk,) for i in specials if i != unk},
             **self._commas_after_digits(),
         }
         self._is_replaced = np.zeros(self.vocab_size, bool)
@@ -75,14 +80,6 @@ class SentencePieceTokenizer(Tokenizer):
         for token_id, ids in self.replacements.items():
             self._is_replaced[token_id] = True
             self._num_ids[token_id] = len(ids)
-
-    def _encode(self, text: str) -> list[int]:
-        model_ids = self._processor.encode(self._normalize(text))
-        return [
-            token_id
-            for model_id in model_ids
-            for token_id in self.replacements.get(model_id, (model_id,))
-        ]
 
     def _encode_batch(
         self, texts: Sequence[str]
@@ -140,18 +137,11 @@ class SentencePieceTokenizer(Tokenizer):
 
     def _find_forbidden_ids(self) -> np.ndarray:
         model = self._processor
-        reserved = model.is_control, model.is_unknown, model.is_unused
-        ids = set(dataclasses.astuple(self.special_ids))
-        for token_id in range(self.vocab_size):
-            if any(check(token_id) for check in reserved):
-                ids.add(token_id)
-        return np.array(sorted(ids), np.int32)
-
-    def _unwanted_specials(self) -> dict[int, tuple[int, ...]]:
-        """Maps special pieces, which a foreign model may find in text."""
-        special = dataclasses.asdict(self.special_ids)
-        unk = special.pop("unk")
-        return {token_id: (unk,) for token_id in special.values()}
+        checks = model.is_control, model.is_unknown, model.is_unused
+        every_id = range(self.vocab_size)
+        reserved = {i for i in every_id if any(check(i) for check in checks)}
+        reserved |= {*dataclasses.astuple(self.special_ids)}
+        return np.array(sorted(reserved), np.int32)
 
     def _commas_after_digits(self) -> dict[int, tuple[int, ...]]:
         """Maps pieces that end in a digit and a comma to their parts.
@@ -209,26 +199,20 @@ class SentencePieceTokenizer(Tokenizer):
         self, text: str, ids: np.ndarray, spans: np.ndarray
     ) -> np.ndarray:
         """Divides the spans of ids, `[n, 2]`, among their replacements."""
-        is_replaced = self._is_replaced[ids]
-        if not is_replaced.any():
-            return spans
-        replaced = ids[is_replaced].tolist(), spans[is_replaced].tolist()
-        parts = [
-            self._divide_span(text, span, self.replacements[token_id])
-            for token_id, span in zip(*replaced, strict=True)
-        ]
         num_ids = self._num_ids[ids]
         divided = np.repeat(spans, num_ids, axis=0)
-        divided[np.repeat(is_replaced, num_ids)] = np.concatenate(parts)
+        ends = np.cumsum(num_ids)
+        for index in np.flatnonzero(num_ids > 1):
+            parts = self.replacements[ids[index]]
+            new = slice(ends[index] - len(parts), ends[index])
+            start, end = spans[index].tolist()
+            divided[new] = self._divide_span(text, start, end, parts)
         return divided
 
     def _divide_span(
-        self, text: str, span: tuple[int, int], parts: Sequence[int]
+        self, text: str, start: int, end: int, parts: Sequence[int]
     ) -> list[tuple[int, int]]:
         """Divides the span of a number and a comma among its pieces."""
-        if len(parts) == 1:
-            return [span]
-        start, end = span
         start += len(text[start:end]) - len(text[start:end].lstrip())
         comma = max(text.rfind(",", start, end), start)
         tokens = [self._tokens[part] for part in parts[:-1]]

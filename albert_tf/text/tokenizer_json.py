@@ -56,27 +56,25 @@ def read(
     says besides, of accents and added tokens, is for those who read its folder.
     """
     values, name = files.read_json_object(path), os.fspath(path)
-    found: tuple[Any, dict[str, Any]] | None = None
     try:
-        is_wordpiece = in_folder and values["model"]["type"] == "WordPiece"
-        if is_wordpiece:
+        if in_folder and values["model"]["type"] == "WordPiece":
             unmet = _unmet_of_wordpiece(values)
-            found = None if unmet else _wordpiece(values)
+            if not unmet:
+                return _wordpiece(values)
         else:
             unmet = _unmet_conditions(values, in_folder)
-            found = None if unmet else _sentencepiece(values)
+            if not unmet:
+                return _sentencepiece(values)
     except (AttributeError, IndexError, KeyError, TypeError, ValueError) as e:
         raise ValueError(
             f"{name!r} is damaged, or not a tokenizer ({type(e).__name__}: "
             f"{e}). Copy it again."
         ) from e
-    if found is None:
-        raise ValueError(
-            f"{name!r} is not the tokenizer of an ALBERT: {', '.join(unmet)}. "
-            "Pass the SentencePiece model (spiece.model) of the checkpoint as "
-            "--spm_model_file, or its WordPiece vocabulary as --vocab_file."
-        )
-    return found
+    raise ValueError(
+        f"{name!r} is not the tokenizer of an ALBERT: {', '.join(unmet)}. Pass "
+        "the SentencePiece model (spiece.model) of the checkpoint as "
+        "--spm_model_file, or its WordPiece vocabulary as --vocab_file."
+    )
 
 
 def _sentencepiece(values: Mapping[str, Any]) -> tuple[bytes, dict[str, Any]]:
@@ -142,7 +140,13 @@ def _unmet_conditions(values: Mapping[str, Any], in_folder: bool) -> list[str]:
     if model["type"] != "Unigram":
         return [f"its model is {model['type']} and not Unigram"]
     is_ours = _are_ours(normalizers)
-    other = [s["type"] for s in normalizers if not (is_ours or _is_known(s))]
+    other = [
+        step["type"]
+        for step in normalizers
+        if not is_ours
+        and step["type"] not in _NORMALIZERS
+        and (step.get("pattern"), step.get("content")) not in _REPLACEMENTS
+    ]
     pieces = {(index, row[0]) for index, row in enumerate(model["vocab"])}
     added = {(t["id"], t["content"]) for t in values.get("added_tokens") or ()}
     is_met = {
@@ -174,12 +178,6 @@ def _are_ours(steps: list[dict[str, Any]]) -> bool:
     return steps == ours and not any(map(str.isalnum, accents))
 
 
-def _is_known(step: Mapping[str, Any]) -> bool:
-    if step["type"] == "Replace":
-        return (step["pattern"], step["content"]) in _REPLACEMENTS
-    return step["type"] in _NORMALIZERS
-
-
 def _marks_words(step: Mapping[str, Any]) -> bool:
     return step["type"] != "Metaspace" or (
         step["replacement"] == base.WORD_MARK
@@ -190,52 +188,35 @@ def _marks_words(step: Mapping[str, Any]) -> bool:
 
 
 def _model(values: Mapping[str, Any]) -> Any:
-    vocab: list[tuple[str, float]] = [
-        (str(piece), float(score)) for piece, score in values["model"]["vocab"]
-    ]
-    kinds, model_class = _kinds(values, vocab), _model_class()
+    rows, unk_id = values["model"]["vocab"], values["model"]["unk_id"]
+    added = values.get("added_tokens") or ()
+    special = [token["content"] for token in added if token.get("special")]
+    control = {*base.SENTENCEPIECE_NAMES, *special, rows[unk_id][0]}
     lowest = min(
         score
-        for (piece, score), kind in zip(vocab, kinds, strict=True)
-        if kind == model_class.SentencePiece.NORMAL
-        and not _is_number_comma(piece)
+        for piece, score in rows
+        if score and piece not in control and not _is_number_comma(piece)
     )
-    model = model_class()
-    for (piece, score), kind in zip(vocab, kinds, strict=True):
+    model, types = _model_class()(), _model_class().SentencePiece
+    for piece, score in rows:
+        # Only a user-defined one has score 0.
+        kind = types.NORMAL if score else types.USER_DEFINED
+        kind = types.CONTROL if piece in control else kind
         if _is_number_comma(piece) and score < lowest - _LOWERED_BY / 2:
             score += _LOWERED_BY
         model.pieces.add(piece=piece, score=score, type=kind)
+    model.pieces[unk_id].type = types.UNKNOWN
     for step in _steps(values, "normalizer"):
         if step["type"] == "Precompiled":
             charsmap = base64.b64decode(step["precompiled_charsmap"])
             model.normalizer_spec.precompiled_charsmap = charsmap
     model.normalizer_spec.name = "nmt_nfkc"
     model.trainer_spec.model_type = model.trainer_spec.UNIGRAM
-    model.trainer_spec.vocab_size = len(vocab)
-    model.trainer_spec.unk_id = values["model"]["unk_id"]
+    model.trainer_spec.vocab_size = len(rows)
+    model.trainer_spec.unk_id = unk_id
     # Stored here, so that the ids of other tokens are not taken for them.
     model.trainer_spec.bos_id = model.trainer_spec.eos_id = -1
     return model
-
-
-def _kinds(
-    values: Mapping[str, Any], vocab: list[tuple[str, float]]
-) -> list[int]:
-    """Returns the type of each piece; only a user-defined one has score 0."""
-    types = _model_class().SentencePiece
-    control = {*base.SENTENCEPIECE_NAMES} | {
-        token["content"]
-        for token in values.get("added_tokens") or ()
-        if token.get("special")
-    }
-    kinds = [
-        types.CONTROL
-        if piece in control
-        else (types.NORMAL if score else types.USER_DEFINED)
-        for piece, score in vocab
-    ]
-    kinds[values["model"]["unk_id"]] = types.UNKNOWN
-    return kinds
 
 
 def _is_number_comma(piece: str) -> bool:
@@ -277,10 +258,11 @@ def make(model_bytes: bytes, settings: TokenizerSettings) -> dict[str, Any]:
         )
     ids = {row.piece: index for index, row in enumerate(model.pieces)}
     rules = base64.b64encode(model.normalizer_spec.precompiled_charsmap)
-    every_character = map(chr, range(sys.maxunicode + 1))
-    accents = f"[{''.join(filter(unicodedata.combining, every_character))}]"
-    if settings.keep_accents:
-        accents = ""
+    accents = ""
+    if not settings.keep_accents:
+        every_character = map(chr, range(sys.maxunicode + 1))
+        accents = f"[{''.join(filter(unicodedata.combining, every_character))}]"
+    added = dict.fromkeys(base.SENTENCEPIECE_NAMES, False)
     steps = _normalizers(
         rules.decode(), accents, do_lower_case=settings.do_lower_case
     )
@@ -294,20 +276,15 @@ def make(model_bytes: bytes, settings: TokenizerSettings) -> dict[str, Any]:
     if settings.added_tokens:
         # What is between them is encoded as a text of its own.
         marks["prepend_scheme"] = "always"
-        steps_of_split = [{"type": "WhitespaceSplit"}, marks]
-        split = {"type": "Sequence", "pretokenizers": steps_of_split}
+        both = [{"type": "WhitespaceSplit"}, marks]
+        split = {"type": "Sequence", "pretokenizers": both}
     return {
         "version": "1.0",
         # The user-defined pieces, such as the full stop, are not among them:
         # added tokens are cut out of the text before it is normalized.
         "added_tokens": [
             {"id": ids[name], **added_token(name, any_case)}
-            for name, any_case in (
-                {
-                    **dict.fromkeys(base.SENTENCEPIECE_NAMES, False),
-                    **settings.added_tokens,
-                }
-            ).items()
+            for name, any_case in {**added, **settings.added_tokens}.items()
         ],
         "normalizer": {"type": "Sequence", "normalizers": steps},
         "pre_tokenizer": split,

@@ -45,7 +45,6 @@ _TRAINER_OPTIONS: Mapping[str, Any] = {
     "num_threads": 16,
     "minloglevel": 2,
 }
-_MAX_BYTES_OF_CHARACTER = 4
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -103,23 +102,20 @@ class TrainedVocabulary:
     merged_share: float  # of distinct words, see `documents.merged_share`
 
     def __str__(self) -> str:
-        lines = [
-            f"tokens              {self.vocab_size:,}",
-            f"sentences read      {self.num_sentences:,}",
-        ]
-        if self.num_bad_lines:
-            lines.append(f"bad lines skipped   {self.num_bad_lines:,}")
-        if self.num_long_sentences:
-            lines.append(
-                f"  left out          {self.num_long_sentences:,} longer than "
-                f"{MAX_SENTENCE_BYTES:,} bytes"
-            )
-        if self.merged_share:
-            lines.append(
-                f"merged by accents   {self.merged_share:.1%} of words"
-            )
-        written = f"written             {self.model_file}, {self.vocab_file}"
-        return "\n".join([*lines, written])
+        num_long, share = self.num_long_sentences, self.merged_share
+        rows = {
+            "tokens": f"{self.vocab_size:,}",
+            "sentences read": f"{self.num_sentences:,}",
+            "bad lines skipped": self.num_bad_lines
+            and f"{self.num_bad_lines:,}",
+            "  left out": num_long
+            and f"{num_long:,} longer than {MAX_SENTENCE_BYTES:,} bytes",
+            "merged by accents": share and f"{share:.1%} of words",
+            "written": f"{self.model_file}, {self.vocab_file}",
+        }
+        return "\n".join(
+            f"{name:20}{rows[name]}" for name in rows if rows[name]
+        )
 
 
 def train(config: VocabularyTrainingConfig) -> TrainedVocabulary:
@@ -224,8 +220,6 @@ class _Corpus:
 
 
 def _is_long(sentence: str) -> bool:
-    if len(sentence) * _MAX_BYTES_OF_CHARACTER <= MAX_SENTENCE_BYTES:
-        return False
     return len(sentence.encode()) > MAX_SENTENCE_BYTES
 
 

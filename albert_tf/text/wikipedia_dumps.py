@@ -42,12 +42,16 @@ def read_texts(
     parsed, and is skipped.
     """
     with checks.needs_package("mwparserfromhell", repr(name)):
+        import mwparserfromhell
         from mwparserfromhell import parser
     hidden = set(_HIDDEN_NAMES)
     errors = parser.ParserError, RecursionError, UnicodeEncodeError
     for number, title, wiki_text in _articles(file, name, hidden):
         try:
-            text = _passages(wiki_text, hidden)
+            code = mwparserfromhell.parse(wiki_text)
+            _leave_out(code, hidden)
+            text = code.strip_code(normalize=True, collapse=True)
+            text = _SWITCH.sub("", text).strip()
             text.encode()  # Half a character may be written as a number.
         except errors as error:
             on_bad_page(
@@ -58,18 +62,8 @@ def read_texts(
             yield text
 
 
-def _passages(wiki_text: str, hidden: set[str]) -> str:
-    """Returns the text passages of wiki text, without `hidden` namespaces."""
-    import mwparserfromhell
-
-    code = mwparserfromhell.parse(wiki_text)
-    _leave_out(code, hidden)
-    text: str = code.strip_code(normalize=True, collapse=True)
-    return _SWITCH.sub("", text).strip()
-
-
 def _leave_out(code: Any, hidden: set[str]) -> None:
-    """Removes what is no passage of text from parsed wiki text."""
+    """Removes what is no passage of text, and `hidden` namespaces."""
     stripped = (_stripped(node, hidden) for node in _without_lists(code.nodes))
     code.nodes = [node for node in stripped if node is not None]
 
@@ -138,16 +132,16 @@ def _articles(
             elif tag == "namespace" and element.get("key") in _HIDDEN:
                 hidden.add((element.text or "").lower())
             elif tag == "revision":
-                is_wiki_text = _find(element, "model") in (None, _WIKI_TEXT)
-                text = _find(element, "text") if is_wiki_text else None
-                wiki_text = text or ""
+                model = element.findtext("{*}model", _WIKI_TEXT)
+                text = element.findtext("{*}text", "")
+                wiki_text = text if model == _WIKI_TEXT else ""
                 # A page may have more of them than fit in memory.
                 page.remove(element)
             elif tag == "page":
                 number += 1
-                is_redirect = _find(page, "redirect") is not None
-                if _find(page, "ns") == _ARTICLES and not is_redirect:
-                    yield number, _find(page, "title") or "", wiki_text
+                is_redirect = page.find("{*}redirect") is not None
+                if page.findtext("{*}ns") == _ARTICLES and not is_redirect:
+                    yield number, page.findtext("{*}title", ""), wiki_text
                 root.clear()
     except ElementTree.ParseError as error:
         raise ValueError(
@@ -158,8 +152,3 @@ def _articles(
 
 def _tag(element: ElementTree.Element) -> str:
     return element.tag.rpartition("}")[2]
-
-
-def _find(element: ElementTree.Element, tag: str) -> str | None:
-    """Returns the text of the child with this tag."""
-    return next((x.text or "" for x in element if _tag(x) == tag), None)

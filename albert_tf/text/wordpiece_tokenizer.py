@@ -43,14 +43,17 @@ class WordPieceTokenizer(Tokenizer):
         text = content.decode() if content else files.read_text(vocab_file)
         tokens = read_tokens(text)
         found = base.TokenizerSettings(**settings)
-        if found.keep_accents != found.do_lower_case:
+        lowers, keeps = found.do_lower_case, found.keep_accents
+        if keeps != lowers:
             found = dataclasses.replace(found, keep_accents=None)
         super().__init__(
             tokens,
             base.WORDPIECE_NAMES,
             vocab_file,
             found,
-            *("do_lower_case", "keep_accents", "tokenize_chinese_chars"),
+            do_lower_case=lowers,
+            keep_accents=not lowers if keeps is None else keeps,
+            tokenize_chinese_chars=found.tokenize_chinese_chars,
         )
         is_reserved = [bool(_RESERVED.fullmatch(token)) for token in tokens]
         self.forbidden_ids = np.flatnonzero(is_reserved).astype(np.int32)
@@ -60,9 +63,16 @@ class WordPieceTokenizer(Tokenizer):
         self.vocabulary = "\n".join(tokens).encode()
         self.fingerprint = self._fingerprint("wordpiece")
 
-    def _encode(self, text: str) -> list[int]:
-        words = normalization.split_words(text, **self.normalization)
-        return [token_id for word in words for token_id in self._cut(word)[0]]
+    def _encode_batch(
+        self, texts: Sequence[str]
+    ) -> tuple[np.ndarray, np.ndarray]:
+        rows = (
+            normalization.split_words(text, **self.normalization)
+            for text in texts
+        )
+        return base.joined(
+            [[i for word in row for i in self._cut(word)[0]] for row in rows]
+        )
 
     def _encode_batch_with_offsets(
         self, texts: Sequence[str]

@@ -122,7 +122,7 @@ def _check_weights(
         weights,
         Metadata(
             labels=None if labels is None else tuple(labels),
-            do_lower_case=data.tokenizer.do_lower_case,
+            do_lower_case=data.tokenizer.settings.do_lower_case,
             tokenizer_hash=data.settings.get(run_folder.TOKENIZER),
         ),
     )

@@ -1,7 +1,6 @@
 import json
 import subprocess
 import sys
-import zipfile
 
 import keras
 import numpy as np
@@ -121,26 +120,6 @@ def test_a_keras_file_holds_the_vocabulary(tokenizer, tmp_path):
     again = albert_tf.load_model(tmp_path / "model.keras")
 
     np.testing.assert_array_equal(again(inputs), model(inputs))
-
-
-def test_an_older_file_names_another_module(tiny, tmp_path):
-    model = _string_model(tiny.tokenizer)
-    model.save(tmp_path / "new.keras")
-    with (
-        zipfile.ZipFile(tmp_path / "new.keras") as new,
-        zipfile.ZipFile(tmp_path / "old.keras", "w") as old,
-    ):
-        for name in new.namelist():
-            content = new.read(name).replace(
-                b"albert_tf.serving.", b"albert_tf.export."
-            )
-            old.writestr(name, content)
-        assert b"albert_tf.serving.tokenizer_layer" in new.read("config.json")
-
-    again = albert_tf.load_model(tmp_path / "old.keras")
-
-    texts = tf.constant(TEXTS)
-    np.testing.assert_array_equal(again(texts), model(texts))
 
 
 @pytest.mark.slow

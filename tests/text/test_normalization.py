@@ -33,15 +33,18 @@ def test_normalize_equals_the_reference(text, do_lower_case):
     ) == reference_normalize(text, do_lower_case)
 
 
+def options_of(do_lower_case):
+    return {"do_lower_case": do_lower_case, "keep_accents": not do_lower_case}
+
+
 @settings(deadline=None)
 @given(texts, st.booleans())
 def test_traced_words_equal_split_words(text, do_lower_case):
-    traced, words = normalization.split_words_traced(
-        text, do_lower_case=do_lower_case
-    )
+    options = options_of(do_lower_case)
+    traced, words = normalization.split_words_traced(text, **options)
 
     assert [traced.text[start:end] for start, end in words] == (
-        normalization.split_words(text, do_lower_case=do_lower_case)
+        normalization.split_words(text, **options)
     )
 
 
@@ -82,4 +85,5 @@ def test_spans_are_traced_to_the_raw_text(text, spans, expected):
     ],
 )
 def test_words_for_wordpiece(text, do_lower_case, words):
-    assert normalization.split_words(text, do_lower_case=do_lower_case) == words
+    options = options_of(do_lower_case)
+    assert normalization.split_words(text, **options) == words

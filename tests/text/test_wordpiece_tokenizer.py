@@ -75,5 +75,5 @@ def test_the_raw_text_of_a_span_normalizes_to_its_token(text, wordpiece):
     for token_id, (start, end) in zip(ids, spans, strict=True):
         if token_id != wordpiece.special_ids.unk:
             assert normalization.split_words(
-                text[start:end], do_lower_case=True
+                text[start:end], do_lower_case=True, keep_accents=False
             ) == [wordpiece.id_to_token(token_id).removeprefix("##")]

@@ -270,7 +270,10 @@ def test_the_vocabulary_and_the_length_reach_the_sets(make_plan):
     found = make_plan(do_lower_case=False, max_seq_length=9)
 
     tokenizer = found.settings["tokenizer"]
-    assert (tokenizer.vocab_size, tokenizer.do_lower_case) == (300, False)
+    assert (tokenizer.vocab_size, tokenizer.settings.do_lower_case) == (
+        300,
+        False,
+    )
     assert found.settings["max_seq_length"] == 9
 
 
