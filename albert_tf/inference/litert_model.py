@@ -11,7 +11,6 @@ import tensorflow as tf
 from albert_tf import quiet
 from albert_tf.checkpoints import discovery
 from albert_tf.checkpoints.checkpoint import Checkpoint
-from albert_tf.tasks import table
 
 
 class LiteRtModel:
@@ -33,8 +32,7 @@ class LiteRtModel:
             sizes = details["shape_signature"].tolist()
             shape = [None if size < 0 else size for size in sizes]
             self._outputs[name] = tf.TensorSpec(shape, details["dtype"])
-        # Older exports do not say it.
-        self.head = source.metadata.head or table.head_of_outputs(self._outputs)
+        self.head = source.metadata.head
         # An interpreter computes one batch at a time.
         self._lock = threading.Lock()
 

@@ -12,21 +12,20 @@ import tensorflow as tf
 
 from albert_tf.modeling import losses
 from albert_tf.tasks import early_exit
-from albert_tf.tasks.task import Batch, Totals
+from albert_tf.tasks.task import AnswerTask, Batch, Totals
 
 # Keeps the scores of a set without examples at 0 instead of 0 / 0.
 _LEAST_WEIGHT = 1e-30
 
 
-class MeanLossTask(abc.ABC):
-    """A `task.Task` and `task.AnswerTask`, but for `model` and `_measure`.
+class MeanLossTask(AnswerTask, abc.ABC):
+    """A `task.Task`, but for `model` and `_measure`.
 
     `accuracies` maps fields of `LossSums` to names of scores in the log;
     `loss_options` are extra arguments of the model's call in `loss`;
     `_exit_patience` is `HeadFlags.exit_patience`.
     """
 
-    model: Any
     accuracies: Mapping[str, str] = {"correct": "accuracy"}
     sequence_outputs: frozenset[str] = frozenset()
     loss_options: Mapping[str, bool] = {}
@@ -99,10 +98,6 @@ class MeanLossTask(abc.ABC):
             for depth, logits in enumerate(tf.unstack(exit_logits), start=1)
         ]
         return tf.add_n(by_depth) / sum(range(1, len(by_depth) + 1))
-
-    def outputs(self, batch: Batch) -> Totals:
-        """Returns the outputs of the model, without dropout."""
-        return dict(self.model(self.model.inputs_of(batch), training=False))
 
     def final_outputs(self, batch: Batch) -> Totals:
         """Returns the outputs, with early exit if there is any."""

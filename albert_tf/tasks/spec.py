@@ -23,7 +23,6 @@ from albert_tf.tasks.task import (
     AnswerTask,
     ExampleSet,
     MakeTask,
-    ModelOutputs,
     Sets,
 )
 
@@ -81,7 +80,7 @@ class HeadSpec(abc.ABC):
 
     def answer_task(self, data: Any, model: Any) -> AnswerTask:
         """Returns the model half, with a model that has its weights."""
-        return ModelOutputs(model, self.sequence_outputs)
+        return AnswerTask(model, self.sequence_outputs)
 
     def example_set(self, data: Any, examples: Sequence[Any]) -> ExampleSet:
         """Returns examples with the data half that makes their records."""
@@ -95,8 +94,6 @@ class HeadSpec(abc.ABC):
     joins_outputs: ClassVar[bool] = True
     # Whether `load_predictor` runs an export for LiteRT.
     has_litert: ClassVar[bool] = True
-    # The output by which older exports for LiteRT are known to be of this head.
-    main_output: ClassVar[str | None] = None
     # The older word of exports for this head, and perhaps for others.
     export_task: ClassVar[str | None] = None
 
@@ -129,11 +126,13 @@ class FinetuningSpec:
             `tokenizer`, `max_seq_length`, the `weights` in use, and
             `given_examples`, rows in place of files, by use.
         make_task: Function of config and sets that returns a `MakeTask`.
-        export_settings: Function of config, sets and scores that returns
-            settings of an export.
         head_spec: Returns what is done with the head that a config selects.
         predict_arguments: Function of the sets that returns what
             `python -m albert_tf.predict` takes, for its next call.
+        thresholds: Function of the data half and scores that returns the
+            settings of an export that an evaluation chooses.
+        settings_of_weights: Function of a `Checkpoint` that returns settings
+            which its weights determine, unless they are trained.
     """
 
     task_names: tuple[str, ...]
@@ -141,6 +140,7 @@ class FinetuningSpec:
     defaults: Mapping[str, Any]
     read_sets: Callable[..., Sets[Any]]
     make_task: Callable[[Any, Sets[Any]], MakeTask]
-    export_settings: Callable[[Any, Sets[Any], Scores], dict[str, Any]]
     head_spec: Callable[[Any], HeadSpec]
     predict_arguments: Callable[[Sets[Any]], str]
+    thresholds: Callable[[Any, Scores], dict[str, Any]] = lambda *_: {}
+    settings_of_weights: Callable[[Checkpoint], dict[str, Any]] = lambda _: {}

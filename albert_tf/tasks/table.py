@@ -1,41 +1,28 @@
 """The table of all heads: a package for each, imported when needed."""
 
 import functools
-from collections.abc import Collection, Mapping
+import pkgutil
+from collections.abc import Mapping
 
 from albert_tf.checkpoints import heads
 from albert_tf.tasks.serving_settings import ServingSettings
 from albert_tf.tasks.spec import HeadSpec
 
+_SPECS = {
+    heads.ENCODER: "encoder.spec:EncoderSpec",
+    heads.PRETRAINING: "pretraining.spec:PretrainingSpec",
+    heads.CLASSIFIER: "classification.spec:ClassifierSpec",
+    heads.MULTIPLE_CHOICE: "race.spec:MultipleChoiceSpec",
+    heads.SPAN: "squad.spec:SpanSpec",
+    heads.BEAM_SPAN: "squad.spec:BeamSpanSpec",
+}
+
 
 def spec_class(head: str) -> type[HeadSpec]:
     """Returns the class of a head's `HeadSpec`; imports nothing of others."""
-    match heads.named(head):
-        case heads.ENCODER:
-            from albert_tf.tasks.encoder.spec import EncoderSpec
-
-            return EncoderSpec
-        case heads.PRETRAINING:
-            from albert_tf.tasks.pretraining.spec import PretrainingSpec
-
-            return PretrainingSpec
-        case heads.CLASSIFIER:
-            from albert_tf.tasks.classification.spec import ClassifierSpec
-
-            return ClassifierSpec
-        case heads.MULTIPLE_CHOICE:
-            from albert_tf.tasks.race.spec import MultipleChoiceSpec
-
-            return MultipleChoiceSpec
-        case heads.SPAN:
-            from albert_tf.tasks.squad.spec import SpanSpec
-
-            return SpanSpec
-        case heads.BEAM_SPAN:
-            from albert_tf.tasks.squad.spec import BeamSpanSpec
-
-            return BeamSpanSpec
-    raise AssertionError(f"tasks/ has no package for the head {head!r}")
+    name = _SPECS[heads.named(head)]
+    found: type[HeadSpec] = pkgutil.resolve_name(f"albert_tf.tasks.{name}")
+    return found
 
 
 @functools.cache
@@ -63,10 +50,3 @@ def serving_settings() -> list[type[ServingSettings]]:
 def spec_of(head: str | HeadSpec) -> HeadSpec:
     """Returns the `HeadSpec` of a head, given by name or as itself."""
     return head if isinstance(head, HeadSpec) else spec_class(head)()
-
-
-def head_of_outputs(names: Collection[str]) -> str:
-    """Returns the head whose `main_output` is among the names of outputs."""
-    specs = all_specs().items()
-    [head] = [head for head, spec in specs if spec.main_output in names]
-    return head

@@ -152,15 +152,23 @@ def run_finetuning(plan: FinetuningPlan) -> RunResult | None:
 def _export_config(
     plan: FinetuningPlan, weights: str, scores: Scores
 ) -> ExportConfig:
+    head, sets = plan.spec.head_spec(plan.task_config), plan.sets
+    # Of different numbers of options, that of the set to predict.
+    values = vars(plan.task_config) | vars(sets.all[-1].data)
+    values |= plan.spec.thresholds(sets.data, scores)
     # A run that was trained has its vocabulary in its folder.
     given = () if plan.config.do_train else settings.fields_of(VocabularyBeside)
     return ExportConfig(
         init_checkpoint=weights,
         export_dir=plan.options.export_dir or "",
         **{name: getattr(plan.options, name) for name in given},
-        head=plan.spec.head_spec(plan.task_config),
+        head=head,
         max_seq_length=plan.config.max_seq_length,
-        settings=plan.spec.export_settings(plan.task_config, plan.sets, scores),
+        settings={
+            name: values[name]
+            for name in head.serving_settings.names()
+            if name in values
+        },
     )
 
 

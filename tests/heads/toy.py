@@ -249,9 +249,6 @@ FINETUNING = FinetuningSpec(
     defaults={"learning_rate": 1e-2, "num_train_steps": 4},
     read_sets=_read_sets,
     make_task=lambda config, sets: WordCountTask,
-    export_settings=lambda config, sets, scores: {
-        "most_words": config.most_words
-    },
     head_spec=lambda config: WordCountSpec(),
     predict_arguments=lambda _: '"a text"',
 )

@@ -9,7 +9,6 @@ import pytest
 import tensorflow as tf
 
 from albert_tf.metrics.scores import Scores
-from albert_tf.tasks import table
 from albert_tf.tasks.classification import sets as classification
 from albert_tf.tasks.classification.data import ClassificationData
 from albert_tf.tasks.classification.examples import ClassificationExample
@@ -191,12 +190,6 @@ def test_the_seed_decides_the_weights(case):
     assert losses[0] == losses[1] != losses[2]
 
 
-def test_an_export_of_an_encoder_is_known_by_its_outputs():
-    names = ["sequence_output", "pooled_output"]
-
-    assert table.head_of_outputs(names) == "encoder"
-
-
 def test_no_examples_at_all_evaluate_to_zero(case):
     task = case[0]()
     nothing = dict.fromkeys(task.total_names, 0.0)
@@ -281,7 +274,6 @@ def data_case(request, words):
         )
         example = MultipleChoiceExample(
             guid="q1",
-            passage_id="1",
             article="Snow is white.",
             question="What is _ ?",
             options=("white", "black"),

@@ -7,11 +7,10 @@ Source: google-research/albert, `run_classifier.py`.
 import dataclasses
 import functools
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 from albert_tf import checks
 from albert_tf.checkpoints.checkpoint import Checkpoint
-from albert_tf.metrics.scores import Scores
 from albert_tf.settings import setting
 from albert_tf.tasks import example_files, task
 from albert_tf.tasks.classification import examples as examples_lib
@@ -245,16 +244,6 @@ def make_task(config: ClassificationConfig, sets: Sets[Any]) -> MakeTask:
     )
 
 
-def export_settings(
-    config: ClassificationConfig, sets: Sets[Any], scores: Scores
-) -> dict[str, Any]:
-    """Returns the fields of the export's config that the task decides."""
-    data = cast("ClassificationData", sets.data)
-    values = {"labels": data.labels, "exit_patience": config.exit_patience}
-    thresholds = data.label_thresholds(scores)
-    return values | ({"thresholds": thresholds} if thresholds else {})
-
-
 FINETUNING = FinetuningSpec(
     task_names=(*glue.GLUE_DATASETS, CUSTOM),
     config_class=ClassificationConfig,
@@ -267,10 +256,12 @@ FINETUNING = FinetuningSpec(
     },
     read_sets=read_sets,
     make_task=make_task,
-    export_settings=export_settings,
     head_spec=lambda _: ClassifierSpec(),
     predict_arguments=lambda sets: (
         '"TEXT" ' * (2 if next(iter(sets.all[0].examples)).text_b else 1)
         + " # or < inputs, one a line, texts or JSON"
     ),
+    thresholds=lambda data, scores: {
+        "thresholds": data.label_thresholds(scores)
+    },
 )

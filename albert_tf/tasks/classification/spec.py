@@ -109,7 +109,6 @@ class ClassifierSpec(HeadSpec):
         return super().example_set(data, examples)
 
     serving_settings = ClassifierSettings
-    main_output = "logits"
     export_task = "classifier"
 
     def make_signatures(self, exported: Exported) -> "list[Signature]":

@@ -1,7 +1,7 @@
 """The bare encoder: vectors of texts."""
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 from albert_tf.checkpoints import heads
 from albert_tf.checkpoints.checkpoint import Checkpoint
@@ -50,7 +50,6 @@ class EncoderSpec(HeadSpec):
 
     # Sequences of different lengths.
     joins_outputs = False
-    main_output: ClassVar[str | None] = "sequence_output"
     export_task = "encoder"
 
     def make_signatures(self, exported: Exported) -> "list[Signature]":

@@ -39,7 +39,6 @@ class PretrainingSpec(EncoderSpec):
 
     # The masked positions are not among the ids.
     litert_head = heads.ENCODER.name
-    main_output = None
 
     def make_signatures(self, exported: Exported) -> "list[Signature]":
         """Traces those of the encoder, and of the heads that there are."""

@@ -11,7 +11,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from albert_tf.checkpoints.checkpoint import Checkpoint
-from albert_tf.metrics.scores import Scores
 from albert_tf.settings import setting
 from albert_tf.tasks import example_files, task
 from albert_tf.tasks.example_files import RowsInMemory, Source
@@ -129,18 +128,6 @@ def make_task(config: RaceConfig, sets: Sets[Any]) -> MakeTask:
     return functools.partial(MultipleChoiceTask, head=config)
 
 
-def export_settings(
-    config: RaceConfig, sets: Sets[Any], scores: Scores
-) -> dict[str, Any]:
-    """Returns the fields of the export's config that the task decides."""
-    return {
-        "max_qa_length": config.max_qa_length,
-        # Of different numbers of options, that of the set to predict.
-        "num_choices": sets.all[-1].data.settings["num_choices"],
-        "exit_patience": config.exit_patience,
-    }
-
-
 FINETUNING = FinetuningSpec(
     task_names=("race",),
     config_class=RaceConfig,
@@ -155,7 +142,6 @@ FINETUNING = FinetuningSpec(
     },
     read_sets=read_sets,
     make_task=make_task,
-    export_settings=export_settings,
     head_spec=lambda _: MultipleChoiceSpec(),
     predict_arguments=lambda _: "< questions.jsonl",
 )

@@ -72,7 +72,6 @@ class MultipleChoiceSpec(HeadSpec):
         ).values()
         return MultipleChoiceExample(
             guid=str(position),
-            passage_id=str(position),
             article=inputs.text(position, article),
             question=inputs.text(position, question),
             options=tuple(

@@ -142,7 +142,6 @@ class SpanSpec(HeadSpec):
     serving_settings = SpanSettings
     # A context may have any length.
     served_batch_size = 8
-    main_output = "start_logits"
     export_task = "squad"
 
     def make_signatures(self, exported: Exported) -> "list[Signature]":
@@ -165,8 +164,6 @@ class BeamSpanSpec(SpanSpec):
         from albert_tf.tasks.squad.model import BeamSpanOutputs
 
         return BeamSpanOutputs(model)
-
-    main_output = "cls_logits"
 
     def model_arguments(self, settings: Mapping[str, Any]) -> dict[str, Any]:
         """Returns the sizes of the beams."""

@@ -82,9 +82,7 @@ def test_a_table_is_found_in_its_folder(read, folder):
     assert [e.label for e in sets.prediction[0].examples] == [None]
     assert not sets.evaluation
     assert sets.data.primary_metric == "accuracy"
-    assert sets_lib.export_settings(
-        ClassificationConfig(**CUSTOM), sets, {}
-    ) == {"labels": ("ham", "spam"), "exit_patience": 0}
+    assert sets.data.labels == ("ham", "spam")
 
 
 @pytest.mark.parametrize(
