@@ -102,20 +102,17 @@ def _check_fits_weights(
             "columns of the same texts in the same order."
         )
     held_out = [config.validation_share, config.validation_seed]
-    trained = settings.get("validation") or []
+    *trained, _ = settings.get("validation") or [None]
     if (
         "eval" in uses
         and config.validation_share
         and settings.get("task") == config.name
-        # An older version held out other rows, and kept no cutoffs.
-        and (trained[:2] != held_out or not trained[2:])
+        and trained != held_out
     ):
-        older = " by an older version" if len(trained) == 2 else ""
         raise ValueError(
             "The weights in use have seen rows to evaluate: they were trained "
-            f"with {trained[:2] or None}{older}, not {held_out}, as "
-            "--validation_share and --validation_seed. Pass the same, or an "
-            "--eval_file."
+            f"with {trained or None}, not {held_out}, as --validation_share "
+            "and --validation_seed. Pass the same, or an --eval_file."
         )
 
 

@@ -118,14 +118,13 @@ class SquadData:
         self, examples: Questions, *, is_training: bool
     ) -> Iterator[Record]:
         """Yields a record for each window; see `TaskData.records`."""
-        special = self.tokenizer.special_ids
-        if is_training:
-            # Training does not need the windows again; they are not kept.
-            records = windows.training_records(examples.split(), special)
-        else:
-            records = windows.prediction_records(examples.windowed, special)
         names = [spec.name for spec in self.array_specs]
-        for record in records:
+        for record in windows.make_records(
+            # Training does not need the windows again; they are not kept.
+            examples.split() if is_training else examples.windowed,
+            self.tokenizer.special_ids,
+            is_training=is_training,
+        ):
             yield {name: record[name] for name in names}
 
     def predict(
@@ -297,14 +296,12 @@ class SquadData:
         # whose no-answer logit exceeds 1 as predicted unanswerable, whatever
         # its predictions say. These are the scores of the predictions.
         scores = self._answer_scores(examples, texts)
-        if not self.version_2_with_negative:
-            values, chosen = metrics.summarize(scores), []
-        else:
-            values = metrics.summarize_optional(
-                scores, examples_lib.has_answer(examples)
-            )
+        has_answer, chosen = None, []
+        if self.version_2_with_negative:
+            has_answer = examples_lib.has_answer(examples)
             value = threshold or DEFAULT_THRESHOLD
             chosen = [Score(THRESHOLD_KEY, value, Role.THRESHOLD)]
+        values = metrics.summarize(scores, has_answer)
         entries = (Score(name, value) for name, value in values.items())
         return Scores(entries=(*entries, *chosen))
 

@@ -234,42 +234,34 @@ def best_windows(num_tokens: int, windows: Sequence[range]) -> np.ndarray:
     return best
 
 
-def prediction_records(
-    questions: Iterable[WindowedQuestion], special: SpecialIds
+def make_records(
+    questions: Iterable[WindowedQuestion],
+    special: SpecialIds,
+    *,
+    is_training: bool,
 ) -> Iterator[Record]:
-    """Yields a record for each window, without answers.
+    """Yields a record for each window; to train, with one answer.
 
     It has int32 `input_ids`, `input_mask`, `segment_ids` and float32 `p_mask`
     (1 where no answer may be) `[s]`; int32 `start_positions`, `end_positions`
-    and float32 `is_impossible` `[]`, all 0.
-    """
-    for question in questions:
-        for window in question.windows:
-            yield _inputs(question, window, special) | _labels(0, 0, 0)
+    and float32 `is_impossible` `[]`, all 0 unless they are to train on.
 
-
-def training_records(
-    questions: Iterable[WindowedQuestion], special: SpecialIds
-) -> Iterator[Record]:
-    """Yields a record for each window, with one answer of its question.
-
-    Where the window holds the whole answer, `start_positions` and
-    `end_positions` are its first and last token; elsewhere they are 0 and
-    `is_impossible` is 1. Questions whose answer is no tokens of the context
-    are skipped, and listed in the log.
+    Then, where the window holds the whole answer, the positions are its first
+    and last token; elsewhere, `is_impossible` is 1. Questions whose answer is
+    no tokens of the context are skipped, and listed in the log.
     """
     lost: list[str] = []
     num_questions = 0
     for question in questions:
         num_questions += 1
-        tokens = find_answer(question)
-        if not tokens and question.example.answers:
+        tokens = find_answer(question) if is_training else None
+        if is_training and not tokens and question.example.answers:
             text = question.example.answers[0].text
             # 60 characters say enough.
             lost.append(f"{question.example.guid} ({text!r:.60})")
             continue
         for window in question.windows:
-            labels = _labels(0, 0, 1)
+            labels = _labels(0, 0, int(is_training))
             if tokens and window.start <= tokens[0] <= tokens[1] < window.stop:
                 shift = question.offset - window.start
                 labels = _labels(tokens[0] + shift, tokens[1] + shift, 0)
