@@ -254,8 +254,8 @@ class ClassificationData:
         if not self.is_multi_label:
             best: np.ndarray = np.argmax(outputs["logits"], axis=-1)
             return best
-        is_predicted = self._probabilities(outputs) >= np.array(thresholds)
-        return is_predicted.astype(int)
+        least = np.array(thresholds or scores_lib.DEFAULT_THRESHOLD)
+        return (self._probabilities(outputs) >= least).astype(int)
 
     def label_thresholds(self, scores: Scores) -> tuple[float, ...] | None:
         """Returns the given thresholds of several labels, else the scores'."""
@@ -269,13 +269,11 @@ class ClassificationData:
     def _thresholds_to_use(self, scores: Scores) -> Sequence[float] | None:
         thresholds = self.label_thresholds(scores)
         if thresholds is None and self.is_multi_label:
-            least = scores_lib.DEFAULT_THRESHOLD
             _LOGGER.warning(
                 "The thresholds of the labels are not known; using %s. Pass "
                 "--do_eval to choose those with the best F1.",
-                least,
+                scores_lib.DEFAULT_THRESHOLD,
             )
-            return [least] * len(self.labels)
         return thresholds
 
     @contextlib.contextmanager
@@ -317,9 +315,7 @@ class ClassificationData:
         self, examples: _Examples, outputs: Outputs
     ) -> Iterator[dict[str, Any]]:
         """Yields `prediction` and `probabilities`; see `load_predictor`."""
-        least = [scores_lib.DEFAULT_THRESHOLD] * len(self.labels)
-        thresholds = self.thresholds or least
-        rows, predictions = self._answers(outputs, thresholds)
+        rows, predictions = self._answers(outputs, self.thresholds)
         for row, prediction in zip(rows.tolist(), predictions, strict=True):
             if self.is_regression:
                 yield {"prediction": prediction}

@@ -81,10 +81,7 @@ class ClassifierSpec(HeadSpec):
         return ClassificationData(
             name=facts.task or "texts",
             labels=compatibility.find_labels(
-                facts,
-                model.num_labels,
-                where=repr(source.path),
-                given=given,
+                facts, model.num_labels, where=repr(source.path), given=given
             ),
             score_names=(),
             tokenizer=source.tokenizer,

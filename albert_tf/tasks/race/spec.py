@@ -89,8 +89,7 @@ class MultipleChoiceSpec(HeadSpec):
         from albert_tf.tasks.race.data import MultipleChoiceData
 
         return MultipleChoiceData(
-            tokenizer=source.tokenizer,
-            lengths=ChoiceLengths.within(settings),
+            tokenizer=source.tokenizer, lengths=ChoiceLengths.within(settings)
         )
 
     def example_set(

@@ -271,9 +271,8 @@ class SquadData:
         if self.version_2_with_negative:
             odds = [one.null_odds for one in best]
             content[NULL_ODDS_FILE] = dict(zip(guids, odds, strict=True))
-        if examples_lib.are_answers_known(
-            examples, self.version_2_with_negative
-        ):
+        is_version_2 = self.version_2_with_negative
+        if not examples_lib.lack_of_answers(examples, is_version_2):
             scored = self._scores(examples, texts, threshold)
             content[SCORES_FILE] = scored.flat()
         return content

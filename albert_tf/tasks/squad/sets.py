@@ -120,6 +120,7 @@ def read_sets(
         version_2_with_negative=config.version_2_with_negative,
         null_score_diff_threshold=config.null_score_diff_threshold,
     )
+    lack_of_answers = examples_lib.lack_of_answers
     is_version_2 = config.version_2_with_negative
 
     def read(use: str) -> list[ExampleSet]:
@@ -133,13 +134,12 @@ def read_sets(
     elif "eval" in uses or (
         # TF1: --do_predict evaluates, too, and chooses the best weights.
         "predict" in uses
-        and examples_lib.are_answers_known(
-            sets["predict"][0].examples, is_version_2
-        )
+        and not lack_of_answers(sets["predict"][0].examples, is_version_2)
     ):
         sets["eval"] = sets.get("predict") or read("predict")
     for labelled in (*sets.get("train", ()), *sets.get("eval", ())):
-        examples_lib.check_answers(labelled.examples, is_version_2)
+        if lack := lack_of_answers(labelled.examples, is_version_2):
+            raise ValueError(lack)
     return task.sets_by_use(sets)
 
 
