@@ -14,7 +14,7 @@ from albert_tf.export.export_config import ExportConfig
 from albert_tf.export.saved_model import ExportSummary
 from albert_tf.inference.predictor import Predictor, load_predictor
 from albert_tf.metrics.scores import Scores
-from albert_tf.tasks import example_files, finetunings
+from albert_tf.tasks import example_files, table
 from albert_tf.tasks.spec import FinetuningSpec, HeadSpec
 from albert_tf.text.tokenizer import VocabularyBeside
 from albert_tf.training import baselines, pretrain_config
@@ -97,7 +97,7 @@ def finetune(
         ValueError: A setting, a file or a row cannot be used.
         KeyboardInterrupt: A signal stopped the training, after a checkpoint.
     """
-    spec = finetunings.find(task_name)
+    spec = table.finetuning(task_name)
     values = settings.checked(given, plans.config_classes(spec))
     if isinstance(task_name, str) and "task_name" in plans.defaults(spec):
         values["task_name"] = task_name

@@ -22,8 +22,7 @@ from albert_tf.serving.exported_encoder import ExportedEncoder
 from albert_tf.settings import setting
 from albert_tf.tasks import example_files, inputs, label_frequencies, task
 from albert_tf.tasks.finetuning import MeanLossTask
-from albert_tf.tasks.serving_settings import ServingSettings
-from albert_tf.tasks.spec import FinetuningSpec, HeadSpec
+from albert_tf.tasks.spec import FinetuningSpec, HeadSpec, ServingSettings
 from albert_tf.tasks.task import ExampleSet
 
 # The model.

@@ -10,7 +10,7 @@ from albert_tf.checkpoints.checkpoint import Checkpoint, Note
 from albert_tf.checkpoints.metadata import Metadata
 from albert_tf.settings import setting
 from albert_tf.tasks import inputs
-from albert_tf.tasks.serving_settings import EarlyExitSettings
+from albert_tf.tasks.head_flags import EarlyExitSettings
 from albert_tf.tasks.spec import Exported, HeadSpec
 from albert_tf.tasks.task import ExampleSet
 

@@ -249,13 +249,6 @@ class SquadData:
 
             yield write
             file.write(b"\n}\n")
-        for name, values in self._answer_files(examples, best, scores).items():
-            text = json.dumps(values, indent=_INDENT)
-            files.write_text(os.path.join(output_dir, name), f"{text}\n")
-
-    def _answer_files(
-        self, examples: _Examples, best: _Predictions, scores: Scores
-    ) -> dict[str, Any]:
         threshold = self.null_threshold(scores)
         if self.version_2_with_negative and threshold is None:
             _LOGGER.warning(
@@ -275,7 +268,9 @@ class SquadData:
         if not examples_lib.lack_of_answers(examples, is_version_2):
             scored = self._scores(examples, texts, threshold)
             content[SCORES_FILE] = scored.flat()
-        return content
+        for name, values in content.items():
+            text = json.dumps(values, indent=_INDENT)
+            files.write_text(os.path.join(output_dir, name), f"{text}\n")
 
     def report_sections(
         self, examples: Questions, outputs: Outputs, scores: Scores
