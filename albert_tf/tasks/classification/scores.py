@@ -119,8 +119,11 @@ def of_classes(
         return AREAS[name](labels, probabilities[:, 1])
     if labels.ndim == 1:
         labels = labels[:, None] == np.arange(probabilities.shape[1])
+    # Of the classes that have such an area.
     area = AREAS[name.removesuffix(_MACRO)]
-    return classification.mean_over_classes(area, labels, probabilities)
+    areas = np.array([*map(area, labels.T, probabilities.T)])
+    areas = areas[~np.isnan(areas)]
+    return float(areas.mean()) if areas.size else math.nan
 
 
 def best_thresholds(

@@ -120,25 +120,27 @@ def read_sets(
         version_2_with_negative=config.version_2_with_negative,
         null_score_diff_threshold=config.null_score_diff_threshold,
     )
-    lack_of_answers = examples_lib.lack_of_answers
-    is_version_2 = config.version_2_with_negative
 
     def read(use: str) -> list[ExampleSet]:
         path: Any = example_files.given_file(config, use, given_examples)
         questions = data.questions(examples_lib.read_examples(path))
         return [ExampleSet(examples=questions, data=data)]
 
+    def lack_of_answers(own: list[ExampleSet]) -> str | None:
+        return examples_lib.lack_of_answers(
+            own[0].examples, config.version_2_with_negative
+        )
+
     sets = {use: read(use) for use in ("train", "predict") if use in uses}
     if config.eval_file or "eval" in given_examples:
         sets["eval"] = read("eval")
     elif "eval" in uses or (
         # TF1: --do_predict evaluates, too, and chooses the best weights.
-        "predict" in uses
-        and not lack_of_answers(sets["predict"][0].examples, is_version_2)
+        "predict" in uses and not lack_of_answers(sets["predict"])
     ):
         sets["eval"] = sets.get("predict") or read("predict")
-    for labelled in (*sets.get("train", ()), *sets.get("eval", ())):
-        if lack := lack_of_answers(labelled.examples, is_version_2):
+    for use in ("train", "eval"):
+        if use in sets and (lack := lack_of_answers(sets[use])):
             raise ValueError(lack)
     return task.sets_by_use(sets)
 
