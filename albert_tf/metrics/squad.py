@@ -106,28 +106,21 @@ def f1(
     0.6666666666666666
     """
     words = segments(prediction, language)
-    scores = (
-        _f1(words, segments(answer, language), language, both_empty)
-        for answer in answers
-    )
-    return max(scores, default=0.0)
-
-
-def _f1(
-    words: list[str], wanted: list[str], language: str, both_empty: float
-) -> float:
-    if not words and not wanted:
-        return both_empty
-    if language == "zh":
-        matcher = difflib.SequenceMatcher(None, words, wanted, autojunk=False)
-        shared = matcher.find_longest_match().size
-    else:
-        of_wanted = collections.Counter(wanted)
-        shared = (collections.Counter(words) & of_wanted).total()
-    if not shared:
-        return 0.0
-    precision, recall = shared / len(words), shared / len(wanted)
-    return 2 * precision * recall / (precision + recall)
+    scores = [0.0]
+    for answer in answers:
+        wanted = segments(answer, language)
+        if language == "zh":
+            match = difflib.SequenceMatcher(None, words, wanted, autojunk=False)
+            shared = match.find_longest_match().size
+        else:
+            of_wanted = collections.Counter(wanted)
+            shared = (collections.Counter(words) & of_wanted).total()
+        if shared:
+            precision, recall = shared / len(words), shared / len(wanted)
+            scores.append(2 * precision * recall / (precision + recall))
+        elif not words and not wanted:
+            scores.append(both_empty)
+    return max(scores)
 
 
 def score_answers(

@@ -151,17 +151,12 @@ class SquadData:
         self, examples: Questions, outputs: Outputs
     ) -> Iterator[dict[str, Any]]:
         """Yields `answer`, `start`, `end`, `score`; see `load_predictor`."""
-        best = self._best_predictions(examples, outputs)
+        best = [one.best() for one in self.predict(examples, outputs)]
         texts = self.final_texts(best, self.null_threshold(Scores()))
         for one, text in zip(best, texts, strict=True):
             start, end = one.characters if text else predictions.NOWHERE
             score = one.spans[0].probability
             yield {"answer": text, "start": start, "end": end, "score": score}
-
-    def _best_predictions(
-        self, examples: Questions, outputs: Outputs
-    ) -> list[QuestionPrediction]:
-        return [one.best() for one in self.predict(examples, outputs)]
 
     def null_threshold(self, scores: Scores) -> float | None:
         """Returns the null threshold: given, or chosen for scores.
@@ -179,7 +174,7 @@ class SquadData:
         also with the prefixes `HasAns_` and `NoAns_`, and `null_threshold`, by
         default the one with the highest F1.
         """
-        best = self._best_predictions(examples, outputs)
+        best = [one.best() for one in self.predict(examples, outputs)]
         threshold = self.null_score_diff_threshold
         if threshold is None and self.version_2_with_negative:
             threshold = self._threshold_curves(examples, best)["F1"].best
@@ -276,7 +271,7 @@ class SquadData:
         self, examples: Questions, outputs: Outputs, scores: Scores
     ) -> list[dict[str, Any]]:
         """Returns the worst errors and, in 2.0, the scores by threshold."""
-        best = self._best_predictions(examples, outputs)
+        best = [one.best() for one in self.predict(examples, outputs)]
         texts = self.final_texts(best, self.null_threshold(scores))
         errors = self.worst_errors(examples, best, texts)
         if not self.version_2_with_negative:

@@ -261,11 +261,16 @@ def make_records(
             lost.append(f"{question.example.guid} ({text!r:.60})")
             continue
         for window in question.windows:
-            labels = _labels(0, 0, int(is_training))
+            start, end, is_impossible = 0, 0, is_training
             if tokens and window.start <= tokens[0] <= tokens[1] < window.stop:
                 shift = question.offset - window.start
-                labels = _labels(tokens[0] + shift, tokens[1] + shift, 0)
-            yield _inputs(question, window, special) | labels
+                start, end = tokens[0] + shift, tokens[1] + shift
+                is_impossible = False
+            yield _inputs(question, window, special) | {
+                "start_positions": np.array(start, np.int32),
+                "end_positions": np.array(end, np.int32),
+                "is_impossible": np.array(is_impossible, np.float32),
+            }
     if lost:
         _LOGGER.warning(
             "%d of %d questions are skipped: their answers are not in their "
@@ -315,12 +320,4 @@ def _inputs(
         "input_mask": np.ones(size, np.int32),
         "segment_ids": segment_ids,
         "p_mask": p_mask,
-    }
-
-
-def _labels(start: int, end: int, is_impossible: int) -> Record:
-    return {
-        "start_positions": np.array(start, np.int32),
-        "end_positions": np.array(end, np.int32),
-        "is_impossible": np.array(is_impossible, np.float32),
     }
