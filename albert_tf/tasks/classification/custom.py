@@ -55,14 +55,22 @@ def read_examples(
     examples, validation = table.examples(labels, weights.settings)
     for use, rows in examples.items():
         _warn_of_useless_rows(use, rows, labels)
-    if "train" in uses:
-        fitted = _fitted(config, labels, examples["train"])
-    else:
+    fitted: dict[str, Any]
+    if "train" not in uses:
         fitted = {
             "thresholds": kept.thresholds if config.multi_label else None,
             "target_mean": kept.target_mean or 0.0,
             "target_scale": kept.target_scale or 1.0,
         }
+    elif labels:
+        weights_of_labels = _class_weights(config, labels, examples["train"])
+        fitted = {"class_weights": weights_of_labels}
+    else:
+        numbers = [example.label for example in examples["train"]]
+        targets = np.array(numbers, np.float64)
+        # Equal labels have no spread to scale by.
+        scale = float(targets.std()) or 1.0
+        fitted = {"target_mean": float(targets.mean()), "target_scale": scale}
     data = make_data(
         labels=labels,
         score_names=scores.names_for(labels, multi_label=config.multi_label),
@@ -285,18 +293,6 @@ def _positive_label(
     if len(labels) != 2 or config.multi_label:
         return ""
     return label or labels[1]
-
-
-def _fitted(
-    config: "ClassificationConfig", labels: Sequence[str], examples: _Examples
-) -> dict[str, Any]:
-    """Returns the scale of the numbers, or the weights of the labels."""
-    if labels:
-        return {"class_weights": _class_weights(config, labels, examples)}
-    targets = np.array([example.label for example in examples], np.float64)
-    # Equal labels have no spread to scale by.
-    scale = float(targets.std()) or 1.0
-    return {"target_mean": float(targets.mean()), "target_scale": scale}
 
 
 def _class_weights(
