@@ -6,10 +6,12 @@ Source: google-research/albert, `run_classifier.py`.
 
 import dataclasses
 import functools
+import logging
+import os
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from albert_tf import checks
+from albert_tf import checks, files
 from albert_tf.checkpoints.checkpoint import Checkpoint
 from albert_tf.settings import setting
 from albert_tf.tasks import example_files, task
@@ -24,6 +26,8 @@ from albert_tf.text.tokenizer import Tokenizer
 
 if TYPE_CHECKING:
     from albert_tf.tasks.classification.data import ClassificationData
+
+_LOGGER = logging.getLogger(__name__)
 
 CUSTOM = "custom"
 # Flags that only a custom task has; GLUE's tasks determine these values.
@@ -215,15 +219,16 @@ def _read(
 ) -> list[ExampleSet]:
     """Reads the sets of GLUE for a use, or the file that replaces them."""
     dataset = glue.GLUE_DATASETS[config.name]
-    set_files: Sequence[glue.SetFile] = dataset.files[use]
-    path: Any = example_files.given_file(config, use, given_examples)
-    if path:
-        set_files = [dataclasses.replace(set_files[0], path=path)]
-    else:
-        set_files = glue.existing_sets(config.data_dir or "", set_files)
+    given: Any = example_files.given_file(config, use, given_examples)
+    folder = files.check_local(config.data_dir or "")
     sets = []
-    for one in set_files:
-        examples = glue.read_examples(dataset, one.path, task.SPLITS[use])
+    for one in dataset.files[use][: 1 if given else None]:
+        path = given or os.path.join(folder, one.path)
+        if one.is_optional and not os.path.exists(path):
+            text = "There is no file %s; skipping the set %s."
+            _LOGGER.info(text, path, one.name)
+            continue
+        examples = glue.read_examples(dataset, path, task.SPLITS[use])
         submission = one.submission_file or data.submission_file
         own = dataclasses.replace(data, submission_file=submission)
         sets.append(ExampleSet(examples=examples, data=own, name=one.name))

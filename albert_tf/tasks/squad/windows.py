@@ -158,9 +158,20 @@ class Questions(Sequence[SquadExample]):
         for first in range(0, len(self), QUESTIONS_PER_CALL):
             chunk = self._examples[first : first + QUESTIONS_PER_CALL]
             contexts = list(dict.fromkeys(e.context for e in chunk))
-            paragraphs = encode_paragraphs(contexts, self._tokenizer)
+            all_ids, sizes, offsets = self._tokenizer.encode_batch_with_offsets(
+                contexts
+            )
+            splits = np.cumsum(sizes)[:-1]
             # Neighbours about the same context share its tokens.
-            paragraph_of = dict(zip(contexts, paragraphs, strict=True))
+            paragraph_of = {
+                text: Paragraph(text=text, ids=own, starts=starts, ends=ends)
+                for text, own, (starts, ends) in zip(
+                    contexts,
+                    np.split(all_ids, splits),
+                    np.split(offsets, splits, axis=1),
+                    strict=True,
+                )
+            }
             ids, sizes = self._tokenizer.encode_batch(
                 [example.question for example in chunk]
             )
@@ -178,23 +189,6 @@ class Questions(Sequence[SquadExample]):
                         stride=self._lengths.doc_stride,
                     ),
                 )
-
-
-def encode_paragraphs(
-    texts: Sequence[str], tokenizer: Tokenizer
-) -> list[Paragraph]:
-    """Returns the paragraphs of texts, which may be empty."""
-    ids, sizes, offsets = tokenizer.encode_batch_with_offsets(texts)
-    splits = np.cumsum(sizes)[:-1]
-    return [
-        Paragraph(text=text, ids=own, starts=starts, ends=ends)
-        for text, own, (starts, ends) in zip(
-            texts,
-            np.split(ids, splits),
-            np.split(offsets, splits, axis=1),
-            strict=True,
-        )
-    ]
 
 
 def split_windows(

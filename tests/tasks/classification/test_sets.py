@@ -1,7 +1,10 @@
+import logging
+
 import pytest
 
 from albert_tf.checkpoints.checkpoint import Checkpoint
 from albert_tf.checkpoints.metadata import Metadata
+from albert_tf.tasks.classification import glue
 from albert_tf.tasks.classification import sets as sets_lib
 from albert_tf.tasks.classification.sets import ClassificationConfig
 
@@ -50,6 +53,20 @@ def test_mnli_has_its_sets_by_name(read, shared_data):
     assert sets.data.name == "mnli"
     assert sets.data.labels == ("contradiction", "entailment", "neutral")
     assert sets.data.max_seq_length == 12
+
+
+def test_an_optional_set_that_is_missing_is_skipped(read, tmp_path, caplog):
+    caplog.set_level(logging.INFO)
+    for one in glue.GLUE_DATASETS["mnli"].files["predict"]:
+        path = tmp_path / one.path
+        path.parent.mkdir(exist_ok=True)
+        path.write_text("index\tsentence1\tsentence2\n0\ta\tb\n")
+    given = {"task_name": "mnli", "data_dir": str(tmp_path)}
+
+    assert len(read("predict", **given).all) == 3
+    path.unlink()
+    assert len(read("predict", **given).all) == 2
+    assert "skipping the set ax" in caplog.text
 
 
 def test_a_named_file_replaces_all_files_of_its_use(read, shared_data):

@@ -6,7 +6,7 @@ import pytest
 from albert_tf.metrics import squad as metrics
 from albert_tf.tasks.squad import examples as examples_lib
 from albert_tf.tasks.squad import predictions, windows
-from albert_tf.tasks.squad.examples import Answer
+from albert_tf.tasks.squad.examples import Answer, SquadExample
 from albert_tf.tasks.squad.predictions import SpanLimits
 from albert_tf.tasks.squad.windows import Questions, WindowLengths
 from albert_tf.text import tokenizer
@@ -18,8 +18,9 @@ RECORDED_NAMES = {
 
 
 def encode_paragraph(text, tokens):
-    (paragraph,) = windows.encode_paragraphs([text], tokens)
-    return paragraph
+    example = SquadExample(guid="1", question="", context=text)
+    (question,) = Questions([example], tokens, WindowLengths()).split()
+    return question.paragraph
 
 
 @pytest.fixture
