@@ -74,7 +74,14 @@ class MeanLossTask(AnswerTask, abc.ABC):
         measured = self._measure(outputs, batch, weights)
         loss = measured.loss
         if "exit_logits" in outputs:
-            loss = self._exit_loss(outputs["exit_logits"], batch, weights)
+            # Source: Zhou et al. 2020, eq. 4: of L layers, `[L, B, K]`.
+            by_depth = [
+                depth * self._measure({"logits": logits}, batch, weights).loss
+                for depth, logits in enumerate(
+                    tf.unstack(outputs["exit_logits"]), start=1
+                )
+            ]
+            loss = tf.add_n(by_depth) / sum(range(1, len(by_depth) + 1))
         mask = tf.cast(batch["input_mask"], tf.float32)
         # [B, ...]: all axes but the first are those of one example.
         num_tokens = tf.reduce_sum(mask, axis=list(range(1, mask.shape.rank)))
@@ -85,19 +92,6 @@ class MeanLossTask(AnswerTask, abc.ABC):
             "loss": loss,
         } | {name: getattr(measured, name) for name in self.accuracies}
         return loss / loss_denominators["weights"], totals
-
-    def _exit_loss(
-        self, exit_logits: tf.Tensor, batch: Batch, weights: tf.Tensor
-    ) -> tf.Tensor:
-        """Returns the mean of the losses of L layers, weighted by depth.
-
-        The logits are float32 `[L, B, K]`. Source: Zhou et al. 2020, eq. 4.
-        """
-        by_depth = [
-            depth * self._measure({"logits": logits}, batch, weights).loss
-            for depth, logits in enumerate(tf.unstack(exit_logits), start=1)
-        ]
-        return tf.add_n(by_depth) / sum(range(1, len(by_depth) + 1))
 
     def final_outputs(self, batch: Batch) -> Totals:
         """Returns the outputs, with early exit if there is any."""

@@ -9,6 +9,7 @@ import dataclasses
 import itertools
 import json
 import logging
+import math
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -180,10 +181,18 @@ class ClassificationData:
             labels, predictions = 1 - labels, 1 - predictions
             probabilities = probabilities[:, ::-1]
         arrays = labels, predictions, probabilities
-        own = scores_lib.defined(
+        own = [
             self._score(name, scores_lib.of_classes(name, *arrays))
             for name in self.score_names
-        )
+        ]
+        left_out = [score.key for score in own if math.isnan(score.value)]
+        if left_out:
+            _LOGGER.warning(
+                "%s: left out, because the evaluated rows are all of one "
+                "class.",
+                ", ".join(left_out),
+            )
+        own = [score for score in own if score.key not in left_out]
         # That of a class may be among the task's own.
         entries = {score.key: score for score in (*own, *others)}
         return Scores(entries=tuple(entries.values()))

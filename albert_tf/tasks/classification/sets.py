@@ -220,10 +220,10 @@ def _read(
     """Reads the sets of GLUE for a use, or the file that replaces them."""
     dataset = glue.GLUE_DATASETS[config.name]
     given: Any = example_files.given_file(config, use, given_examples)
-    folder = files.check_local(config.data_dir or "")
     sets = []
     for one in dataset.files[use][: 1 if given else None]:
-        path = given or os.path.join(folder, one.path)
+        folder = config.data_dir or ""
+        path = given or os.path.join(files.check_local(folder), one.path)
         if one.is_optional and not os.path.exists(path):
             text = "There is no file %s; skipping the set %s."
             _LOGGER.info(text, path, one.name)

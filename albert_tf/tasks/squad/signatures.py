@@ -169,13 +169,6 @@ class _Reader:
         with tf.device(CPU):
             windows = split_contexts(tokens, self.lengths)
             owners = best_windows(windows, ragged.size(tokens.ids))
-        answers = self._search_all(windows, tokens, owners)
-        with tf.device(CPU):
-            return self._choose(answers, windows, tokens, context)
-
-    def _search_all(
-        self, windows: ContextWindows, tokens: Tokens, owners: tf.Tensor
-    ) -> _WindowAnswers:
         num_windows = ragged.size(windows.rows)
 
         def search_some(begin: tf.Tensor) -> tuple[tf.Tensor, _WindowAnswers]:
@@ -189,7 +182,9 @@ class _Reader:
             lasts=tf.zeros(shape, tf.int32),
             null_scores=tf.zeros([0]),
         )
-        return _WindowAnswers(*ragged.in_parts(search_some, num_windows, none))
+        found = _WindowAnswers(*ragged.in_parts(search_some, num_windows, none))
+        with tf.device(CPU):
+            return self._choose(found, windows, tokens, context)
 
     def _search(
         self,

@@ -1,4 +1,3 @@
-
 import pytest
 
 from albert_tf.tasks import task
