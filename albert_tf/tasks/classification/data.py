@@ -137,7 +137,10 @@ class ClassificationData:
         num_cut, num_examples, rest = 0, 0, iter(examples)
         while chunk := list(itertools.islice(rest, _CHUNK_SIZE)):
             num_examples += len(chunk)
-            ids = self._encode(chunk)
+            texts = [text for e in chunk for text in (e.text_a, e.text_b)]
+            all_ids, lengths = self.tokenizer.encode_batch(texts)
+            left = iter(all_ids.tolist())
+            ids = [[*itertools.islice(left, n)] for n in lengths.tolist()]
             for example, ids_a, ids_b in zip(
                 chunk, ids[::2], ids[1::2], strict=True
             ):
@@ -385,13 +388,6 @@ class ClassificationData:
             ],
         }
         return [*tables, table]
-
-    def _encode(self, examples: _Examples) -> list[list[int]]:
-        """Returns the ids of the first, then the second text of each."""
-        texts = [text for e in examples for text in (e.text_a, e.text_b)]
-        ids, lengths = self.tokenizer.encode_batch(texts)
-        all_ids = iter(ids.tolist())
-        return [[*itertools.islice(all_ids, n)] for n in lengths.tolist()]
 
     def _label_ids(self, example: ClassificationExample) -> np.ndarray:
         """Returns the label as the loss takes it, 0 where there is none."""
