@@ -40,7 +40,6 @@ MAX_FUNCTION_LINES = 60
 # Modules that a table over all tasks, or all tokenizers, tests.
 TESTED_TOGETHER = {
     "cli/finetuning.py": "cli/test_run_classifier.py",
-    "tasks/finetunings.py": "training/test_interface.py",
     "export/export_config.py": "export/test_refusals.py",
     "serving/model_inputs.py": "serving/test_tokenizer_layer.py",
     "serving/ragged.py": "serving/test_graph_tokenizer.py",
@@ -51,7 +50,6 @@ TESTED_TOGETHER = {
     "tasks/race/spec.py": "export/test_conformance.py",
     "tasks/spec.py": "export/test_conformance.py",
     "tasks/squad/spec.py": "export/test_conformance.py",
-    "tasks/serving_settings.py": "export/test_refusals.py",
     "tasks/table.py": "export/test_refusals.py",
     "checkpoints/conversion_config.py": "checkpoints/test_conversion.py",
     "devices/device_settings.py": "training/test_refusals.py",

@@ -11,8 +11,7 @@ from albert_tf.checkpoints import heads
 from albert_tf.checks import check_given, check_integer, check_vocab_file
 from albert_tf.settings import check_choices, setting
 from albert_tf.tasks import table
-from albert_tf.tasks.serving_settings import ServingSettings
-from albert_tf.tasks.spec import HeadSpec
+from albert_tf.tasks.spec import HeadSpec, ServingSettings
 from albert_tf.text.tokenizer import VocabularyBeside
 
 SAVED_MODEL, IDS_ONLY, LITERT = "saved_model", "tokens", "litert"

@@ -23,8 +23,7 @@ from albert_tf.serving import graph_tokenizer, model_inputs, signature
 from albert_tf.serving.exported_encoder import ExportedWeights
 from albert_tf.serving.signature import Signature
 from albert_tf.tasks import table
-from albert_tf.tasks.serving_settings import ServingSettings
-from albert_tf.tasks.spec import Exported, HeadSpec
+from albert_tf.tasks.spec import Exported, HeadSpec, ServingSettings
 
 _NOT_USED = "the task has no use for it"
 _KERAS_DTYPES = {"float32": "float32", "bfloat16": "mixed_bfloat16"}

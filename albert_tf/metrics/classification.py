@@ -94,21 +94,6 @@ def average_precision(labels: Values, scores: Values) -> float:
     return float(sklearn.metrics.average_precision_score(labels, scores))
 
 
-def mean_over_classes(
-    score: Callable[[np.ndarray, np.ndarray], float],
-    labels: np.ndarray,
-    scores: np.ndarray,
-) -> float:
-    """Returns the mean of a curve's area over the classes that have one.
-
-    `score` is `roc_auc` or `average_precision`; labels are `[N, K]`, 1 where an
-    example is of a class, else 0; scores are float `[N, K]`.
-    """
-    areas = np.array([*map(score, labels.T, scores.T)])
-    defined = areas[~np.isnan(areas)]
-    return float(defined.mean()) if defined.size else math.nan
-
-
 def _correlation(correlate: Callable[..., Any], *values: Values) -> float:
     """Returns the correlation of two arrays, 0 if one of them is constant."""
     arrays = [np.asarray(each, np.float64) for each in values]

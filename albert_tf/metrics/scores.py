@@ -7,9 +7,6 @@ import statistics
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
-# The best scores: SQuAD's are percentages.
-_PERFECT = (1, 100)
-
 
 class Role(enum.Enum):
     """What a number is."""
@@ -111,16 +108,11 @@ class Scores:
             if metric not in self:
                 continue
             if self.rank(metric) <= self.rank(metric, baseline):
-                advice = (
-                    "Try more steps, a lower --learning_rate, another "
-                    "--random_seed, or more examples."
-                )
-                if baseline in _PERFECT:
-                    advice = "All evaluated examples have the same answer."
                 return (
                     "No better than the baseline: "
-                    f"{metric} {self[metric]:.4g}, against {baseline:.4g}. "
-                    f"{advice}"
+                    f"{metric} {self[metric]:.4g}, against {baseline:.4g} "
+                    "without a model. Try more steps, a lower --learning_rate, "
+                    "another --random_seed, or more and other examples."
                 )
         if self.is_degenerate:
             return (

@@ -106,28 +106,21 @@ def f1(
     0.6666666666666666
     """
     words = segments(prediction, language)
-    scores = (
-        _f1(words, segments(answer, language), language, both_empty)
-        for answer in answers
-    )
-    return max(scores, default=0.0)
-
-
-def _f1(
-    words: list[str], wanted: list[str], language: str, both_empty: float
-) -> float:
-    if not words and not wanted:
-        return both_empty
-    if language == "zh":
-        matcher = difflib.SequenceMatcher(None, words, wanted, autojunk=False)
-        shared = matcher.find_longest_match().size
-    else:
-        of_wanted = collections.Counter(wanted)
-        shared = (collections.Counter(words) & of_wanted).total()
-    if not shared:
-        return 0.0
-    precision, recall = shared / len(words), shared / len(wanted)
-    return 2 * precision * recall / (precision + recall)
+    scores = [0.0]
+    for answer in answers:
+        wanted = segments(answer, language)
+        if language == "zh":
+            match = difflib.SequenceMatcher(None, words, wanted, autojunk=False)
+            shared = match.find_longest_match().size
+        else:
+            of_wanted = collections.Counter(wanted)
+            shared = (collections.Counter(words) & of_wanted).total()
+        if shared:
+            precision, recall = shared / len(words), shared / len(wanted)
+            scores.append(2 * precision * recall / (precision + recall))
+        elif not words and not wanted:
+            scores.append(both_empty)
+    return max(scores)
 
 
 def score_answers(
@@ -156,21 +149,19 @@ def score_answers(
     return AnswerScores(exact=np.array(exact), f1=np.array(f1_scores))
 
 
-def summarize(scores: AnswerScores) -> dict[str, float]:
-    """Returns the scores of a set in SQuAD 1.1: `exact_match` and `f1`."""
-    exact, f1_score = _percentage(scores.exact), _percentage(scores.f1)
-    return {"exact_match": exact, "f1": f1_score}
-
-
-def summarize_optional(
-    scores: AnswerScores, has_answer: np.ndarray
+def summarize(
+    scores: AnswerScores, has_answer: np.ndarray | None = None
 ) -> dict[str, float]:
-    """Returns the scores of a set in SQuAD 2.0: `exact` and `f1`.
+    """Returns the scores of a set: in SQuAD 1.1, `exact_match` and `f1`.
 
-    They are also given for the questions with an answer (`HasAns_exact`,
-    `HasAns_f1`), bool `[N]`, and without (`NoAns_...`), if there are any.
+    In 2.0, `exact` and `f1`, also of the questions that have an answer
+    (`HasAns_exact`, `HasAns_f1`), bool `[N]`, and of those without
+    (`NoAns_...`), if there are any.
     """
-    summary = {"exact": _percentage(scores.exact), "f1": _percentage(scores.f1)}
+    exact, f1_score = _percentage(scores.exact), _percentage(scores.f1)
+    if has_answer is None:
+        return {"exact_match": exact, "f1": f1_score}
+    summary = {"exact": exact, "f1": f1_score}
     for name, chosen in (("HasAns", has_answer), ("NoAns", ~has_answer)):
         if chosen.any():
             summary[f"{name}_exact"] = _percentage(scores.exact[chosen])

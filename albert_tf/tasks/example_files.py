@@ -101,7 +101,13 @@ def read_rows(
     rows = _without_last_blanks(_read_fields(path))
     if header is None:
         _, header = next(rows, (1, ()))
-    positions = [_find_column(column, header, path) for column in columns]
+    for column in columns:
+        if header.count(column) != 1:
+            raise ValueError(
+                f"{path} must have one column named {column!r}. Its columns "
+                f"are {', '.join(map(repr, header))}."
+            )
+    positions = [*map(header.index, columns)]
     for line, row in rows:
         # An empty line is an empty field of a single column.
         fields = row or [""]
@@ -184,15 +190,6 @@ def _read_fields(path: Any) -> Iterator[Row]:
             line = reader.line_num + 1
     except csv.Error as error:
         raise ValueError(f"{path}, line {line}: not CSV: {error}.") from error
-
-
-def _find_column(column: str, header: Sequence[str], path: Source) -> int:
-    if header.count(column) != 1:
-        raise ValueError(
-            f"{path} must have one column named {column!r}. Its columns are "
-            f"{', '.join(map(repr, header))}."
-        )
-    return header.index(column)
 
 
 def _without_last_blanks(rows: Iterable[Row]) -> Iterator[Row]:

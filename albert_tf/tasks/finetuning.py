@@ -12,21 +12,20 @@ import tensorflow as tf
 
 from albert_tf.modeling import losses
 from albert_tf.tasks import early_exit
-from albert_tf.tasks.task import Batch, Totals
+from albert_tf.tasks.task import AnswerTask, Batch, Totals
 
 # Keeps the scores of a set without examples at 0 instead of 0 / 0.
 _LEAST_WEIGHT = 1e-30
 
 
-class MeanLossTask(abc.ABC):
-    """A `task.Task` and `task.AnswerTask`, but for `model` and `_measure`.
+class MeanLossTask(AnswerTask, abc.ABC):
+    """A `task.Task`, but for `model` and `_measure`.
 
     `accuracies` maps fields of `LossSums` to names of scores in the log;
     `loss_options` are extra arguments of the model's call in `loss`;
     `_exit_patience` is `HeadFlags.exit_patience`.
     """
 
-    model: Any
     accuracies: Mapping[str, str] = {"correct": "accuracy"}
     sequence_outputs: frozenset[str] = frozenset()
     loss_options: Mapping[str, bool] = {}
@@ -75,7 +74,14 @@ class MeanLossTask(abc.ABC):
         measured = self._measure(outputs, batch, weights)
         loss = measured.loss
         if "exit_logits" in outputs:
-            loss = self._exit_loss(outputs["exit_logits"], batch, weights)
+            # Source: Zhou et al. 2020, eq. 4: of L layers, `[L, B, K]`.
+            by_depth = [
+                depth * self._measure({"logits": logits}, batch, weights).loss
+                for depth, logits in enumerate(
+                    tf.unstack(outputs["exit_logits"]), start=1
+                )
+            ]
+            loss = tf.add_n(by_depth) / sum(range(1, len(by_depth) + 1))
         mask = tf.cast(batch["input_mask"], tf.float32)
         # [B, ...]: all axes but the first are those of one example.
         num_tokens = tf.reduce_sum(mask, axis=list(range(1, mask.shape.rank)))
@@ -86,23 +92,6 @@ class MeanLossTask(abc.ABC):
             "loss": loss,
         } | {name: getattr(measured, name) for name in self.accuracies}
         return loss / loss_denominators["weights"], totals
-
-    def _exit_loss(
-        self, exit_logits: tf.Tensor, batch: Batch, weights: tf.Tensor
-    ) -> tf.Tensor:
-        """Returns the mean of the losses of L layers, weighted by depth.
-
-        The logits are float32 `[L, B, K]`. Source: Zhou et al. 2020, eq. 4.
-        """
-        by_depth = [
-            depth * self._measure({"logits": logits}, batch, weights).loss
-            for depth, logits in enumerate(tf.unstack(exit_logits), start=1)
-        ]
-        return tf.add_n(by_depth) / sum(range(1, len(by_depth) + 1))
-
-    def outputs(self, batch: Batch) -> Totals:
-        """Returns the outputs of the model, without dropout."""
-        return dict(self.model(self.model.inputs_of(batch), training=False))
 
     def final_outputs(self, batch: Batch) -> Totals:
         """Returns the outputs, with early exit if there is any."""

@@ -7,6 +7,7 @@ import dataclasses
 
 from albert_tf import checks
 from albert_tf.settings import setting
+from albert_tf.tasks.spec import ServingSettings
 
 PATIENCE_HELP = (
     "Early exit: an example leaves the model once its prediction has stayed "
@@ -42,6 +43,19 @@ class HeadFlags:
 
 
 DEFAULT_HEAD = HeadFlags()
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class EarlyExitSettings(ServingSettings):
+    """The settings of an export of a head over the pooled output."""
+
+    not_in_litert = ("exit_patience",)
+
+    exit_patience: int = setting(0, f"classifier, race: {PATIENCE_HELP}")
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        checks.check_integer("exit_patience", self.exit_patience, at_least=0)
 
 
 def check_single_label(patience: int, *, has_one_label: bool) -> None:

@@ -74,24 +74,21 @@ def compare_starts(
 
     Records of an evaluation have no answers: a question may have several.
     """
-    loss = float(np.mean(_start_losses(starts, lengths, outputs)))
+    losses: Any
+    if "start_logits" in outputs:
+        rows = zip(outputs["start_logits"], starts, strict=True)
+        losses = [special.logsumexp(row) - row[start] for row, start in rows]
+    else:
+        # Of a beam search, the probabilities of the best starts are known,
+        # [N, K]; the rest is shared evenly by all positions.
+        best = np.exp(np.asarray(outputs["start_top_log_probs"], np.float64))
+        rest = (1 - best.sum(axis=1)).clip(np.finfo(np.float32).eps) / lengths
+        is_start = np.asarray(outputs["start_top_index"]) == starts[:, None]
+        losses = -np.log(rest + np.sum(best * is_start, axis=1))
+    loss = float(np.mean(losses))
     has_answer = starts > 0
     position = _SPAN_PRIOR * np.mean(has_answer * np.log(lengths))
     return Comparison(loss, loss, float(_entropy(has_answer) + position))
-
-
-def _start_losses(
-    starts: np.ndarray, lengths: np.ndarray, outputs: Outputs
-) -> Any:
-    if "start_logits" in outputs:
-        rows = zip(outputs["start_logits"], starts, strict=True)
-        return [special.logsumexp(row) - row[start] for row, start in rows]
-    # Of a beam search, the probabilities of the best starts are known, [N, K];
-    # the rest is shared evenly by all positions.
-    best = np.exp(np.asarray(outputs["start_top_log_probs"], np.float64))
-    rest = (1 - best.sum(axis=1)).clip(np.finfo(np.float32).eps) / lengths
-    is_start = np.asarray(outputs["start_top_index"]) == starts[:, None]
-    return -np.log(rest + np.sum(best * is_start, axis=1))
 
 
 def _entropy(labels: np.ndarray, weights: np.ndarray | None = None) -> float:

@@ -13,17 +13,15 @@ import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from albert_tf.checkpoints.checkpoint import Checkpoint
+from albert_tf.checkpoints.checkpoint import Checkpoint, Note
 from albert_tf.checkpoints.heads import Head
 from albert_tf.checkpoints.metadata import Metadata
 from albert_tf.metrics.scores import Scores
-from albert_tf.tasks.serving_settings import ServingSettings
 from albert_tf.tasks.task import (
     AnswerData,
     AnswerTask,
     ExampleSet,
     MakeTask,
-    ModelOutputs,
     Sets,
 )
 
@@ -31,6 +29,48 @@ if TYPE_CHECKING:
     from albert_tf.serving.exported_encoder import ExportedWeights
     from albert_tf.serving.graph_tokenizer import GraphTokenizer
     from albert_tf.serving.signature import Signature
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class ServingSettings:
+    """The settings of an export; `max_seq_length` is that of raw text."""
+
+    # Names of settings that are by default those of the fine-tuning.
+    as_trained: ClassVar[tuple[str, ...]] = ()
+    # Names of settings that have no effect on the signature of ids.
+    not_in_litert: ClassVar[tuple[str, ...]] = ()
+
+    max_seq_length: int
+    for_litert: bool = False
+
+    def __post_init__(self) -> None:
+        for name in self.not_in_litert:
+            if self.for_litert and getattr(self, name):
+                raise ValueError(
+                    f"--format=litert is without `{name}`. Received: "
+                    f"{name}={getattr(self, name)}."
+                )
+
+    @classmethod
+    def names(cls) -> tuple[str, ...]:
+        """The names of the settings that only some heads have."""
+        common = {field.name for field in dataclasses.fields(ServingSettings)}
+        names = (field.name for field in dataclasses.fields(cls))
+        return tuple(name for name in names if name not in common)
+
+    def answer_settings(self) -> dict[str, Any]:
+        """Returns what `load_predictor` needs to answer as the export does."""
+        return {"max_seq_length": self.max_seq_length}
+
+    def applied_to(self, known: Metadata) -> Metadata:
+        """Returns what is known of the export, given that of its checkpoint."""
+        return known
+
+    def notes(self, known: Metadata) -> list[Note]:
+        """Returns notes on what is replaced, or assumed."""
+        assumed = self.applied_to(known).assumed
+        text = f"{assumed} (the checkpoint has none)"
+        return [Note("assumed", text)] if assumed else []
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -81,7 +121,7 @@ class HeadSpec(abc.ABC):
 
     def answer_task(self, data: Any, model: Any) -> AnswerTask:
         """Returns the model half, with a model that has its weights."""
-        return ModelOutputs(model, self.sequence_outputs)
+        return AnswerTask(model, self.sequence_outputs)
 
     def example_set(self, data: Any, examples: Sequence[Any]) -> ExampleSet:
         """Returns examples with the data half that makes their records."""
@@ -127,11 +167,13 @@ class FinetuningSpec:
             `tokenizer`, `max_seq_length`, the `weights` in use, and
             `given_examples`, rows in place of files, by use.
         make_task: Function of config and sets that returns a `MakeTask`.
-        export_settings: Function of config, sets and scores that returns
-            settings of an export.
         head_spec: Returns what is done with the head that a config selects.
         predict_arguments: Function of the sets that returns what
             `python -m albert_tf.predict` takes, for its next call.
+        thresholds: Function of the data half and scores that returns the
+            settings of an export that an evaluation chooses.
+        settings_of_weights: Function of a `Checkpoint` that returns settings
+            which its weights determine, unless they are trained.
     """
 
     task_names: tuple[str, ...]
@@ -139,6 +181,7 @@ class FinetuningSpec:
     defaults: Mapping[str, Any]
     read_sets: Callable[..., Sets[Any]]
     make_task: Callable[[Any, Sets[Any]], MakeTask]
-    export_settings: Callable[[Any, Sets[Any], Scores], dict[str, Any]]
     head_spec: Callable[[Any], HeadSpec]
     predict_arguments: Callable[[Sets[Any]], str]
+    thresholds: Callable[[Any, Scores], dict[str, Any]] = lambda *_: {}
+    settings_of_weights: Callable[[Checkpoint], dict[str, Any]] = lambda _: {}

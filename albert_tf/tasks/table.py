@@ -1,41 +1,29 @@
-"""The table of all heads: a package for each, imported when needed."""
+"""The tables of heads and of fine-tunings, which are imported when needed."""
 
 import functools
+import pkgutil
 from collections.abc import Mapping
 
+from albert_tf import checks
 from albert_tf.checkpoints import heads
-from albert_tf.tasks.serving_settings import ServingSettings
-from albert_tf.tasks.spec import HeadSpec
+from albert_tf.tasks.spec import FinetuningSpec, HeadSpec, ServingSettings
+
+_SPECS = {
+    heads.ENCODER: "encoder.spec:EncoderSpec",
+    heads.PRETRAINING: "pretraining.spec:PretrainingSpec",
+    heads.CLASSIFIER: "classification.spec:ClassifierSpec",
+    heads.MULTIPLE_CHOICE: "race.spec:MultipleChoiceSpec",
+    heads.SPAN: "squad.spec:SpanSpec",
+    heads.BEAM_SPAN: "squad.spec:BeamSpanSpec",
+}
+_FINETUNED = ("classification", "squad", "race")
 
 
 def spec_class(head: str) -> type[HeadSpec]:
     """Returns the class of a head's `HeadSpec`; imports nothing of others."""
-    match heads.named(head):
-        case heads.ENCODER:
-            from albert_tf.tasks.encoder.spec import EncoderSpec
-
-            return EncoderSpec
-        case heads.PRETRAINING:
-            from albert_tf.tasks.pretraining.spec import PretrainingSpec
-
-            return PretrainingSpec
-        case heads.CLASSIFIER:
-            from albert_tf.tasks.classification.spec import ClassifierSpec
-
-            return ClassifierSpec
-        case heads.MULTIPLE_CHOICE:
-            from albert_tf.tasks.race.spec import MultipleChoiceSpec
-
-            return MultipleChoiceSpec
-        case heads.SPAN:
-            from albert_tf.tasks.squad.spec import SpanSpec
-
-            return SpanSpec
-        case heads.BEAM_SPAN:
-            from albert_tf.tasks.squad.spec import BeamSpanSpec
-
-            return BeamSpanSpec
-    raise AssertionError(f"tasks/ has no package for the head {head!r}")
+    name = _SPECS[heads.named(head)]
+    found: type[HeadSpec] = pkgutil.resolve_name(f"albert_tf.tasks.{name}")
+    return found
 
 
 @functools.cache
@@ -63,3 +51,16 @@ def serving_settings() -> list[type[ServingSettings]]:
 def spec_of(head: str | HeadSpec) -> HeadSpec:
     """Returns the `HeadSpec` of a head, given by name or as itself."""
     return head if isinstance(head, HeadSpec) else spec_class(head)()
+
+
+def finetuning(task_name: str | FinetuningSpec) -> FinetuningSpec:
+    """Returns what a task is fine-tuned with; its case does not matter."""
+    if isinstance(task_name, FinetuningSpec):
+        return task_name
+    specs: dict[str, FinetuningSpec] = {}
+    for package in _FINETUNED:
+        path = f"albert_tf.tasks.{package}.sets:FINETUNING"
+        spec = pkgutil.resolve_name(path)
+        specs |= dict.fromkeys(spec.task_names, spec)
+    checks.check_choice("task_name", task_name.lower(), tuple(specs))
+    return specs[task_name.lower()]

@@ -255,16 +255,22 @@ class Task(Protocol):
         """Returns the values to log for a step, from its metric totals."""
 
 
-class AnswerTask(Protocol):
-    """The model half of what answers examples."""
+class AnswerTask:
+    """The model half of what answers examples: outputs of a model, as they are.
 
-    @property
-    def model(self) -> Any:
-        """The model: a Keras model, or an export in its place."""
+    The model is of Keras, or an export in its place. `sequence_outputs` are the
+    names of the outputs whose second axis is the sequence.
+    """
 
-    @property
-    def sequence_outputs(self) -> frozenset[str]:
-        """Names of the outputs whose second axis is the sequence."""
+    def __init__(
+        self, model: Any, sequence_outputs: frozenset[str] = frozenset()
+    ) -> None:
+        self.model = model
+        self.sequence_outputs = sequence_outputs
+
+    def outputs(self, batch: Batch) -> Totals:
+        """Returns the outputs of the model, without dropout."""
+        return dict(self.model(self.model.inputs_of(batch), training=False))
 
     def final_outputs(self, batch: Batch) -> Totals:
         """Returns the outputs that final scores and predictions are made of.
@@ -273,20 +279,7 @@ class AnswerTask(Protocol):
         exit, of the layer at which each example leaves, and its number,
         `num_layers` int32 `[B]`.
         """
-
-
-class ModelOutputs:
-    """An `AnswerTask` whose outputs are those of a model, as they are."""
-
-    def __init__(
-        self, model: Any, sequence_outputs: frozenset[str] = frozenset()
-    ) -> None:
-        self.model = model
-        self.sequence_outputs = sequence_outputs
-
-    def final_outputs(self, batch: Batch) -> Totals:
-        """Returns the outputs of the model for a batch, without dropout."""
-        return dict(self.model(self.model.inputs_of(batch), training=False))
+        return self.outputs(batch)
 
 
 # Makes the model half, of a config, `seed` and Keras's dtype policy, `dtype`;

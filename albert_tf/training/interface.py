@@ -14,7 +14,7 @@ from albert_tf.export.export_config import ExportConfig
 from albert_tf.export.saved_model import ExportSummary
 from albert_tf.inference.predictor import Predictor, load_predictor
 from albert_tf.metrics.scores import Scores
-from albert_tf.tasks import example_files, finetunings
+from albert_tf.tasks import example_files, table
 from albert_tf.tasks.spec import FinetuningSpec, HeadSpec
 from albert_tf.text.tokenizer import VocabularyBeside
 from albert_tf.training import baselines, pretrain_config
@@ -97,7 +97,7 @@ def finetune(
         ValueError: A setting, a file or a row cannot be used.
         KeyboardInterrupt: A signal stopped the training, after a checkpoint.
     """
-    spec = finetunings.find(task_name)
+    spec = table.finetuning(task_name)
     values = settings.checked(given, plans.config_classes(spec))
     if isinstance(task_name, str) and "task_name" in plans.defaults(spec):
         values["task_name"] = task_name
@@ -152,15 +152,23 @@ def run_finetuning(plan: FinetuningPlan) -> RunResult | None:
 def _export_config(
     plan: FinetuningPlan, weights: str, scores: Scores
 ) -> ExportConfig:
+    head, sets = plan.spec.head_spec(plan.task_config), plan.sets
+    # Of different numbers of options, that of the set to predict.
+    values = vars(plan.task_config) | vars(sets.all[-1].data)
+    values |= plan.spec.thresholds(sets.data, scores)
     # A run that was trained has its vocabulary in its folder.
     given = () if plan.config.do_train else settings.fields_of(VocabularyBeside)
     return ExportConfig(
         init_checkpoint=weights,
         export_dir=plan.options.export_dir or "",
         **{name: getattr(plan.options, name) for name in given},
-        head=plan.spec.head_spec(plan.task_config),
+        head=head,
         max_seq_length=plan.config.max_seq_length,
-        settings=plan.spec.export_settings(plan.task_config, plan.sets, scores),
+        settings={
+            name: values[name]
+            for name in head.serving_settings.names()
+            if name in values
+        },
     )
 
 

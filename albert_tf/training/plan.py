@@ -21,7 +21,6 @@ from albert_tf import config as config_lib
 from albert_tf.checkpoints import (
     compatibility,
     discovery,
-    heads,
     run_checkpoints,
 )
 from albert_tf.checkpoints.checkpoint import Checkpoint
@@ -282,13 +281,11 @@ def _as_trained(
     """Returns settings: those given, else those of the weights' training.
 
     Or else what the model takes; None where the task has none. Without
-    training, the weights decide the version of SQuAD, too.
+    training, the weights decide other settings, too.
     """
-    version: dict[str, Any] = {}
-    version_2 = "version_2_with_negative"
-    if version_2 in values and not (version_2 in given or values["do_train"]):
-        version[version_2] = heads.BEAM_SPAN.groups <= weights.heads
-    task_config: Any = settings.read(spec.config_class, {**values, **version})
+    decided = {} if values["do_train"] else spec.settings_of_weights(weights)
+    decided = _not_given(decided, given)
+    task_config: Any = settings.read(spec.config_class, {**values, **decided})
     head_spec = spec.head_spec(task_config)
     # The sequence comes first: parts must fit in it.
     names = ("max_seq_length", *head_spec.serving_settings.as_trained)
@@ -302,7 +299,7 @@ def _as_trained(
         elif name in _PARTS:
             value = lengths.fitting(value, found["max_seq_length"])
         found[name] = weights.settings.get(name, value)
-    return found | version
+    return found | decided
 
 
 def _suit_small_data(

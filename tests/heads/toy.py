@@ -22,8 +22,7 @@ from albert_tf.serving.exported_encoder import ExportedEncoder
 from albert_tf.settings import setting
 from albert_tf.tasks import example_files, inputs, label_frequencies, task
 from albert_tf.tasks.finetuning import MeanLossTask
-from albert_tf.tasks.serving_settings import ServingSettings
-from albert_tf.tasks.spec import FinetuningSpec, HeadSpec
+from albert_tf.tasks.spec import FinetuningSpec, HeadSpec, ServingSettings
 from albert_tf.tasks.task import ExampleSet
 
 # The model.
@@ -249,9 +248,6 @@ FINETUNING = FinetuningSpec(
     defaults={"learning_rate": 1e-2, "num_train_steps": 4},
     read_sets=_read_sets,
     make_task=lambda config, sets: WordCountTask,
-    export_settings=lambda config, sets, scores: {
-        "most_words": config.most_words
-    },
     head_spec=lambda config: WordCountSpec(),
     predict_arguments=lambda _: '"a text"',
 )

@@ -43,12 +43,6 @@ def test_areas_that_are_not_defined_are_no_numbers():
     assert math.isnan(classification.roc_auc([1, 1], [0.1, 0.2]))
     assert math.isnan(classification.roc_auc([0], [0.1]))
     assert math.isnan(classification.average_precision([0, 0], [0.1, 0.2]))
-    labels, scores = np.array([[1, 0, 0], [0, 0, 1]]), np.eye(2, 3)
-    mean = classification.mean_over_classes
-    # Of the second class there is no pair; the third is wrong.
-    found = mean(classification.roc_auc, labels, scores)
-    assert found == (1 + 0.5) / 2
-    assert math.isnan(mean(classification.roc_auc, labels * 0, scores))
 
 
 def test_scores_of_a_class_are_those_of_its_column():

@@ -274,7 +274,6 @@ def data_case(request, words):
         )
         example = MultipleChoiceExample(
             guid="q1",
-            passage_id="1",
             article="Snow is white.",
             question="What is _ ?",
             options=("white", "black"),

@@ -78,7 +78,6 @@ def make_plan(monkeypatch, tmp_path, tiny_spm_model):
             defaults={"max_seq_length": 16} | (defaults or {}),
             read_sets=read_sets,
             make_task=None,
-            export_settings=None,
             head_spec=lambda _: ClassifierSpec(),
             predict_arguments=lambda _: "",
         )

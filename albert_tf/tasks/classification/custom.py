@@ -55,14 +55,22 @@ def read_examples(
     examples, validation = table.examples(labels, weights.settings)
     for use, rows in examples.items():
         _warn_of_useless_rows(use, rows, labels)
-    if "train" in uses:
-        fitted = _fitted(config, labels, examples["train"])
-    else:
+    fitted: dict[str, Any]
+    if "train" not in uses:
         fitted = {
             "thresholds": kept.thresholds if config.multi_label else None,
             "target_mean": kept.target_mean or 0.0,
             "target_scale": kept.target_scale or 1.0,
         }
+    elif labels:
+        weights_of_labels = _class_weights(config, labels, examples["train"])
+        fitted = {"class_weights": weights_of_labels}
+    else:
+        numbers = [example.label for example in examples["train"]]
+        targets = np.array(numbers, np.float64)
+        # Equal labels have no spread to scale by.
+        scale = float(targets.std()) or 1.0
+        fitted = {"target_mean": float(targets.mean()), "target_scale": scale}
     data = make_data(
         labels=labels,
         score_names=scores.names_for(labels, multi_label=config.multi_label),
@@ -102,20 +110,17 @@ def _check_fits_weights(
             "columns of the same texts in the same order."
         )
     held_out = [config.validation_share, config.validation_seed]
-    trained = settings.get("validation") or []
+    *trained, _ = settings.get("validation") or [None]
     if (
         "eval" in uses
         and config.validation_share
         and settings.get("task") == config.name
-        # An older version held out other rows, and kept no cutoffs.
-        and (trained[:2] != held_out or not trained[2:])
+        and trained != held_out
     ):
-        older = " by an older version" if len(trained) == 2 else ""
         raise ValueError(
             "The weights in use have seen rows to evaluate: they were trained "
-            f"with {trained[:2] or None}{older}, not {held_out}, as "
-            "--validation_share and --validation_seed. Pass the same, or an "
-            "--eval_file."
+            f"with {trained or None}, not {held_out}, as --validation_share "
+            "and --validation_seed. Pass the same, or an --eval_file."
         )
 
 
@@ -288,18 +293,6 @@ def _positive_label(
     if len(labels) != 2 or config.multi_label:
         return ""
     return label or labels[1]
-
-
-def _fitted(
-    config: "ClassificationConfig", labels: Sequence[str], examples: _Examples
-) -> dict[str, Any]:
-    """Returns the scale of the numbers, or the weights of the labels."""
-    if labels:
-        return {"class_weights": _class_weights(config, labels, examples)}
-    targets = np.array([example.label for example in examples], np.float64)
-    # Equal labels have no spread to scale by.
-    scale = float(targets.std()) or 1.0
-    return {"target_mean": float(targets.mean()), "target_scale": scale}
 
 
 def _class_weights(

@@ -9,6 +9,7 @@ import dataclasses
 import itertools
 import json
 import logging
+import math
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -136,7 +137,10 @@ class ClassificationData:
         num_cut, num_examples, rest = 0, 0, iter(examples)
         while chunk := list(itertools.islice(rest, _CHUNK_SIZE)):
             num_examples += len(chunk)
-            ids = self._encode(chunk)
+            texts = [text for e in chunk for text in (e.text_a, e.text_b)]
+            all_ids, lengths = self.tokenizer.encode_batch(texts)
+            left = iter(all_ids.tolist())
+            ids = [[*itertools.islice(left, n)] for n in lengths.tolist()]
             for example, ids_a, ids_b in zip(
                 chunk, ids[::2], ids[1::2], strict=True
             ):
@@ -180,10 +184,18 @@ class ClassificationData:
             labels, predictions = 1 - labels, 1 - predictions
             probabilities = probabilities[:, ::-1]
         arrays = labels, predictions, probabilities
-        own = scores_lib.defined(
+        own = [
             self._score(name, scores_lib.of_classes(name, *arrays))
             for name in self.score_names
-        )
+        ]
+        left_out = [score.key for score in own if math.isnan(score.value)]
+        if left_out:
+            _LOGGER.warning(
+                "%s: left out, because the evaluated rows are all of one "
+                "class.",
+                ", ".join(left_out),
+            )
+        own = [score for score in own if score.key not in left_out]
         # That of a class may be among the task's own.
         entries = {score.key: score for score in (*own, *others)}
         return Scores(entries=tuple(entries.values()))
@@ -254,8 +266,8 @@ class ClassificationData:
         if not self.is_multi_label:
             best: np.ndarray = np.argmax(outputs["logits"], axis=-1)
             return best
-        is_predicted = self._probabilities(outputs) >= np.array(thresholds)
-        return is_predicted.astype(int)
+        least = np.array(thresholds or scores_lib.DEFAULT_THRESHOLD)
+        return (self._probabilities(outputs) >= least).astype(int)
 
     def label_thresholds(self, scores: Scores) -> tuple[float, ...] | None:
         """Returns the given thresholds of several labels, else the scores'."""
@@ -269,13 +281,11 @@ class ClassificationData:
     def _thresholds_to_use(self, scores: Scores) -> Sequence[float] | None:
         thresholds = self.label_thresholds(scores)
         if thresholds is None and self.is_multi_label:
-            least = scores_lib.DEFAULT_THRESHOLD
             _LOGGER.warning(
                 "The thresholds of the labels are not known; using %s. Pass "
                 "--do_eval to choose those with the best F1.",
-                least,
+                scores_lib.DEFAULT_THRESHOLD,
             )
-            return [least] * len(self.labels)
         return thresholds
 
     @contextlib.contextmanager
@@ -317,9 +327,7 @@ class ClassificationData:
         self, examples: _Examples, outputs: Outputs
     ) -> Iterator[dict[str, Any]]:
         """Yields `prediction` and `probabilities`; see `load_predictor`."""
-        least = [scores_lib.DEFAULT_THRESHOLD] * len(self.labels)
-        thresholds = self.thresholds or least
-        rows, predictions = self._answers(outputs, thresholds)
+        rows, predictions = self._answers(outputs, self.thresholds)
         for row, prediction in zip(rows.tolist(), predictions, strict=True):
             if self.is_regression:
                 yield {"prediction": prediction}
@@ -380,13 +388,6 @@ class ClassificationData:
             ],
         }
         return [*tables, table]
-
-    def _encode(self, examples: _Examples) -> list[list[int]]:
-        """Returns the ids of the first, then the second text of each."""
-        texts = [text for e in examples for text in (e.text_a, e.text_b)]
-        ids, lengths = self.tokenizer.encode_batch(texts)
-        all_ids = iter(ids.tolist())
-        return [[*itertools.islice(all_ids, n)] for n in lengths.tolist()]
 
     def _label_ids(self, example: ClassificationExample) -> np.ndarray:
         """Returns the label as the loss takes it, 0 where there is none."""

@@ -6,8 +6,6 @@ google-research/albert, `classifier_utils` (the order of labels).
 """
 
 import dataclasses
-import logging
-import os
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -15,8 +13,6 @@ from albert_tf import files
 from albert_tf.tasks import example_files
 from albert_tf.tasks.classification import examples
 from albert_tf.tasks.classification.examples import ClassificationExample
-
-_LOGGER = logging.getLogger(__name__)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -164,22 +160,6 @@ def prediction_range(task: str | None) -> tuple[float, float] | None:
     """Returns what the numbers of a task are clipped to, if they are."""
     dataset = GLUE_DATASETS.get(task or "")
     return dataset.prediction_range if dataset else None
-
-
-def existing_sets(
-    data_dir: files.Path, set_files: Sequence[SetFile]
-) -> list[SetFile]:
-    """Returns the sets with their whole paths; optional ones if they exist."""
-    existing = []
-    for set_file in set_files:
-        path = os.path.join(files.check_local(data_dir), set_file.path)
-        if set_file.is_optional and not os.path.exists(path):
-            _LOGGER.info(
-                "There is no file %s; skipping the set %s.", path, set_file.name
-            )
-        else:
-            existing.append(dataclasses.replace(set_file, path=path))
-    return existing
 
 
 def read_examples(

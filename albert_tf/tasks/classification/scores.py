@@ -4,16 +4,13 @@ Data flow: labels, probabilities, predictions -> [this file] -> scores by name.
 """
 
 import functools
-import logging
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
 from albert_tf.metrics import classification
 from albert_tf.metrics.scores import Role, Score, Scores
-
-_LOGGER = logging.getLogger(__name__)
 
 # Of predictions.
 SCORES: Mapping[str, Callable[[np.ndarray, np.ndarray], float]] = {
@@ -58,18 +55,6 @@ def names_for(
     if len(labels) == 2:
         return ("accuracy", "f1", "f1_macro", "matthews_correlation", *areas)
     return ("accuracy", "f1_macro", *macro)
-
-
-def defined(scores: Iterable[Score]) -> list[Score]:
-    """Returns the scores that are numbers; the others are logged."""
-    found = [*scores]
-    left_out = [score.key for score in found if math.isnan(score.value)]
-    if left_out:
-        _LOGGER.warning(
-            "%s: left out, because the evaluated rows are all of one class.",
-            ", ".join(left_out),
-        )
-    return [score for score in found if score.key not in left_out]
 
 
 def of_numbers(
@@ -119,8 +104,11 @@ def of_classes(
         return AREAS[name](labels, probabilities[:, 1])
     if labels.ndim == 1:
         labels = labels[:, None] == np.arange(probabilities.shape[1])
+    # Of the classes that have such an area.
     area = AREAS[name.removesuffix(_MACRO)]
-    return classification.mean_over_classes(area, labels, probabilities)
+    areas = np.array([*map(area, labels.T, probabilities.T)])
+    areas = areas[~np.isnan(areas)]
+    return float(areas.mean()) if areas.size else math.nan
 
 
 def best_thresholds(

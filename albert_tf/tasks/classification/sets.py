@@ -6,12 +6,13 @@ Source: google-research/albert, `run_classifier.py`.
 
 import dataclasses
 import functools
+import logging
+import os
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
-from albert_tf import checks
+from albert_tf import checks, files
 from albert_tf.checkpoints.checkpoint import Checkpoint
-from albert_tf.metrics.scores import Scores
 from albert_tf.settings import setting
 from albert_tf.tasks import example_files, task
 from albert_tf.tasks.classification import examples as examples_lib
@@ -25,6 +26,8 @@ from albert_tf.text.tokenizer import Tokenizer
 
 if TYPE_CHECKING:
     from albert_tf.tasks.classification.data import ClassificationData
+
+_LOGGER = logging.getLogger(__name__)
 
 CUSTOM = "custom"
 # Flags that only a custom task has; GLUE's tasks determine these values.
@@ -216,15 +219,16 @@ def _read(
 ) -> list[ExampleSet]:
     """Reads the sets of GLUE for a use, or the file that replaces them."""
     dataset = glue.GLUE_DATASETS[config.name]
-    set_files: Sequence[glue.SetFile] = dataset.files[use]
-    path: Any = example_files.given_file(config, use, given_examples)
-    if path:
-        set_files = [dataclasses.replace(set_files[0], path=path)]
-    else:
-        set_files = glue.existing_sets(config.data_dir or "", set_files)
+    given: Any = example_files.given_file(config, use, given_examples)
     sets = []
-    for one in set_files:
-        examples = glue.read_examples(dataset, one.path, task.SPLITS[use])
+    for one in dataset.files[use][: 1 if given else None]:
+        folder = config.data_dir or ""
+        path = given or os.path.join(files.check_local(folder), one.path)
+        if one.is_optional and not os.path.exists(path):
+            text = "There is no file %s; skipping the set %s."
+            _LOGGER.info(text, path, one.name)
+            continue
+        examples = glue.read_examples(dataset, path, task.SPLITS[use])
         submission = one.submission_file or data.submission_file
         own = dataclasses.replace(data, submission_file=submission)
         sets.append(ExampleSet(examples=examples, data=own, name=one.name))
@@ -245,16 +249,6 @@ def make_task(config: ClassificationConfig, sets: Sets[Any]) -> MakeTask:
     )
 
 
-def export_settings(
-    config: ClassificationConfig, sets: Sets[Any], scores: Scores
-) -> dict[str, Any]:
-    """Returns the fields of the export's config that the task decides."""
-    data = cast("ClassificationData", sets.data)
-    values = {"labels": data.labels, "exit_patience": config.exit_patience}
-    thresholds = data.label_thresholds(scores)
-    return values | ({"thresholds": thresholds} if thresholds else {})
-
-
 FINETUNING = FinetuningSpec(
     task_names=(*glue.GLUE_DATASETS, CUSTOM),
     config_class=ClassificationConfig,
@@ -267,10 +261,12 @@ FINETUNING = FinetuningSpec(
     },
     read_sets=read_sets,
     make_task=make_task,
-    export_settings=export_settings,
     head_spec=lambda _: ClassifierSpec(),
     predict_arguments=lambda sets: (
         '"TEXT" ' * (2 if next(iter(sets.all[0].examples)).text_b else 1)
         + " # or < inputs, one a line, texts or JSON"
     ),
+    thresholds=lambda data, scores: {
+        "thresholds": data.label_thresholds(scores)
+    },
 )

@@ -10,7 +10,7 @@ from albert_tf.checkpoints.checkpoint import Checkpoint, Note
 from albert_tf.checkpoints.metadata import Metadata
 from albert_tf.settings import setting
 from albert_tf.tasks import inputs
-from albert_tf.tasks.serving_settings import EarlyExitSettings
+from albert_tf.tasks.head_flags import EarlyExitSettings
 from albert_tf.tasks.spec import Exported, HeadSpec
 from albert_tf.tasks.task import ExampleSet
 
@@ -81,10 +81,7 @@ class ClassifierSpec(HeadSpec):
         return ClassificationData(
             name=facts.task or "texts",
             labels=compatibility.find_labels(
-                facts,
-                model.num_labels,
-                where=repr(source.path),
-                given=given,
+                facts, model.num_labels, where=repr(source.path), given=given
             ),
             score_names=(),
             tokenizer=source.tokenizer,

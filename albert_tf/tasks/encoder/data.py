@@ -12,7 +12,7 @@ import tensorflow as tf
 from albert_tf import checks
 from albert_tf.features import ArraySpec
 from albert_tf.tasks import task
-from albert_tf.tasks.task import Batch, ModelOutputs, Outputs, Record, Totals
+from albert_tf.tasks.task import AnswerTask, Batch, Outputs, Record, Totals
 from albert_tf.text.base import Tokenizer
 
 
@@ -60,7 +60,7 @@ class VectorData:
         yield from ({"vector": vector} for vector in outputs["vector"])
 
 
-class VectorOutputs(ModelOutputs):
+class VectorOutputs(AnswerTask):
     """Computes `vector`, float32 `[B, H]`, as `data` says; see `VectorData`."""
 
     def __init__(self, data: VectorData, model: Any) -> None:

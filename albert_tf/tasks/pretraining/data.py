@@ -15,7 +15,7 @@ from albert_tf.features import ArraySpec
 from albert_tf.metrics import classification
 from albert_tf.tasks import task
 from albert_tf.tasks.encoder.data import OneOrTwoTexts
-from albert_tf.tasks.task import Batch, ModelOutputs, Outputs, Record, Totals
+from albert_tf.tasks.task import AnswerTask, Batch, Outputs, Record, Totals
 from albert_tf.text.base import Tokenizer
 
 MASK = "[MASK]"
@@ -115,7 +115,7 @@ def _num_masks(example: OneOrTwoTexts) -> int:
     return sum(text.count(MASK) for text in example)
 
 
-class LikeliestTokens(ModelOutputs):
+class LikeliestTokens(AnswerTask):
     """Computes `top_ids` int32 and `top_probabilities`, both `[B, 8, 5]`.
 
     And `sentence_order_logits` `[B, 2]`; what the model has objectives for.

@@ -122,7 +122,16 @@ class MultipleChoiceData:
             def write(chunk: _Examples, outputs: Outputs) -> None:
                 examples.extend(chunk)
                 logits.extend(outputs["logits"])
-                for row in map(_prediction, chunk, outputs["logits"]):
+                letters = examples_lib.LETTERS
+                answers = self.answers(chunk, outputs)
+                for example, answer in zip(chunk, answers, strict=True):
+                    row: dict[str, Any] = {"id": example.guid}
+                    if example.level:
+                        row["level"] = example.level
+                    row["probabilities"] = answer["probabilities"]
+                    row["prediction"] = letters[answer["choice"]]
+                    if example.label is not None:
+                        row["answer"] = letters[example.label]
                     file.write((json.dumps(row) + "\n").encode())
 
             yield write
@@ -135,6 +144,7 @@ class MultipleChoiceData:
     ) -> Iterator[dict[str, Any]]:
         """Yields `choice`, `option`, `probabilities`; see `load_predictor`."""
         for example, logits in zip(examples, outputs["logits"], strict=True):
+            # The largest logit: two probabilities may be rounded to the same.
             choice = int(np.argmax(logits))
             yield {
                 "choice": choice,
@@ -149,18 +159,3 @@ class MultipleChoiceData:
         labels = np.array(examples_lib.known_labels(examples))
         logits = np.asarray(outputs["logits"])
         return error_tables.prediction_sections(examples, labels, logits)
-
-
-def _prediction(
-    example: MultipleChoiceExample, logits: np.ndarray
-) -> dict[str, Any]:
-    letters = examples_lib.LETTERS
-    row: dict[str, Any] = {"id": example.guid}
-    if example.level:
-        row["level"] = example.level
-    row["probabilities"] = classification.softmax(logits).tolist()
-    # The largest logit: two probabilities may be rounded to the same.
-    row["prediction"] = letters[int(np.argmax(logits))]
-    if example.label is not None:
-        row["answer"] = letters[example.label]
-    return row

@@ -51,12 +51,11 @@ QUESTIONS_PER_CALL = 256
 class MultipleChoiceExample:
     """One question about an article, with the options to choose from.
 
-    `guid` is unique in a set, `passage_id` that of the article. `level` is one
-    of `LEVELS` or empty, `label` the index of the correct option, if known.
+    `guid` is unique in a set. `level` is one of `LEVELS` or empty, `label` the
+    index of the correct option, if known.
     """
 
     guid: str
-    passage_id: str
     level: str = ""
     article: str
     question: str
@@ -67,8 +66,8 @@ class MultipleChoiceExample:
         """Returns C texts: an option replaces all blanks, or comes last.
 
         >>> MultipleChoiceExample(
-        ...     guid="1", passage_id="1", article="Snow is white.",
-        ...     question="Snow is _ .", options=("white", "black"),
+        ...     guid="1", article="Snow is white.", question="Snow is _ .",
+        ...     options=("white", "black"),
         ... ).choice_texts()
         ['Snow is white .', 'Snow is black .']
         """
@@ -151,7 +150,6 @@ def _examples(
         check_options(options, f"question {guid}")
         yield MultipleChoiceExample(
             guid=guid,
-            passage_id=passage_id,
             level=level,
             article=article,
             question=question,

@@ -11,13 +11,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from albert_tf.checkpoints.checkpoint import Checkpoint
-from albert_tf.metrics.scores import Scores
 from albert_tf.settings import setting
 from albert_tf.tasks import example_files, task
-from albert_tf.tasks.example_files import RowsInMemory, Source
+from albert_tf.tasks.example_files import RowsInMemory
 from albert_tf.tasks.head_flags import HeadFlags
 from albert_tf.tasks.race import examples as examples_lib
-from albert_tf.tasks.race.examples import ChoiceLengths, MultipleChoiceExample
+from albert_tf.tasks.race.examples import ChoiceLengths
 from albert_tf.tasks.race.spec import MultipleChoiceSpec
 from albert_tf.tasks.spec import FinetuningSpec
 from albert_tf.tasks.task import ExampleSet, MakeTask, Sets
@@ -83,8 +82,24 @@ def read_sets(
     lengths = ChoiceLengths.within(values)
     sets = {}
     for use in uses:
-        path = example_files.given_file(config, use, given_examples)
-        examples, where = _read(config, use, path)
+        path: Any = example_files.given_file(config, use, given_examples)
+        if path and str(path).endswith(_RECORD_ENDINGS):
+            text = "--%s_file=%s is ignored: TFRecords are not read."
+            _LOGGER.warning(text, use, path)
+            path = None
+        if path:
+            is_all = config.levels == examples_lib.LEVELS
+            examples = [
+                example
+                for example in examples_lib.read_questions(path)
+                if is_all or example.level in config.levels
+            ]
+        else:
+            path = config.data_dir or ""
+            examples = examples_lib.read_split(
+                path, task.SPLITS[use], levels=config.levels
+            )
+        where = str(path)
         example_files.check_ids([example.guid for example in examples], where)
         if use != "predict":
             # Now, not after hours of training.
@@ -98,47 +113,11 @@ def read_sets(
     return task.sets_by_use(sets)
 
 
-def _read(
-    config: RaceConfig, use: str, path: Source | None
-) -> tuple[list[MultipleChoiceExample], str]:
-    """Returns the questions of a use, and where they are from."""
-    if path and str(path).endswith(_RECORD_ENDINGS):
-        _LOGGER.warning(
-            "--%s_file=%s is ignored: TFRecords are not read.", use, path
-        )
-        path = None
-    if path:
-        is_all = config.levels == examples_lib.LEVELS
-        examples = [
-            example
-            for example in examples_lib.read_questions(path)
-            if is_all or example.level in config.levels
-        ]
-        return examples, str(path)
-    folder = config.data_dir or ""
-    examples = examples_lib.read_split(
-        folder, task.SPLITS[use], levels=config.levels
-    )
-    return examples, folder
-
-
 def make_task(config: RaceConfig, sets: Sets[Any]) -> MakeTask:
     """Returns the class of the model half, with its arguments."""
     from albert_tf.tasks.race.model import MultipleChoiceTask
 
     return functools.partial(MultipleChoiceTask, head=config)
-
-
-def export_settings(
-    config: RaceConfig, sets: Sets[Any], scores: Scores
-) -> dict[str, Any]:
-    """Returns the fields of the export's config that the task decides."""
-    return {
-        "max_qa_length": config.max_qa_length,
-        # Of different numbers of options, that of the set to predict.
-        "num_choices": sets.all[-1].data.settings["num_choices"],
-        "exit_patience": config.exit_patience,
-    }
 
 
 FINETUNING = FinetuningSpec(
@@ -155,7 +134,6 @@ FINETUNING = FinetuningSpec(
     },
     read_sets=read_sets,
     make_task=make_task,
-    export_settings=export_settings,
     head_spec=lambda _: MultipleChoiceSpec(),
     predict_arguments=lambda _: "< questions.jsonl",
 )

@@ -9,13 +9,13 @@ from albert_tf.checkpoints import heads
 from albert_tf.checkpoints.checkpoint import Checkpoint
 from albert_tf.settings import setting
 from albert_tf.tasks import inputs
+from albert_tf.tasks.head_flags import EarlyExitSettings
 from albert_tf.tasks.race import examples as examples_lib
 from albert_tf.tasks.race.examples import (
     MIN_OPTIONS,
     ChoiceLengths,
     MultipleChoiceExample,
 )
-from albert_tf.tasks.serving_settings import EarlyExitSettings
 from albert_tf.tasks.spec import Exported, HeadSpec
 from albert_tf.tasks.task import ExampleSet
 
@@ -72,7 +72,6 @@ class MultipleChoiceSpec(HeadSpec):
         ).values()
         return MultipleChoiceExample(
             guid=str(position),
-            passage_id=str(position),
             article=inputs.text(position, article),
             question=inputs.text(position, question),
             options=tuple(
@@ -90,8 +89,7 @@ class MultipleChoiceSpec(HeadSpec):
         from albert_tf.tasks.race.data import MultipleChoiceData
 
         return MultipleChoiceData(
-            tokenizer=source.tokenizer,
-            lengths=ChoiceLengths.within(settings),
+            tokenizer=source.tokenizer, lengths=ChoiceLengths.within(settings)
         )
 
     def example_set(

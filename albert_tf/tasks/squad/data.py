@@ -118,14 +118,13 @@ class SquadData:
         self, examples: Questions, *, is_training: bool
     ) -> Iterator[Record]:
         """Yields a record for each window; see `TaskData.records`."""
-        special = self.tokenizer.special_ids
-        if is_training:
-            # Training does not need the windows again; they are not kept.
-            records = windows.training_records(examples.split(), special)
-        else:
-            records = windows.prediction_records(examples.windowed, special)
         names = [spec.name for spec in self.array_specs]
-        for record in records:
+        for record in windows.make_records(
+            # Training does not need the windows again; they are not kept.
+            examples.split() if is_training else examples.windowed,
+            self.tokenizer.special_ids,
+            is_training=is_training,
+        ):
             yield {name: record[name] for name in names}
 
     def predict(
@@ -152,17 +151,12 @@ class SquadData:
         self, examples: Questions, outputs: Outputs
     ) -> Iterator[dict[str, Any]]:
         """Yields `answer`, `start`, `end`, `score`; see `load_predictor`."""
-        best = self._best_predictions(examples, outputs)
+        best = [one.best() for one in self.predict(examples, outputs)]
         texts = self.final_texts(best, self.null_threshold(Scores()))
         for one, text in zip(best, texts, strict=True):
             start, end = one.characters if text else predictions.NOWHERE
             score = one.spans[0].probability
             yield {"answer": text, "start": start, "end": end, "score": score}
-
-    def _best_predictions(
-        self, examples: Questions, outputs: Outputs
-    ) -> list[QuestionPrediction]:
-        return [one.best() for one in self.predict(examples, outputs)]
 
     def null_threshold(self, scores: Scores) -> float | None:
         """Returns the null threshold: given, or chosen for scores.
@@ -180,7 +174,7 @@ class SquadData:
         also with the prefixes `HasAns_` and `NoAns_`, and `null_threshold`, by
         default the one with the highest F1.
         """
-        best = self._best_predictions(examples, outputs)
+        best = [one.best() for one in self.predict(examples, outputs)]
         threshold = self.null_score_diff_threshold
         if threshold is None and self.version_2_with_negative:
             threshold = self._threshold_curves(examples, best)["F1"].best
@@ -250,13 +244,6 @@ class SquadData:
 
             yield write
             file.write(b"\n}\n")
-        for name, values in self._answer_files(examples, best, scores).items():
-            text = json.dumps(values, indent=_INDENT)
-            files.write_text(os.path.join(output_dir, name), f"{text}\n")
-
-    def _answer_files(
-        self, examples: _Examples, best: _Predictions, scores: Scores
-    ) -> dict[str, Any]:
         threshold = self.null_threshold(scores)
         if self.version_2_with_negative and threshold is None:
             _LOGGER.warning(
@@ -272,18 +259,19 @@ class SquadData:
         if self.version_2_with_negative:
             odds = [one.null_odds for one in best]
             content[NULL_ODDS_FILE] = dict(zip(guids, odds, strict=True))
-        if examples_lib.are_answers_known(
-            examples, self.version_2_with_negative
-        ):
+        is_version_2 = self.version_2_with_negative
+        if not examples_lib.lack_of_answers(examples, is_version_2):
             scored = self._scores(examples, texts, threshold)
             content[SCORES_FILE] = scored.flat()
-        return content
+        for name, values in content.items():
+            text = json.dumps(values, indent=_INDENT)
+            files.write_text(os.path.join(output_dir, name), f"{text}\n")
 
     def report_sections(
         self, examples: Questions, outputs: Outputs, scores: Scores
     ) -> list[dict[str, Any]]:
         """Returns the worst errors and, in 2.0, the scores by threshold."""
-        best = self._best_predictions(examples, outputs)
+        best = [one.best() for one in self.predict(examples, outputs)]
         texts = self.final_texts(best, self.null_threshold(scores))
         errors = self.worst_errors(examples, best, texts)
         if not self.version_2_with_negative:
@@ -297,14 +285,12 @@ class SquadData:
         # whose no-answer logit exceeds 1 as predicted unanswerable, whatever
         # its predictions say. These are the scores of the predictions.
         scores = self._answer_scores(examples, texts)
-        if not self.version_2_with_negative:
-            values, chosen = metrics.summarize(scores), []
-        else:
-            values = metrics.summarize_optional(
-                scores, examples_lib.has_answer(examples)
-            )
+        has_answer, chosen = None, []
+        if self.version_2_with_negative:
+            has_answer = examples_lib.has_answer(examples)
             value = threshold or DEFAULT_THRESHOLD
             chosen = [Score(THRESHOLD_KEY, value, Role.THRESHOLD)]
+        values = metrics.summarize(scores, has_answer)
         entries = (Score(name, value) for name, value in values.items())
         return Scores(entries=(*entries, *chosen))
 

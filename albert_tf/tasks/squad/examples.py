@@ -49,16 +49,6 @@ class SquadExample:
         return self.answers == ()
 
 
-def are_answers_known(
-    examples: Sequence[SquadExample], version_2_with_negative: bool
-) -> bool:
-    """Returns whether all examples can be scored; see `check_answers`."""
-    return all(
-        example.answers or (version_2_with_negative and example.is_impossible)
-        for example in examples
-    )
-
-
 def answer_texts(examples: Sequence[SquadExample]) -> list[list[str]]:
     """Returns the texts of the true answers of each example."""
     return [[a.text for a in example.answers or ()] for example in examples]
@@ -69,24 +59,25 @@ def has_answer(examples: Sequence[SquadExample]) -> np.ndarray:
     return np.array([bool(example.answers) for example in examples], bool)
 
 
-def check_answers(
+def lack_of_answers(
     examples: Sequence[SquadExample], version_2_with_negative: bool
-) -> None:
-    """Checks that all answers are known; in version 1.1, that there are any."""
+) -> str | None:
+    """Says why examples cannot be scored; returns None if they can."""
     unknown = [e.guid for e in examples if e.answers is None]
     if unknown:
-        raise ValueError(
+        return (
             f"{len(unknown)} of {len(examples)} questions have neither an "
             f"answer nor `is_impossible`: {checks.listed(unknown)}. Without "
             "answers, use --do_predict."
         )
     impossible = [e.guid for e in examples if e.is_impossible]
     if impossible and not version_2_with_negative:
-        raise ValueError(
+        return (
             f"{len(impossible)} of {len(examples)} questions have no answer: "
             f"{checks.listed(impossible)}. Pass --version_2_with_negative, or "
             "leave these questions out."
         )
+    return None
 
 
 def read_examples(path: Source) -> list[SquadExample]:
@@ -101,12 +92,17 @@ def read_examples(path: Source) -> list[SquadExample]:
     Answers that are not in their place get the nearest one with their text.
     """
     examples: list[SquadExample] = []
-    unmarked = []
+    unmarked, moved = [], []
     try:
         for paragraph, row in _paragraphs_and_questions(path):
             example = _example(row, _value(paragraph, "context", str))
             if example.is_impossible and row.get("is_impossible") is None:
                 unmarked.append(len(examples))
+            if answers := example.answers:
+                places = tuple(_find(a, example.context) for a in answers)
+                if places != answers:
+                    moved.append(example.guid)
+                    example = dataclasses.replace(example, answers=places)
             examples.append(example)
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise ValueError(
@@ -117,8 +113,6 @@ def read_examples(path: Source) -> list[SquadExample]:
     if not any(example.answers for example in examples):
         for i in unmarked:
             examples[i] = dataclasses.replace(examples[i], answers=None)
-    placed = [*map(_with_places, examples)]
-    moved = [a.guid for a, b in zip(examples, placed, strict=True) if a != b]
     if moved:
         _LOGGER.warning(
             "%s: answers of %d questions are not at their `answer_start`; the "
@@ -127,7 +121,7 @@ def read_examples(path: Source) -> list[SquadExample]:
             len(moved),
             checks.listed(moved, at_most=3),
         )
-    return placed
+    return examples
 
 
 def _paragraphs_and_questions(
@@ -179,14 +173,6 @@ def _value(values: Mapping[str, Any], key: str, kind: type) -> Any:
     if type(value) is not kind:
         raise TypeError(f"{key!r} must be a {kind.__name__}, not {value!r}")
     return value
-
-
-def _with_places(example: SquadExample) -> SquadExample:
-    """Returns an example whose answers are where its context has them."""
-    answers = example.answers and tuple(
-        _find(answer, example.context) for answer in example.answers
-    )
-    return dataclasses.replace(example, answers=answers)
 
 
 def _find(answer: Answer, context: str) -> Answer:

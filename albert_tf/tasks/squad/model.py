@@ -12,7 +12,7 @@ from albert_tf.config import AlbertConfig
 from albert_tf.modeling import losses
 from albert_tf.modeling.span_models import BeamSpanModel, SpanModel
 from albert_tf.tasks.finetuning import MeanLossTask
-from albert_tf.tasks.task import Batch, ModelOutputs, Totals
+from albert_tf.tasks.task import AnswerTask, Batch, Totals
 
 # Padding values of the arrays along the sequence.
 _PAD_VALUES = {"input_ids": 0, "input_mask": 0, "segment_ids": 0, "p_mask": 1}
@@ -39,7 +39,22 @@ class SpanTask(MeanLossTask):
         )
 
 
-class BeamSpanTask(MeanLossTask):
+class BeamSpanOutputs(AnswerTask):
+    """Computes the outputs of a `BeamSpanModel`, or of its export."""
+
+    def outputs(self, batch: Batch) -> Totals:
+        """Returns the outputs; a beam needs as many positions as its size."""
+        min_length = max(self.model.start_n_top, self.model.end_n_top)
+        length = tf.shape(batch["input_ids"])[1]
+        missing = [[0, 0], [0, tf.maximum(0, min_length - length)]]
+        padded = {
+            name: tf.pad(batch[name], missing, constant_values=pad_value)
+            for name, pad_value in _PAD_VALUES.items()
+        }
+        return super().outputs({**batch, **padded})
+
+
+class BeamSpanTask(MeanLossTask, BeamSpanOutputs):
     """Predicts an answer by beam search, and whether there is one: SQuAD 2.0.
 
     Batches also have `p_mask` float32 `[B, S]` and `is_impossible` float32
@@ -62,27 +77,3 @@ class BeamSpanTask(MeanLossTask):
         self, outputs: Totals, batch: Batch, weights: tf.Tensor
     ) -> losses.LossSums:
         return losses.beam_span_sums(outputs, batch, weights)
-
-    def outputs(self, batch: Batch) -> Totals:
-        """Returns the outputs of the model, without dropout."""
-        return super().outputs(_with_beam_length(batch, self.model))
-
-
-class BeamSpanOutputs(ModelOutputs):
-    """Computes the outputs of a `BeamSpanModel`, or of its export."""
-
-    def final_outputs(self, batch: Batch) -> Totals:
-        """Returns the outputs for a batch."""
-        return super().final_outputs(_with_beam_length(batch, self.model))
-
-
-def _with_beam_length(batch: Batch, model: Any) -> dict[str, tf.Tensor]:
-    """Pads a batch: a beam needs as many positions as its size."""
-    min_length = max(model.start_n_top, model.end_n_top)
-    length = tf.shape(batch["input_ids"])[1]
-    missing = [[0, 0], [0, tf.maximum(0, min_length - length)]]
-    padded = {
-        name: tf.pad(batch[name], missing, constant_values=pad_value)
-        for name, pad_value in _PAD_VALUES.items()
-    }
-    return {**batch, **padded}

@@ -123,7 +123,14 @@ def spans_of_logits(
         ]
         return _candidates(question, spans, limits)
 
-    found = candidates(_best_pairs(*row, limits.n_best_size) for row in rows)
+    best: list[_Pairs] = []
+    for row in rows:
+        starts, ends = (
+            np.argsort(-each, kind="stable")[: limits.n_best_size]
+            for each in row
+        )
+        best.append((np.repeat(starts, len(ends)), np.tile(ends, len(starts))))
+    found = candidates(best)
     if found.first.size:
         return found
     # Differs: the reference answers "empty" here.
@@ -190,17 +197,6 @@ def best_spans(
         spans.first[indices[0]], spans.last[indices[0]]
     )
     return QuestionPrediction(spans=rows, characters=best)
-
-
-def _best_pairs(
-    start_logits: np.ndarray, end_logits: np.ndarray, n_best_size: int
-) -> _Pairs:
-    """Pairs each of the best start with each of the best end positions."""
-    starts, ends = (
-        np.argsort(-logits, kind="stable")[:n_best_size]
-        for logits in (start_logits, end_logits)
-    )
-    return np.repeat(starts, len(ends)), np.tile(ends, len(starts))
 
 
 def _all_pairs(offset: int, size: int, max_answer_length: int) -> _Pairs:

@@ -11,15 +11,15 @@ from typing import Any
 
 from albert_tf import checks
 from albert_tf import settings as settings_lib
+from albert_tf.checkpoints import heads
 from albert_tf.checkpoints.checkpoint import Checkpoint
-from albert_tf.metrics.scores import Scores
 from albert_tf.settings import setting
 from albert_tf.tasks import example_files, task
 from albert_tf.tasks.example_files import RowsInMemory
 from albert_tf.tasks.spec import FinetuningSpec
 from albert_tf.tasks.squad import examples as examples_lib
 from albert_tf.tasks.squad.predictions import SpanLimits
-from albert_tf.tasks.squad.spec import BeamSpanSpec, SpanSettings, SpanSpec
+from albert_tf.tasks.squad.spec import BeamSpanSpec, SpanSpec
 from albert_tf.tasks.squad.windows import WindowLengths
 from albert_tf.tasks.task import NO_WEIGHTS, ExampleSet, MakeTask, Sets
 from albert_tf.text.tokenizer import Tokenizer
@@ -120,26 +120,28 @@ def read_sets(
         version_2_with_negative=config.version_2_with_negative,
         null_score_diff_threshold=config.null_score_diff_threshold,
     )
-    is_version_2 = config.version_2_with_negative
 
     def read(use: str) -> list[ExampleSet]:
         path: Any = example_files.given_file(config, use, given_examples)
         questions = data.questions(examples_lib.read_examples(path))
         return [ExampleSet(examples=questions, data=data)]
 
+    def lack_of_answers(own: list[ExampleSet]) -> str | None:
+        return examples_lib.lack_of_answers(
+            own[0].examples, config.version_2_with_negative
+        )
+
     sets = {use: read(use) for use in ("train", "predict") if use in uses}
     if config.eval_file or "eval" in given_examples:
         sets["eval"] = read("eval")
     elif "eval" in uses or (
         # TF1: --do_predict evaluates, too, and chooses the best weights.
-        "predict" in uses
-        and examples_lib.are_answers_known(
-            sets["predict"][0].examples, is_version_2
-        )
+        "predict" in uses and not lack_of_answers(sets["predict"])
     ):
         sets["eval"] = sets.get("predict") or read("predict")
-    for labelled in (*sets.get("train", ()), *sets.get("eval", ())):
-        examples_lib.check_answers(labelled.examples, is_version_2)
+    for use in ("train", "eval"):
+        if use in sets and (lack := lack_of_answers(sets[use])):
+            raise ValueError(lack)
     return task.sets_by_use(sets)
 
 
@@ -157,17 +159,6 @@ def make_task(config: SquadConfig, sets: Sets[Any]) -> MakeTask:
     )
 
 
-def export_settings(
-    config: SquadConfig, sets: Sets[Any], scores: Scores
-) -> dict[str, Any]:
-    """Returns the fields of the export's config that the task decides."""
-    data: Any = sets.data
-    threshold = data.null_threshold(scores)
-    values = vars(config) | {"null_score_diff_threshold": threshold}
-    names = [name for name in SpanSettings.names() if name in values]
-    return {name: values[name] for name in names}
-
-
 FINETUNING = FinetuningSpec(
     task_names=("squad",),
     config_class=SquadConfig,
@@ -181,9 +172,14 @@ FINETUNING = FinetuningSpec(
     },
     read_sets=read_sets,
     make_task=make_task,
-    export_settings=export_settings,
     head_spec=lambda config: (
         BeamSpanSpec() if config.version_2_with_negative else SpanSpec()
     ),
     predict_arguments=lambda _: '"QUESTION" "CONTEXT"',
+    thresholds=lambda data, scores: {
+        "null_score_diff_threshold": data.null_threshold(scores)
+    },
+    settings_of_weights=lambda weights: {
+        "version_2_with_negative": heads.BEAM_SPAN.groups <= weights.heads
+    },
 )

@@ -81,11 +81,6 @@ class ContextWindows:
     questions: Ranges  # of tokens; the same in all windows of a question
     contexts: Ranges
 
-    @property
-    def offsets(self) -> tf.Tensor:
-        """Int32 `[W]`, position of the first context token in the input."""
-        return self.questions.sizes + 2
-
     def __getitem__(self, windows: slice) -> "ContextWindows":
         return ContextWindows(
             rows=self.rows[windows],
@@ -169,13 +164,6 @@ class _Reader:
         with tf.device(CPU):
             windows = split_contexts(tokens, self.lengths)
             owners = best_windows(windows, ragged.size(tokens.ids))
-        answers = self._search_all(windows, tokens, owners)
-        with tf.device(CPU):
-            return self._choose(answers, windows, tokens, context)
-
-    def _search_all(
-        self, windows: ContextWindows, tokens: Tokens, owners: tf.Tensor
-    ) -> _WindowAnswers:
         num_windows = ragged.size(windows.rows)
 
         def search_some(begin: tf.Tensor) -> tuple[tf.Tensor, _WindowAnswers]:
@@ -189,7 +177,9 @@ class _Reader:
             lasts=tf.zeros(shape, tf.int32),
             null_scores=tf.zeros([0]),
         )
-        return _WindowAnswers(*ragged.in_parts(search_some, num_windows, none))
+        found = _WindowAnswers(*ragged.in_parts(search_some, num_windows, none))
+        with tf.device(CPU):
+            return self._choose(found, windows, tokens, context)
 
     def _search(
         self,
@@ -208,8 +198,8 @@ class _Reader:
         )
         outputs = self.scorer.outputs(**ids)
         # Int32 `[W, S]`: positions in the context, and tokens of all texts.
-        position = tf.range(tf.shape(ids["input_ids"])[1])[None]
-        position -= windows.offsets[:, None]
+        offsets = windows.questions.sizes[:, None] + 2
+        position = tf.range(tf.shape(ids["input_ids"])[1])[None] - offsets
         sizes = windows.contexts.sizes[:, None]
         is_inside = (position >= 0) & (position < sizes)
         token = windows.contexts.starts[:, None] + position
@@ -229,7 +219,7 @@ class _Reader:
             for spans in found
         ]
         best += best[:1] * (_NUM_SETS - len(best))
-        shift = (windows.contexts.starts - windows.offsets)[:, None]
+        shift = windows.contexts.starts[:, None] - offsets
         return _WindowAnswers(
             scores=tf.concat([one.scores for one in best], 1),
             firsts=tf.concat([one.starts for one in best], 1) + shift,

@@ -158,9 +158,20 @@ class Questions(Sequence[SquadExample]):
         for first in range(0, len(self), QUESTIONS_PER_CALL):
             chunk = self._examples[first : first + QUESTIONS_PER_CALL]
             contexts = list(dict.fromkeys(e.context for e in chunk))
-            paragraphs = encode_paragraphs(contexts, self._tokenizer)
+            all_ids, sizes, offsets = self._tokenizer.encode_batch_with_offsets(
+                contexts
+            )
+            splits = np.cumsum(sizes)[:-1]
             # Neighbours about the same context share its tokens.
-            paragraph_of = dict(zip(contexts, paragraphs, strict=True))
+            paragraph_of = {
+                text: Paragraph(text=text, ids=own, starts=starts, ends=ends)
+                for text, own, (starts, ends) in zip(
+                    contexts,
+                    np.split(all_ids, splits),
+                    np.split(offsets, splits, axis=1),
+                    strict=True,
+                )
+            }
             ids, sizes = self._tokenizer.encode_batch(
                 [example.question for example in chunk]
             )
@@ -178,23 +189,6 @@ class Questions(Sequence[SquadExample]):
                         stride=self._lengths.doc_stride,
                     ),
                 )
-
-
-def encode_paragraphs(
-    texts: Sequence[str], tokenizer: Tokenizer
-) -> list[Paragraph]:
-    """Returns the paragraphs of texts, which may be empty."""
-    ids, sizes, offsets = tokenizer.encode_batch_with_offsets(texts)
-    splits = np.cumsum(sizes)[:-1]
-    return [
-        Paragraph(text=text, ids=own, starts=starts, ends=ends)
-        for text, own, (starts, ends) in zip(
-            texts,
-            np.split(ids, splits),
-            np.split(offsets, splits, axis=1),
-            strict=True,
-        )
-    ]
 
 
 def split_windows(
@@ -234,46 +228,43 @@ def best_windows(num_tokens: int, windows: Sequence[range]) -> np.ndarray:
     return best
 
 
-def prediction_records(
-    questions: Iterable[WindowedQuestion], special: SpecialIds
+def make_records(
+    questions: Iterable[WindowedQuestion],
+    special: SpecialIds,
+    *,
+    is_training: bool,
 ) -> Iterator[Record]:
-    """Yields a record for each window, without answers.
+    """Yields a record for each window; to train, with one answer.
 
     It has int32 `input_ids`, `input_mask`, `segment_ids` and float32 `p_mask`
     (1 where no answer may be) `[s]`; int32 `start_positions`, `end_positions`
-    and float32 `is_impossible` `[]`, all 0.
-    """
-    for question in questions:
-        for window in question.windows:
-            yield _inputs(question, window, special) | _labels(0, 0, 0)
+    and float32 `is_impossible` `[]`, all 0 unless they are to train on.
 
-
-def training_records(
-    questions: Iterable[WindowedQuestion], special: SpecialIds
-) -> Iterator[Record]:
-    """Yields a record for each window, with one answer of its question.
-
-    Where the window holds the whole answer, `start_positions` and
-    `end_positions` are its first and last token; elsewhere they are 0 and
-    `is_impossible` is 1. Questions whose answer is no tokens of the context
-    are skipped, and listed in the log.
+    Then, where the window holds the whole answer, the positions are its first
+    and last token; elsewhere, `is_impossible` is 1. Questions whose answer is
+    no tokens of the context are skipped, and listed in the log.
     """
     lost: list[str] = []
     num_questions = 0
     for question in questions:
         num_questions += 1
-        tokens = find_answer(question)
-        if not tokens and question.example.answers:
+        tokens = find_answer(question) if is_training else None
+        if is_training and not tokens and question.example.answers:
             text = question.example.answers[0].text
             # 60 characters say enough.
             lost.append(f"{question.example.guid} ({text!r:.60})")
             continue
         for window in question.windows:
-            labels = _labels(0, 0, 1)
+            start, end, is_impossible = 0, 0, is_training
             if tokens and window.start <= tokens[0] <= tokens[1] < window.stop:
                 shift = question.offset - window.start
-                labels = _labels(tokens[0] + shift, tokens[1] + shift, 0)
-            yield _inputs(question, window, special) | labels
+                start, end = tokens[0] + shift, tokens[1] + shift
+                is_impossible = False
+            yield _inputs(question, window, special) | {
+                "start_positions": np.array(start, np.int32),
+                "end_positions": np.array(end, np.int32),
+                "is_impossible": np.array(is_impossible, np.float32),
+            }
     if lost:
         _LOGGER.warning(
             "%d of %d questions are skipped: their answers are not in their "
@@ -323,12 +314,4 @@ def _inputs(
         "input_mask": np.ones(size, np.int32),
         "segment_ids": segment_ids,
         "p_mask": p_mask,
-    }
-
-
-def _labels(start: int, end: int, is_impossible: int) -> Record:
-    return {
-        "start_positions": np.array(start, np.int32),
-        "end_positions": np.array(end, np.int32),
-        "is_impossible": np.array(is_impossible, np.float32),
     }

@@ -190,11 +190,8 @@ def test_weights_with_several_labels_say_so_themselves(read):
 
     assert data.is_multi_label
     assert (data.labels, data.thresholds) == (("a", "b"), (0.25, 0.75))
-    assert sets_lib.export_settings(
-        ClassificationConfig(task_name="custom", text_columns=("text",)),
-        read("predict", kept=kept),
-        {},
-    ) == {"labels": ("a", "b"), "thresholds": (0.25, 0.75), "exit_patience": 0}
+    chosen = sets_lib.FINETUNING.thresholds(data, {})
+    assert chosen == {"thresholds": (0.25, 0.75)}
 
 
 def rows_of(labels):

@@ -1,10 +1,8 @@
-import logging
-
 import pytest
 
 from albert_tf.tasks import task
 from albert_tf.tasks.classification import glue, scores
-from albert_tf.tasks.classification.glue import GLUE_DATASETS, SetFile
+from albert_tf.tasks.classification.glue import GLUE_DATASETS
 
 # Rows of the published files in the folder of real data: train, dev, test.
 NUM_ROWS = {
@@ -88,19 +86,6 @@ def test_torn_rows_of_qqp_are_counted(tmp_path, caplog):
     assert [example.guid for example in examples] == ["4"]
     assert "skipped 3 rows with too few or too many fields" in caplog.text
     assert "(lines 2, 3, 5)" in caplog.text
-
-
-def test_an_optional_set_that_is_missing_is_skipped(tmp_path, caplog):
-    caplog.set_level(logging.INFO)
-    wanted = SetFile(path="a.tsv")
-    optional = SetFile(path="b.tsv", name="b", is_optional=True)
-
-    found = glue.existing_sets(tmp_path, [wanted, optional])
-
-    assert [one.path for one in found] == [str(tmp_path / "a.tsv")]
-    assert "skipping the set b" in caplog.text
-    (tmp_path / "b.tsv").touch()
-    assert len(glue.existing_sets(tmp_path, [wanted, optional])) == 2
 
 
 def test_every_score_of_every_task_is_known():

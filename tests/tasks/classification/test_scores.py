@@ -1,3 +1,6 @@
+import functools
+import math
+
 import numpy as np
 import pytest
 import sklearn.metrics
@@ -52,6 +55,15 @@ def test_areas_of_many_classes_are_those_of_one_against_the_rest():
             assert found == pytest.approx(
                 wanted(one_hot, probabilities, average="macro"), rel=1e-12
             )
+
+
+def test_areas_are_a_mean_over_the_classes_that_have_one():
+    labels, probabilities = np.array([[1, 0, 0], [0, 0, 1]]), np.eye(2, 3)
+    find = functools.partial(scores.of_classes, "roc_auc_macro")
+
+    # Of the second class there is no pair; the third is wrong.
+    assert find(labels, labels, probabilities) == (1 + 0.5) / 2
+    assert math.isnan(find(labels * 0, labels, probabilities))
 
 
 def test_a_threshold_lies_between_what_it_divides_best():

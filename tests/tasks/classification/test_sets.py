@@ -1,7 +1,10 @@
+import logging
+
 import pytest
 
 from albert_tf.checkpoints.checkpoint import Checkpoint
 from albert_tf.checkpoints.metadata import Metadata
+from albert_tf.tasks.classification import glue
 from albert_tf.tasks.classification import sets as sets_lib
 from albert_tf.tasks.classification.sets import ClassificationConfig
 
@@ -52,6 +55,20 @@ def test_mnli_has_its_sets_by_name(read, shared_data):
     assert sets.data.max_seq_length == 12
 
 
+def test_an_optional_set_that_is_missing_is_skipped(read, tmp_path, caplog):
+    caplog.set_level(logging.INFO)
+    for one in glue.GLUE_DATASETS["mnli"].files["predict"]:
+        path = tmp_path / one.path
+        path.parent.mkdir(exist_ok=True)
+        path.write_text("index\tsentence1\tsentence2\n0\ta\tb\n")
+    given = {"task_name": "mnli", "data_dir": str(tmp_path)}
+
+    assert len(read("predict", **given).all) == 3
+    path.unlink()
+    assert len(read("predict", **given).all) == 2
+    assert "skipping the set ax" in caplog.text
+
+
 def test_a_named_file_replaces_all_files_of_its_use(read, shared_data):
     path = shared_data / "data" / "glue_mini" / "MNLI" / "dev_mismatched.tsv"
 
@@ -82,9 +99,7 @@ def test_a_table_is_found_in_its_folder(read, folder):
     assert [e.label for e in sets.prediction[0].examples] == [None]
     assert not sets.evaluation
     assert sets.data.primary_metric == "accuracy"
-    assert sets_lib.export_settings(
-        ClassificationConfig(**CUSTOM), sets, {}
-    ) == {"labels": ("ham", "spam"), "exit_patience": 0}
+    assert sets.data.labels == ("ham", "spam")
 
 
 @pytest.mark.parametrize(

@@ -8,8 +8,7 @@ from albert_tf.checkpoints.metadata import Metadata
 from albert_tf.modeling.pretraining_model import PretrainingModel
 from albert_tf.serving.exported_encoder import ExportedWeights
 from albert_tf.tasks.pretraining import signatures
-from albert_tf.tasks.serving_settings import ServingSettings
-from albert_tf.tasks.spec import Exported
+from albert_tf.tasks.spec import Exported, ServingSettings
 from tests.exported_models import TINY_CONFIG
 
 TEXTS = ["The house stood on a hill.", "", "a" * 300, "Café ½"]

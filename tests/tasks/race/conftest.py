@@ -78,7 +78,6 @@ def make_example():
     def make(**changes):
         settings = {
             "guid": "1",
-            "passage_id": "1",
             "article": "Snow is white.",
             "question": "What is white?",
             "options": ("Snow", "Coal", "Grass"),

@@ -133,7 +133,7 @@ def test_features_equal_the_recorded_ones(
         np.testing.assert_array_equal(rows[is_same], wanted[key][is_same])
     labels = [record["label_ids"] for record in found]
     np.testing.assert_array_equal(labels, wanted["label_id"])
-    ids = [example.passage_id for example in questions]
+    ids = [example.guid.rpartition("-")[0] for example in questions]
     assert ids == wanted["example_id"].tolist()
 
 
@@ -154,7 +154,6 @@ def test_both_levels_are_read_middle_first(folder, race_folder):
     assert guids(examples) == ["middle2.txt-0", "high3.txt-0", "high3.txt-1"]
     assert [e.level for e in examples] == ["middle", "high", "high"]
     last = examples[-1]
-    assert last.passage_id == "high3.txt"
     assert last.article.startswith("The old bridge")
     assert last.question == "When was that"
     assert last.options == ("Then", "Now", "Never", "Once")
@@ -211,7 +210,6 @@ def test_a_line_is_a_question_or_a_passage(tmp_path, race_folder):
 
     assert examples[0] == MultipleChoiceExample(
         guid="q1",
-        passage_id="q1",
         article="Snow is white.",
         question="What is white?",
         options=("Snow", "Coal", "Grass"),

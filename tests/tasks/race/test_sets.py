@@ -2,7 +2,6 @@ import json
 
 import pytest
 
-from albert_tf.metrics.scores import Scores
 from albert_tf.tasks.race import sets as sets_lib
 from albert_tf.tasks.race.sets import RaceConfig
 from tests.tasks.race.conftest import QUESTION
@@ -67,10 +66,6 @@ def test_a_file_replaces_its_split(read, race_folder, tmp_path):
     assert example.article == "Snow is white."
     # Sets may differ in the number of options.
     assert [one.data.num_choices for one in sets.all] == [4, 3]
-    export = sets_lib.export_settings(
-        RaceConfig(max_qa_length=9), sets, Scores()
-    )
-    assert export == {"max_qa_length": 9, "num_choices": 3, "exit_patience": 0}
 
 
 def test_record_files_of_the_original_are_ignored(read, race_folder, caplog):

@@ -29,7 +29,6 @@ QUESTIONS = [
 def example(article, question, options, number=1):
     return MultipleChoiceExample(
         guid=str(number),
-        passage_id="",
         article=article,
         question=question,
         options=tuple(options),

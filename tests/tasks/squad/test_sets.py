@@ -86,21 +86,12 @@ def test_predicted_questions_without_answers_are_not_evaluated(read):
 
 def test_an_export_answers_as_the_run_did(read):
     settings = {"doc_stride": 32, "version_2_with_negative": True}
-    sets = read(["train"], train_file=ANSWERED, settings=settings)
-    config = SquadConfig(**settings)
+    data = read(["train"], train_file=ANSWERED, settings=settings).data
 
     threshold = Score("null_threshold", 1.5, Role.THRESHOLD)
     scores = Scores(entries=(threshold,))
 
-    assert sets_lib.export_settings(config, sets, scores) == {
-        "n_best_size": 20,
-        "max_answer_length": 30,
-        "doc_stride": 32,
-        "max_query_length": 64,
-        "start_n_top": 5,
-        "end_n_top": 5,
-        "null_score_diff_threshold": 1.5,
-    }
+    chosen = sets_lib.FINETUNING.thresholds
+    assert chosen(data, scores) == {"null_score_diff_threshold": 1.5}
     # Without an evaluation, it is that of the weights.
-    found = sets_lib.export_settings(config, sets, Scores())
-    assert found["null_score_diff_threshold"] is None
+    assert chosen(data, Scores()) == {"null_score_diff_threshold": None}

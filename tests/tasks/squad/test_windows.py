@@ -6,7 +6,7 @@ import pytest
 from albert_tf.metrics import squad as metrics
 from albert_tf.tasks.squad import examples as examples_lib
 from albert_tf.tasks.squad import predictions, windows
-from albert_tf.tasks.squad.examples import Answer
+from albert_tf.tasks.squad.examples import Answer, SquadExample
 from albert_tf.tasks.squad.predictions import SpanLimits
 from albert_tf.tasks.squad.windows import Questions, WindowLengths
 from albert_tf.text import tokenizer
@@ -18,8 +18,9 @@ RECORDED_NAMES = {
 
 
 def encode_paragraph(text, tokens):
-    (paragraph,) = windows.encode_paragraphs([text], tokens)
-    return paragraph
+    example = SquadExample(guid="1", question="", context=text)
+    (question,) = Questions([example], tokens, WindowLengths()).split()
+    return question.paragraph
 
 
 @pytest.fixture
@@ -186,7 +187,9 @@ def test_windows_with_most_context_are_the_recorded_ones(name, recorded):
 def test_an_empty_paragraph_has_a_window(make_example, make_question, words):
     question = make_question(make_example(context="", answers=()))
 
-    (record,) = windows.training_records([question], words.special_ids)
+    (record,) = windows.make_records(
+        [question], words.special_ids, is_training=True
+    )
 
     special = words.special_ids
     assert record["input_ids"][-2:].tolist() == [special.sep, special.sep]
@@ -210,7 +213,9 @@ def test_what_cannot_be_aligned_is_counted_and_listed(
     ]
 
     with caplog.at_level(logging.WARNING):
-        records = list(windows.training_records(asked, words.special_ids))
+        records = list(
+            windows.make_records(asked, words.special_ids, is_training=True)
+        )
 
     assert len(records) == 1
     assert "2 of 3 questions are skipped" in caplog.text
@@ -223,7 +228,9 @@ def test_a_part_of_a_token_is_trained_on_as_the_whole(make_example, english):
     example = make_example(context="It is golden.", answers=answers)
     questions = Questions([example], english, WindowLengths()).split()
 
-    (record,) = windows.training_records(questions, english.special_ids)
+    (record,) = windows.make_records(
+        questions, english.special_ids, is_training=True
+    )
 
     (token,) = {int(record[f"{end}_positions"]) for end in ("start", "end")}
     assert english.decode([record["input_ids"][token]]) == "golden"
@@ -253,7 +260,9 @@ def test_records_equal_the_recorded_ones(name, num_windows, recorded, english):
     for number, rows in golden.rows.items():
         question = golden.training_questions[number]
         records = list(
-            windows.training_records([question], english.special_ids)
+            windows.make_records(
+                [question], english.special_ids, is_training=True
+            )
         )
         if not rows.size:
             # Differs: the original drops it, since the tokens of Hangul have
@@ -280,7 +289,9 @@ def test_true_answers_survive_the_windows(shared_data, english):
     answers = {}
     for question in Questions(asked, english, WindowLengths()).split():
         starts, ends = [], []
-        for record in windows.training_records([question], special):
+        for record in windows.make_records(
+            [question], special, is_training=True
+        ):
             is_start, is_end = np.zeros((2, len(record["input_ids"])))
             if not record["is_impossible"]:
                 is_start[record["start_positions"]] = 1
