@@ -86,10 +86,11 @@ def _parse(number: int, line: bytes) -> Any:
     # The first may begin with a byte order mark.
     text = line.decode("utf-8-sig" if number == 1 else "utf-8").rstrip("\r\n")
     try:
-        value = json.loads(text) if text.startswith(("{", "[")) else text
+        is_json = text.lstrip().startswith(("{", "["))
+        value = json.loads(text) if is_json else text
     except ValueError as error:
         # A text may begin like JSON, such as `[MASK] is here.`
-        if text.startswith("["):
+        if text.lstrip().startswith("["):
             return text
         raise ValueError(f"It is not JSON: {error}") from error
     return tuple(value) if isinstance(value, list) else value

@@ -202,8 +202,10 @@ class Tokenizer(abc.ABC):
         return identity(self.fingerprint, self.settings.stated())
 
     def _fingerprint(self, kind: str) -> str:
-        stated = self.settings.stated().items()
-        settings = ", ".join(f"{name}={value}" for name, value in stated)
+        stated = self.settings.stated()
+        if added := stated.get("added_tokens"):
+            stated["added_tokens"] = sorted(added.items())
+        settings = ", ".join(f"{n}={value}" for n, value in stated.items())
         content = f"{kind}, {settings}\n".encode() + self.vocabulary
         return hashlib.sha256(content).hexdigest()
 

@@ -178,7 +178,7 @@ def _value(values: Mapping[str, Any], key: str, kind: type) -> Any:
 def _find(answer: Answer, context: str) -> Answer:
     """Returns the nearest place with the text of an answer; itself if none.
 
-    Elsewhere, white space, case and the form of accents may differ.
+    White space, case and the form of accents may differ, in its place first.
     """
     text, start = answer.text, answer.start
     if start >= 0 and context.startswith(text, start):
@@ -189,7 +189,11 @@ def _find(answer: Answer, context: str) -> Answer:
     pattern = rf"(?:{'|'.join(words)})(?![\u0300-\u036f])"
     found = min(
         re.finditer(pattern, context, re.IGNORECASE),
-        key=lambda match: (match[0] != text, abs(match.start() - start)),
+        key=lambda match: (
+            match.start() != start,
+            match[0] != text,
+            abs(match.start() - start),
+        ),
         default=None,
     )
     return Answer(text=found[0], start=found.start()) if found else answer

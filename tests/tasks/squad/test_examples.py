@@ -141,6 +141,9 @@ def test_ids_may_be_numbers(write):
         ("Ann Bell came.", "ann bell", 0, "Ann Bell"),
         # The same case is better than a nearer place.
         ("THE end of the day", "the", 1, "the"),
+        # But not than its place.
+        ("Apple grew. Eat an apple.", "apple", 0, "Apple"),
+        ("May  2020, not May 2020.", "May 2020", 0, "May  2020"),
         # Negative numbers are no places from the end.
         ("red", "red", -3, "red"),
         # Another letter is another word.
