@@ -4,6 +4,7 @@ Source: transformers 5, `tokenization_utils_base`, `AlbertTokenizer` and
 `BertTokenizer`.
 """
 
+import dataclasses
 import os
 import re
 import unicodedata
@@ -232,6 +233,10 @@ def write(folder: str, source: Checkpoint) -> None:
     }
     if source.is_wordpiece:
         name = checkpoint.WORDPIECE_FILE
+        if tokenizer.num_own < tokenizer.vocab_size:
+            lines = tokenizer.vocabulary.decode().split("\n")
+            content = "\n".join(lines[: tokenizer.num_own]).encode()
+            source = dataclasses.replace(source, content=content)
         values["tokenizer_class"] = "BertTokenizer"
         if settings.keep_accents is not None:
             values["strip_accents"] = not settings.keep_accents

@@ -309,7 +309,8 @@ class WordPieceGraph(GraphTokenizer):
         with tf.device(CPU):
             self.resource = tf.lookup.StaticHashTable(
                 tf.lookup.KeyValueTensorInitializer(
-                    self.tokens, tf.range(len(self.tokens), dtype=tf.int64)
+                    self.tokens[: tokenizer.num_own],
+                    tf.range(tokenizer.num_own, dtype=tf.int64),
                 ),
                 self.special_ids.unk,
             )

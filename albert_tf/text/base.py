@@ -75,6 +75,8 @@ class Tokenizer(abc.ABC):
         added_patterns: The id of each added token, by a regular expression of
             Python and of RE2; where several match, the first one is found.
         vocab_size: Number of tokens, V.
+        num_own: Number of them without the added tokens at the end, which are
+            found by `added_patterns` alone.
         special_ids: Ids of padding, unknown, `[CLS]`, `[SEP]`, `[MASK]`.
         forbidden_ids: Int32, sorted: ids that a random replacement of a
             masked token must not be, because no text is encoded to them.
@@ -116,6 +118,9 @@ class Tokenizer(abc.ABC):
         self.special_ids = SpecialIds(
             *(self._ids[name] for name in special_names)
         )
+        self.num_own = len(tokens)
+        while tokens[self.num_own - 1] in added:
+            self.num_own -= 1
         # Of two that begin alike, the longer one is found.
         self.added_patterns = {
             "".join(map(_any_case, name)) if added[name] else re.escape(name): (

@@ -190,7 +190,8 @@ def _marks_words(step: Mapping[str, Any]) -> bool:
 def _model(values: Mapping[str, Any]) -> Any:
     rows, unk_id = values["model"]["vocab"], values["model"]["unk_id"]
     added = values.get("added_tokens") or ()
-    special = [token["content"] for token in added if token.get("special")]
+    special = {token["content"] for token in added if token.get("special")}
+    special &= {piece for piece, score in rows if not score}
     control = {*base.SENTENCEPIECE_NAMES, *special, rows[unk_id][0]}
     lowest = min(
         score
@@ -257,12 +258,17 @@ def make(model_bytes: bytes, settings: TokenizerSettings) -> dict[str, Any]:
             f"{', '.join(other)}. Pass --output_format=keras or tf1."
         )
     ids = {row.piece: index for index, row in enumerate(model.pieces)}
+    # What is behind all others is not a piece in transformers.
+    own = [*model.pieces]
+    while own[-1].piece in settings.added_tokens:
+        own.pop()
     rules = base64.b64encode(model.normalizer_spec.precompiled_charsmap)
     accents = ""
     if not settings.keep_accents:
         every_character = map(chr, range(sys.maxunicode + 1))
         accents = f"[{''.join(filter(unicodedata.combining, every_character))}]"
-    added = dict.fromkeys(base.SENTENCEPIECE_NAMES, False)
+    added = {n: False for n in base.SENTENCEPIECE_NAMES}
+    added |= settings.added_tokens
     steps = _normalizers(
         rules.decode(), accents, do_lower_case=settings.do_lower_case
     )
@@ -283,8 +289,8 @@ def make(model_bytes: bytes, settings: TokenizerSettings) -> dict[str, Any]:
         # The user-defined pieces, such as the full stop, are not among them:
         # added tokens are cut out of the text before it is normalized.
         "added_tokens": [
-            {"id": ids[name], **added_token(name, any_case)}
-            for name, any_case in {**added, **settings.added_tokens}.items()
+            {"id": ids[name], **added_token(name, added[name])}
+            for name in sorted(added, key=ids.__getitem__)
         ],
         "normalizer": {"type": "Sequence", "normalizers": steps},
         "pre_tokenizer": split,
@@ -299,7 +305,7 @@ def make(model_bytes: bytes, settings: TokenizerSettings) -> dict[str, Any]:
             "unk_id": ids["<unk>"],
             "vocab": [
                 [p.piece, p.score - _LOWERED_BY * _is_number_comma(p.piece)]
-                for p in model.pieces
+                for p in own
             ],
         },
     }

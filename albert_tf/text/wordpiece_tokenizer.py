@@ -55,6 +55,8 @@ class WordPieceTokenizer(Tokenizer):
             keep_accents=not lowers if keeps is None else keeps,
             tokenize_chinese_chars=found.tokenize_chinese_chars,
         )
+        own = tokens[: self.num_own]
+        self._words = {token: i for i, token in enumerate(own)}
         is_reserved = [bool(_RESERVED.fullmatch(token)) for token in tokens]
         self.forbidden_ids = np.flatnonzero(is_reserved).astype(np.int32)
         self.word_starts = np.array(
@@ -107,8 +109,8 @@ class WordPieceTokenizer(Tokenizer):
             The ids; and where they begin in the word, followed by its end. A
             word that cannot be split, or is too long, is one unknown token.
         """
-        if word in self._ids:
-            return [self._ids[word]], [0, len(word)]
+        if word in self._words:
+            return [self._words[word]], [0, len(word)]
         unknown = [self.special_ids.unk], [0, len(word)]
         if len(word) > MAX_WORD_SIZE:
             return unknown
@@ -118,7 +120,7 @@ class WordPieceTokenizer(Tokenizer):
             start = cuts[-1]
             mark = _CONTINUATION if start else ""
             for end in range(len(word), start, -1):
-                token_id = self._ids.get(mark + word[start:end])
+                token_id = self._words.get(mark + word[start:end])
                 if token_id is not None:
                     ids.append(token_id)
                     cuts.append(end)

@@ -14,6 +14,8 @@ from albert_tf.checkpoints import (
     huggingface_tokenizer,
     token_ids,
 )
+from albert_tf.checkpoints.checkpoint import Checkpoint
+from albert_tf.checkpoints.metadata import Metadata
 from albert_tf.text.base import TokenizerSettings
 from tests.checkpoints.weights import convert
 
@@ -223,3 +225,35 @@ def test_new_tokens_get_rows_that_are_the_mean(source, tiny_spm_model):
     assert new.tokenizer.encode("[E1]") == [300]
     again = compatibility.with_new_tokens(new, ["[E1]"])
     assert again.config.vocab_size == 302
+
+
+@pytest.mark.parametrize("lines", [None, [*"acdiov", "##o", "##v", "##d"]])
+def test_a_new_token_that_looks_like_a_word_is_found_as_written_alone(
+    lines, source, tiny_spm_model, write, tmp_path
+):
+    if lines is None:
+        tokenizer = discovery.load_tokenizer(spm_model_file=tiny_spm_model)
+    else:
+        tokenizer = discovery.load_tokenizer(write(lines))
+    tokenizer = tokenizer.with_tokens(["covid", "[E1]"])
+    texts = ["covid", "COVID", "a covid, covido [E1]x", "ACOVID"]
+    named = dataclasses.replace(
+        source,
+        vocabulary=str(tiny_spm_model if lines is None else "vocab.txt"),
+        content=tokenizer.vocabulary,
+        metadata=Metadata(**tokenizer.settings.stated()),
+    )
+    folder = tmp_path / "written"
+    folder.mkdir()
+    huggingface_tokenizer.write(str(folder), named)
+
+    facts, fields = huggingface_tokenizer.read(str(folder))
+
+    read = Checkpoint(metadata=Metadata(**facts), **fields).tokenizer
+    assert read.fingerprint == tokenizer.fingerprint
+    theirs = token_ids._their_tokenizer(str(folder))
+    for text in texts:
+        ids = tokenizer.encode(text)
+        assert (tokenizer.token_to_id("covid") in ids) == ("covid" in text)
+        assert read.encode(text) == ids
+        assert theirs.encode(text, add_special_tokens=False).ids == ids

@@ -27,7 +27,7 @@ from albert_tf.optimization import layerwise_decay
 from albert_tf.tasks import label_frequencies
 from albert_tf.tasks.pretraining.objectives import PretrainingTask
 from albert_tf.tasks.task import ExampleSet, Sets
-from albert_tf.text.base import SpecialIds
+from albert_tf.text.base import SpecialIds, TokenizerSettings
 from albert_tf.training import (
     finetune,
     metric_log,
@@ -209,7 +209,7 @@ class WordData:
     name = "words"
     tokenizer = types.SimpleNamespace(
         vocab_size=V,
-        do_lower_case=True,
+        settings=TokenizerSettings(),
         special_ids=SpecialIds(pad=0, unk=-1, cls=-1, sep=-1, mask=-1),
     )
     primary_metric = "accuracy"
