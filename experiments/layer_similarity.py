@@ -105,13 +105,15 @@ def measure_layers(
 ) -> LayerSimilarity:
     """Measures the layers of an `AlbertModel` with `output_hidden_states`."""
     totals: list[np.ndarray] = []
+    names = ("input_ids", "input_mask", "segment_ids")
     for batch in batches:
-        is_token = np.asarray(batch["input_mask"]) > 0
+        inputs = {name: batch[name] for name in names}
+        is_token = np.asarray(inputs["input_mask"]) > 0
         # [L + 1, T, H]: all tokens of the batch, before and after each layer.
         states = np.stack(
             [
                 np.asarray(state, np.float64)[is_token]
-                for state in model(batch, training=False)["hidden_states"]
+                for state in model(inputs, training=False)["hidden_states"]
             ]
         )
         before, after = states[:-1], states[1:]

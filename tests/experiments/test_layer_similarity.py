@@ -8,14 +8,15 @@ from tests import tiny
 
 def test_means_are_those_of_all_tokens_and_of_no_padding():
     model = AlbertModel(tiny.config(), output_hidden_states=True)
-    batch = {
-        name: tiny.batch()[name]
-        for name in ("input_ids", "input_mask", "segment_ids")
-    }
+    names = ("input_ids", "input_mask", "segment_ids")
+    batch = {name: tiny.batch()[name] for name in names}
+    # As in records.
+    labels = {"masked_lm_ids": batch["input_ids"]}
 
     # Batches of five and of three tokens.
     curves = layer_similarity.measure_layers(
-        model, [{k: v[[row]] for k, v in batch.items()} for row in (0, 1)]
+        model,
+        [{k: v[[row]] for k, v in (batch | labels).items()} for row in (0, 1)],
     )
 
     states = [np.asarray(x, "float64") for x in model(batch)["hidden_states"]]
