@@ -68,6 +68,8 @@ def notes_of_metadata(known: Metadata, reason: str) -> list[Note]:
     """Returns notes on metadata, kept in a file that others do not read."""
     facts = known.known()
     silent = {"tokenizer_hash", "task", "head", "settings", "evaluation"}
+    if "pooling" in (known.settings or {}):
+        silent.remove("settings")
     return [
         Note("unread", f"{name}={json.dumps(facts[name])} ({reason})")
         for name in facts

@@ -121,27 +121,55 @@ def metadata_of(folder: str, tokenizer: Mapping[str, Any]) -> Metadata:
     return metadata.from_values(path, facts)
 
 
+def _modules(folder: str) -> dict[str, str]:
+    """Returns the folders of sentence-transformers' modules, by class."""
+    path = os.path.join(folder, "modules.json")
+    modules = files.read_json(path) if os.path.isfile(path) else ()
+    return {
+        module["type"].rpartition(".")[2]: os.path.normpath(
+            os.path.join(folder, module["path"])
+        )
+        for module in modules
+    }
+
+
+def model_folder(path: str) -> str:
+    """Returns the folder of the model in one of sentence-transformers."""
+    return _modules(path).get("Transformer", path)
+
+
 def _vector_settings(folder: str) -> dict[str, Any]:
     """Returns how sentence-transformers makes vectors; empty if unknown.
 
     These are settings of `load_predictor`, which refuses another `pooling`.
     """
-    path = os.path.join(folder, "modules.json")
-    modules = files.read_json(path) if os.path.isfile(path) else ()
-    kinds = [module["type"].rpartition(".")[2] for module in modules]
-    if not kinds:
+    root, name = os.path.split(os.path.abspath(folder))
+    # The model may have a folder of its own.
+    if model_folder(root) != os.path.join(root, name):
+        root = folder
+    modules = _modules(root)
+    if not modules:
         return {}
-    pooling, length = (
-        files.read_json_object(os.path.join(folder, name), missing_ok=True)
-        for name in ("1_Pooling/config.json", "sentence_bert_config.json")
+    pooling, texts, prompts, tokens = (
+        files.read_json_object(os.path.join(*path), missing_ok=True)
+        for path in (
+            (modules.get("Pooling", root), "config.json"),
+            (folder, "sentence_bert_config.json"),
+            (root, "config_sentence_transformers.json"),
+            (folder, huggingface_tokenizer.CONFIG_FILE),
+        )
     )
     modes = (re.fullmatch("pooling_mode_(.*?)(_tokens?)?", n) for n in pooling)
     steps = [mode[1] for mode in modes if mode and pooling[mode[0]] is True]
-    steps += {*kinds} - {"Transformer", "Pooling", "Normalize"}
+    steps += [str(pooling["pooling_mode"])] if "pooling_mode" in pooling else []
+    steps += modules.keys() - {"Transformer", "Pooling", "Normalize"}
+    steps += ["do_lower_case"] if texts.get("do_lower_case") else []
+    steps += ["prompts"] if any((prompts.get("prompts") or {}).values()) else []
+    lengths = texts.get("max_seq_length") or 512, tokens.get("model_max_length")
     return {
         "pooling": " and ".join(steps),
-        "normalizes": "Normalize" in kinds,
-        "max_seq_length": length.get("max_seq_length") or 512,
+        "normalizes": "Normalize" in modules,
+        "max_seq_length": min(filter(None, lengths)),
     }
 
 

@@ -104,7 +104,8 @@ def _read(
         pieces = tokenizer_json.pieces(found)
         tokens = _with_added([*pieces], entries)
         content = tokenizer_json.extended(found, tokens[len(pieces) :])
-        own = (piece for piece, is_reserved in pieces.items() if is_reserved)
+        # Marks such as the full stop are those of the original.
+        own = (piece for piece, is_mark in pieces.items() if is_mark)
         reserved = {*base.SENTENCEPIECE_NAMES, *own}
         notes = _other_ids(found, reserved & entries.keys())
     facts["added_tokens"] = {

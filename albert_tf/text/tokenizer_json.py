@@ -238,11 +238,12 @@ def extended(model: bytes, tokens: Sequence[str]) -> bytes:
 
 
 def pieces(model: bytes) -> dict[str, bool]:
-    """Returns the pieces, and whether texts have them always, or never."""
-    types = _model_class().SentencePiece
-    kinds = {types.CONTROL, types.UNKNOWN, types.USER_DEFINED}
-    rows = _model_class().FromString(model).pieces
-    return {row.piece: row.type in kinds for row in rows}
+    """Returns the pieces, and whether they are user-defined marks."""
+    kind = _model_class().SentencePiece.USER_DEFINED
+    return {
+        row.piece: row.type == kind and not any(map(str.isalnum, row.piece))
+        for row in _model_class().FromString(model).pieces
+    }
 
 
 def make(model_bytes: bytes, settings: TokenizerSettings) -> dict[str, Any]:

@@ -284,6 +284,39 @@ def test_files_of_sentence_transformers_say_how_vectors_are_made(
     assert discovery.open(folder).settings == expected | {"max_seq_length": 8}
 
 
+@pytest.mark.parametrize("length", [5, 512])
+def test_a_model_of_sentence_transformers_may_have_a_folder_of_its_own(
+    length, folder
+):
+    own = folder / "0_Transformer"
+    own.mkdir()
+    for name in ("config.json", "model.safetensors"):
+        (folder / name).rename(own / name)
+    tokens = {"model_max_length": length}
+    (own / "tokenizer_config.json").write_text(json.dumps(tokens))
+    write_sentence_transformers(folder, [], model=own.name, pooling_mode="cls")
+
+    expected = {"pooling": "cls", "normalizes": False}
+    expected["max_seq_length"] = min(8, length)
+    assert discovery.open(folder).settings == expected
+    assert discovery.open(own).settings == expected
+
+
+def test_what_sentence_transformers_does_to_texts_is_named(folder):
+    write_sentence_transformers(folder, ["cls"], texts={"do_lower_case": True})
+    prompts = {"prompts": {"query": "find: ", "passage": ""}}
+    path = folder / "config_sentence_transformers.json"
+    path.write_text(json.dumps(prompts))
+
+    found = discovery.open(folder)
+
+    assert found.settings["pooling"] == "cls and do_lower_case and prompts"
+    out = folder / "out"
+    out.mkdir()
+    _, [note] = huggingface.write(str(out), found)
+    assert str(note).startswith('unread    settings={"pooling": "cls and do_')
+
+
 # Compared with transformers.
 
 _PEER = """

@@ -6,6 +6,7 @@ import json
 import numpy as np
 import pytest
 import tokenizers
+from sentencepiece import sentencepiece_model_pb2
 
 from albert_tf.checkpoints import (
     compatibility,
@@ -205,6 +206,39 @@ def test_verified_are_the_ids_of_the_folder_as_it_came(
     monkeypatch.setattr(token_ids, "_WORDS", "é")
     with pytest.raises(ValueError, match="gives other ids than the checkpoi"):
         convert(folder, tmp_path / "b", "keras", verify=True)
+
+
+def test_a_symbol_of_the_model_that_is_an_added_token_stays_one(
+    source, tiny_spm_model, tmp_path
+):
+    model = sentencepiece_model_pb2.ModelProto.FromString(
+        tiny_spm_model.read_bytes()
+    )
+    for piece in model.pieces[20:22]:
+        piece.type, piece.score = piece.USER_DEFINED, 0
+    model.pieces[20].piece, model.pieces[21].piece = "[E1]", "·"
+    path = tmp_path / "own.model"
+    path.write_bytes(model.SerializeToString())
+    decoder = {"20": _E1, "21": {"content": "·", "normalized": False}}
+    huggingface.write(
+        str(tmp_path), dataclasses.replace(source, vocabulary=str(path))
+    )
+    config = json.dumps({"added_tokens_decoder": decoder})
+    (tmp_path / "tokenizer_config.json").write_text(config)
+
+    found = discovery.open(tmp_path)
+
+    assert found.tokenizer.encode("snow [E1]")[-1] == 20
+    # Marks are those of the original.
+    [note] = found.notes
+    assert "(those of the original; others in transformers: · cut" in note.text
+    written = tmp_path / "written"
+    written.mkdir()
+    huggingface_tokenizer.write(str(written), found)
+    theirs = token_ids._their_tokenizer(str(written))
+    for text in ("the [E1] snow", "x[E1]snow"):
+        ids = theirs.encode(text, add_special_tokens=False).ids
+        assert found.tokenizer.encode(text) == ids
 
 
 def test_new_tokens_get_rows_that_are_the_mean(source, tiny_spm_model):

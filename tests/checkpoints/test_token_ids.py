@@ -28,19 +28,26 @@ def test_sentences_are_the_same_each_time_and_many(source):
 
 def test_sentences_with_other_ids_are_counted(source, tmp_path, monkeypatch):
     huggingface.write(str(tmp_path), source)
-    texts = ["The snow fell.", "x25, [CLS]", "a day"]
+    texts = ["The snow fell.", "the x[CLS]25, day", "a day"]
     monkeypatch.setattr(token_ids, "sentences", lambda tokenizer: texts)
 
     (note,) = token_ids.compare(source.tokenizer, [str(tmp_path)])
 
     assert str(note) == (
         "compared  3 sentences: the ids of 1 differ, such as those of "
-        "'x25, [CLS]'"
+        "'the x[CLS]25, day'"
     )
     # Numbers and commas are known to differ; this is not.
-    texts.append("the [CLS]")
+    texts.append("x25, the [CLS]")
     with pytest.raises(ValueError, match=r"4 sentences: .* 2 differ"):
         token_ids.compare(source.tokenizer, [str(tmp_path)])
+
+
+def test_added_tokens_are_compared_in_capitals_too(source):
+    tokenizer = source.tokenizer.with_tokens(["covid"])
+    words = " ".join(token_ids.sentences(tokenizer)).split()
+
+    assert {"covid", "COVID", "Covid"} <= {*words}
 
 
 def test_a_folder_without_a_tokenizer_json_has_nothing_to_compare(
