@@ -337,17 +337,12 @@ def in_units_of_labels(source: Checkpoint) -> Checkpoint:
         return source
     if np.spacing(np.float32(mean)) > scale / 1000:
         return source
+    known = dataclasses.replace(known, target_scale=None, target_mean=None)
     arrays = dict(source.arrays)
     arrays[_OUTPUT_WEIGHTS] = arrays[_OUTPUT_WEIGHTS] * np.float32(scale)
     bias = arrays[_OUTPUT_BIAS] * scale + mean
     arrays[_OUTPUT_BIAS] = bias.astype(np.float32)
-    return dataclasses.replace(
-        source,
-        arrays=arrays,
-        metadata=dataclasses.replace(
-            known, target_scale=None, target_mean=None
-        ),
-    )
+    return dataclasses.replace(source, arrays=arrays, metadata=known)
 
 
 def translated(

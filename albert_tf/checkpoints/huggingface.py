@@ -12,6 +12,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 import safetensors.numpy
 
@@ -44,7 +45,12 @@ _TIED = {
 _CONSTANTS = {"albert.embeddings.position_ids", "embeddings.position_ids"}
 # The package says nothing of its types.
 _deserialize: Callable[[bytes], Any] = safetensors.deserialize
-_DTYPES = {"F16": "<f2", "F32": "<f4", "F64": "<f8"}
+_DTYPES = {
+    "BF16": ml_dtypes.bfloat16,
+    "F16": np.float16,
+    "F32": np.float32,
+    "F64": np.float64,
+}
 
 # Their names of our activations; what they call `gelu` is the exact one.
 _ACTIVATIONS = {
@@ -246,13 +252,7 @@ def _read_tensors(folder: str) -> dict[str, np.ndarray]:
 
 
 def _float32(values: Mapping[str, Any]) -> np.ndarray:
-    dtype = values["dtype"]
-    if dtype == "BF16":
-        # NumPy has no bfloat16, which is the upper half of a float32.
-        upper = np.frombuffer(values["data"], "<u2").astype(np.uint32)
-        array = (upper << 16).view(np.float32)
-    else:
-        array = np.frombuffer(values["data"], _DTYPES[dtype])
+    array = np.frombuffer(values["data"], _DTYPES[values["dtype"]])
     return array.astype(np.float32).reshape(values["shape"])
 
 

@@ -10,7 +10,7 @@ import functools
 import hashlib
 import itertools
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -194,9 +194,8 @@ class Tokenizer(abc.ABC):
         new = [name for name in names if name not in self._ids]
         added = {**self.settings.added_tokens, **dict.fromkeys(names, False)}
         settings = vars(self.settings) | {"added_tokens": added}
-        make: Any = type(self)
-        tokenizer: Tokenizer = make("", self._extended(new), **settings)
-        return tokenizer
+        make: Callable[..., Tokenizer] = type(self)
+        return make("", self._extended(new), **settings)
 
     def _extended(self, names: Sequence[str]) -> bytes:
         """Returns the vocabulary with more tokens."""
@@ -385,15 +384,12 @@ def encode_pair(
             f"the {num_special} special tokens. Received: "
             f"max_seq_length={max_seq_length}."
         )
-    if not ids_b:
-        text_ids = ids_a[: max_seq_length - num_special]
-        return [special.cls, *text_ids, special.sep], [0] * (len(text_ids) + 2)
     length_a, length_b = truncated_lengths(
         len(ids_a), len(ids_b), max_seq_length - num_special
     )
-    input_ids = [special.cls, *ids_a[:length_a], special.sep]
-    segment_ids = [0] * len(input_ids) + [1] * (length_b + 1)
-    return [*input_ids, *ids_b[:length_b], special.sep], segment_ids
+    first = [special.cls, *ids_a[:length_a], special.sep]
+    second = [*ids_b[:length_b], special.sep] if length_b else []
+    return first + second, [0] * len(first) + [1] * len(second)
 
 
 def truncated_lengths(

@@ -218,5 +218,6 @@ def _make_processor(
                 )
             return processor
     raise ValueError(
-        f"{model_file!r} is not a SentencePiece model (.model), or is damaged."
+        f"{model_file!r} is not a SentencePiece model (.model), or is damaged. "
+        "The name of a WordPiece vocabulary ends in .txt."
     )

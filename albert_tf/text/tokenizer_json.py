@@ -57,14 +57,10 @@ def read(
     """
     values, name = files.read_json_object(path), os.fspath(path)
     try:
-        if in_folder and values["model"]["type"] == "WordPiece":
-            unmet = _unmet_of_wordpiece(values)
-            if not unmet:
-                return _wordpiece(values)
-        else:
-            unmet = _unmet_conditions(values, in_folder)
-            if not unmet:
-                return _sentencepiece(values)
+        is_wordpiece = in_folder and values["model"]["type"] == "WordPiece"
+        unmet = _unmet_conditions(values, in_folder)
+        if not unmet:
+            return (_wordpiece if is_wordpiece else _sentencepiece)(values)
     except (AttributeError, IndexError, KeyError, TypeError, ValueError) as e:
         raise ValueError(
             f"{name!r} is damaged, or not a tokenizer ({type(e).__name__}: "
@@ -102,16 +98,6 @@ def _wordpiece(values: Mapping[str, Any]) -> tuple[list[str], dict[str, Any]]:
     }
 
 
-def _unmet_of_wordpiece(values: Mapping[str, Any]) -> list[str]:
-    steps = (
-        values["normalizer"]["type"],
-        values["pre_tokenizer"]["type"],
-        values["model"]["continuing_subword_prefix"],
-    )
-    is_met = steps == _STEPS_OF_BERT and values["normalizer"]["clean_text"]
-    return [] if is_met else [f"its steps are not BERT's, but {steps}"]
-
-
 def _model_class() -> Any:
     """Returns SentencePiece's message of a model."""
     # Apache Beam wants an older protobuf than these messages.
@@ -133,6 +119,11 @@ def _steps(values: Mapping[str, Any], name: str) -> list[dict[str, Any]]:
 
 def _unmet_conditions(values: Mapping[str, Any], in_folder: bool) -> list[str]:
     model = values["model"]
+    if in_folder and model["type"] == "WordPiece":
+        before, split = values["normalizer"], values["pre_tokenizer"]["type"]
+        steps = before["type"], split, model["continuing_subword_prefix"]
+        is_bert = steps == _STEPS_OF_BERT and before["clean_text"]
+        return [] if is_bert else [f"its steps are not BERT's, but {steps}"]
     normalizers = _steps(values, "normalizer")
     kinds = [step["type"] for step in normalizers]
     splits = _steps(values, "pre_tokenizer")
