@@ -189,11 +189,6 @@ class Checkpoint:
         return self.config
 
     @property
-    def do_lower_case(self) -> bool:
-        """Whether the vocabulary is for lower-cased text; true if unknown."""
-        return self.metadata.do_lower_case is not False
-
-    @property
     def is_wordpiece(self) -> bool:
         """Whether its vocabulary, if it has one, is for WordPiece."""
         return (self.vocabulary or "").endswith(".txt")

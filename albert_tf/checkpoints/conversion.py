@@ -81,7 +81,12 @@ def convert(config: ConversionConfig) -> Summary:
     changes = {n: value for n, value in given.items() if value is not None}
     target = warm_start(source, **changes) if changes else source
     reference = source
-    if _changes_outputs(source.known_config, config):
+    shape = source.known_config
+    if (
+        config.num_hidden_layers not in (None, shape.num_hidden_layers)
+        or config.attention_window not in (None, shape.attention_window)
+        or (config.num_hidden_groups and shape.num_hidden_groups > 1)
+    ):
         unmeasured = target.metadata.measured({})
         target = dataclasses.replace(target, metadata=unmeasured)
         reference = target
@@ -162,14 +167,6 @@ def _read(config: ConversionConfig) -> Checkpoint:
     if config.output_format in ("huggingface", "keras_hub"):
         source = checkpoint.in_units_of_labels(source)
     return source
-
-
-def _changes_outputs(shape: AlbertConfig, config: ConversionConfig) -> bool:
-    return bool(
-        config.num_hidden_layers not in (None, shape.num_hidden_layers)
-        or config.attention_window not in (None, shape.attention_window)
-        or (config.num_hidden_groups and shape.num_hidden_groups > 1)
-    )
 
 
 def _folders_of_others(

@@ -200,10 +200,11 @@ def write(folder: str, source: Checkpoint) -> checkpoint.WriteReport:
 def _notes(source: Checkpoint) -> list[Note]:
     """Returns notes on what KerasHub's readers of a preset do not learn."""
     reason = f"only in {METADATA_FILE}: KerasHub does not read it"
-    others = dataclasses.replace(source.metadata, do_lower_case=None)
+    known = source.metadata
+    others = dataclasses.replace(known, do_lower_case=None)
     notes = checkpoint.notes_of_metadata(others, reason)
-    steps = ["lower-casing"] if source.do_lower_case else []
-    steps += [] if source.metadata.keep_accents else ["removal of accents"]
+    steps = [] if known.do_lower_case is False else ["lower-casing"]
+    steps += [] if known.keep_accents else ["removal of accents"]
     text = f"{' and '.join(steps)} (its tokenizer does neither: change the text"
     if source.is_wordpiece:
         text = f"vocabulary={json.dumps(source.vocabulary)} (its tokenizer of"

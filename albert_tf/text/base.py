@@ -11,7 +11,7 @@ import hashlib
 import itertools
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -24,8 +24,7 @@ SETTINGS = "tokenizer_settings"
 WORDPIECE_NAMES = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
 
 
-@dataclasses.dataclass(frozen=True)
-class SpecialIds:
+class SpecialIds(NamedTuple):
     """Ids of the special tokens."""
 
     pad: int

@@ -7,7 +7,6 @@ Source: google-research/albert, tokenization.encode_pieces and FullTokenizer.
 """
 
 import contextlib
-import dataclasses
 import itertools
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -60,16 +59,19 @@ class SentencePieceTokenizer(Tokenizer):
             keep_accents=bool(found.keep_accents),
         )
         self._processor = processor
-        self.forbidden_ids = self._find_forbidden_ids()
+        reserved = {*self.special_ids}
+        kinds = processor.is_control, processor.is_unknown, processor.is_unused
+        for is_kind in kinds:
+            reserved.update(filter(is_kind, range(len(processor))))
+        self.forbidden_ids = np.array(sorted(reserved), np.int32)
         self.word_starts = np.array([*map(_starts_word, self._tokens)])
         self.word_starts[[*self.added_patterns.values()]] = True
         self.vocabulary = model
         self.fingerprint = self._fingerprint("sentencepiece")
         unk = self.special_ids.unk
-        specials = dataclasses.astuple(self.special_ids)
         # A foreign model may find special pieces in text.
         self.replacements: Mapping[int, tuple[int, ...]] = {
-            **{i: (unk,) for i in specials if i != unk},
+            **{i: (unk,) for i in self.special_ids if i != unk},
             **self._commas_after_digits(),
         }
         self._is_replaced = np.zeros(self.vocab_size, bool)
@@ -119,14 +121,6 @@ class SentencePieceTokenizer(Tokenizer):
 
     def _normalize(self, text: str) -> str:
         return normalization.normalize(text, **self.normalization)
-
-    def _find_forbidden_ids(self) -> np.ndarray:
-        model = self._processor
-        checks = model.is_control, model.is_unknown, model.is_unused
-        every_id = range(self.vocab_size)
-        reserved = {i for i in every_id if any(check(i) for check in checks)}
-        reserved |= {*dataclasses.astuple(self.special_ids)}
-        return np.array(sorted(reserved), np.int32)
 
     def _commas_after_digits(self) -> dict[int, tuple[int, ...]]:
         """Maps pieces that end in a digit and a comma to their parts.

@@ -70,7 +70,7 @@ def test_the_vocabulary_is_copied(
     found = discovery.open(tmp_path)
 
     assert found.vocabulary == str(tmp_path / name)
-    assert not found.do_lower_case
+    assert found.metadata.do_lower_case is False
     config = json.loads((tmp_path / "config.json").read_text())
     keys = ("pad_token_id", "bos_token_id", "eos_token_id")
     assert [config[key] for key in keys] == expected
@@ -446,7 +446,7 @@ def test_transformers_gives_our_ids(
         ids = [*map(tokenizer.encode, row), []][:2]
         pair = base.encode_pair(*ids, max_seq_length=10**6, special=special)
         assert answer == [*pair], row
-    assert found["special_ids"] == [*dataclasses.astuple(special)]
+    assert found["special_ids"] == [*special]
     assert found["model_max_length"] == source.config.max_position_embeddings
     # Their copy has no spiece.model.
     path = tmp_path / "saved" / "tokenizer.json"
