@@ -27,9 +27,7 @@ def _fetch(name: str) -> str:
     repository, _, revision = name.removeprefix(PREFIX).partition("@")
     try:
         return huggingface_hub.snapshot_download(
-            repository,
-            revision=revision or None,
-            allow_patterns=[*_PATTERNS],
+            repository, revision=revision or None, allow_patterns=[*_PATTERNS]
         )
     except Exception as error:  # Of the client, and of what it is made of.
         reason = str(error).strip().partition("\n")[0]

@@ -387,8 +387,7 @@ def to_tf1(
         )
         if not is_identity or np.any(found.pop(bias)):
             raise ValueError(
-                f"{where!r} has a trained projection of the embeddings. With "
-                "equal embedding_size and hidden_size, ALBERT has no "
-                "projection, so this model cannot be converted."
+                f"{where!r} cannot be converted: it has a trained projection, "
+                "but no ALBERT has one if embedding_size equals hidden_size."
             )
     return found

@@ -226,9 +226,7 @@ def _check_groups(config: AlbertConfig) -> None:
     ):
         raise ValueError(
             f"With num_hidden_layers={layers} and num_hidden_groups={groups}, "
-            "transformers assigns a layer to the wrong group because of a "
-            "rounding error. This model cannot be converted to or from its "
-            "format."
+            "transformers assigns a layer to the wrong group (it rounds)."
         )
 
 

@@ -161,10 +161,9 @@ def write(folder: str, source: Checkpoint) -> checkpoint.WriteReport:
     dropouts = config.hidden_dropout_prob, config.attention_probs_dropout_prob
     if config.hidden_act != "gelu" or dropouts[0] != dropouts[1]:
         raise ValueError(
-            f"KerasHub cannot express hidden_act={config.hidden_act!r} with "
-            f"hidden_dropout_prob={dropouts[0]:g} and "
-            f"attention_probs_dropout_prob={dropouts[1]:g}: its activation is "
-            "gelu, and it has one dropout for both."
+            f"KerasHub, with gelu and one dropout for both, cannot express "
+            f"hidden_act={config.hidden_act!r}, hidden_dropout_prob="
+            f"{dropouts[0]:g} and attention_probs_dropout_prob={dropouts[1]:g}."
         )
     import keras_hub
 

@@ -120,8 +120,7 @@ def resolve(path: files.Path) -> str:
         raise FileNotFoundError(
             f"There is no checkpoint {name!r} (no file *{_INDEX}). Pass a "
             "prefix, the folder of a run, of KerasHub, or of Hugging Face with "
-            "model.safetensors, as `save_pretrained` of transformers writes "
-            "it. Pickles are never read."
+            "model.safetensors. Pickles are never read."
         )
     if len(prefixes) > 1:
         raise ValueError(

@@ -109,9 +109,8 @@ class Tokenizer(abc.ABC):
         missing = [name for name in wanted if name not in self._ids]
         if missing:
             raise ValueError(
-                f"{vocabulary}: the vocabulary has no token "
-                f"{', '.join(missing)}, which ALBERT needs. Use the vocabulary "
-                "of an ALBERT checkpoint (where there is a .vocab, the .model "
+                f"{vocabulary}: it has no token {', '.join(missing)}. Use the "
+                "vocabulary of an ALBERT (where there is a .vocab, the .model "
                 "beside it), or train one with build_vocab.py."
             )
         self.special_ids = SpecialIds(
@@ -376,16 +375,13 @@ def encode_pair(
     ([2, 7, 8, 3, 5, 3], [0, 0, 0, 0, 1, 1])
     """
     num_texts = 2 if ids_b else 1
-    num_special = num_texts + 1
-    if max_seq_length < num_special + num_texts:
+    room = max_seq_length - num_texts - 1
+    if room < num_texts:
         raise ValueError(
-            "`max_seq_length` must leave room for a token of each text beside "
-            f"the {num_special} special tokens. Received: "
-            f"max_seq_length={max_seq_length}."
+            "`max_seq_length` must leave room for a token of each text. "
+            f"Received: max_seq_length={max_seq_length}."
         )
-    length_a, length_b = truncated_lengths(
-        len(ids_a), len(ids_b), max_seq_length - num_special
-    )
+    length_a, length_b = truncated_lengths(len(ids_a), len(ids_b), room)
     first = [special.cls, *ids_a[:length_a], special.sep]
     second = [*ids_b[:length_b], special.sep] if length_b else []
     return first + second, [0] * len(first) + [1] * len(second)

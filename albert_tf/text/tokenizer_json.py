@@ -68,8 +68,7 @@ def read(
         ) from e
     raise ValueError(
         f"{name!r} is not the tokenizer of an ALBERT: {', '.join(unmet)}. Pass "
-        "the SentencePiece model (spiece.model) of the checkpoint as "
-        "--spm_model_file, or its WordPiece vocabulary as --vocab_file."
+        "--spm_model_file (the checkpoint's spiece.model) or --vocab_file."
     )
 
 
