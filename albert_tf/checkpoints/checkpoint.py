@@ -387,7 +387,7 @@ def to_tf1(
         )
         if not is_identity or np.any(found.pop(bias)):
             raise ValueError(
-                f"{where!r} cannot be converted: it has a trained projection, "
-                "but no ALBERT has one if embedding_size equals hidden_size."
+                "Where embedding_size equals hidden_size, ALBERT has no "
+                f"projection, so {where!r}, which has, cannot be converted."
             )
     return found

@@ -43,8 +43,7 @@ class TokenizerSettings:
         keep_accents: Whether letters keep their accents; for SentencePiece,
             also whether they are not decomposed (NFKD). None for the original:
             no, but for WordPiece if it does not lower-case.
-        tokenize_chinese_chars: WordPiece: whether each Chinese character is a
-            word.
+        tokenize_chinese_chars: WordPiece: each Chinese character is a word.
         added_tokens: Tokens that are cut out of a text first, whatever is
             beside them, each with whether it is found in any case.
     """
@@ -79,8 +78,7 @@ class Tokenizer(abc.ABC):
         special_ids: Ids of padding, unknown, `[CLS]`, `[SEP]`, `[MASK]`.
         forbidden_ids: Int32, sorted: ids that a random replacement of a
             masked token must not be, because no text is encoded to them.
-        word_starts: Bool `[V]`, whether a token starts a word, the unit of
-            masking.
+        word_starts: Bool `[V]`, whether a token starts a word, to mask whole.
         fingerprint: SHA-256, hexadecimal, of the vocabulary and the
             normalization settings; it does not depend on the file's path.
         vocabulary: Content of a file that gives the same tokenizer.
