@@ -24,6 +24,7 @@ from albert_tf.checkpoints import heads, variable_names
 from albert_tf.checkpoints.heads import Head
 from albert_tf.checkpoints.metadata import Metadata
 from albert_tf.config import EXTENSIONS, AlbertConfig
+from albert_tf.text import tokenizer, tokenizer_json
 from albert_tf.text.base import Tokenizer
 
 _LOGGER = logging.getLogger(__name__)
@@ -263,8 +264,6 @@ class Checkpoint:
     @functools.cached_property
     def tokenizer(self) -> Tokenizer:
         """The tokenizer of a checkpoint that has a vocabulary."""
-        from albert_tf.text import tokenizer
-
         for note in self.notes:
             if note.kind == DIFFERS:
                 _LOGGER.warning("%s: %s", self.path, note.text)
@@ -289,8 +288,6 @@ def write_vocabulary(
 
     Without `name`, its own is kept if `tf1` would find it.
     """
-    from albert_tf.text import tokenizer_json
-
     path = str(source.vocabulary)
     file_name = os.path.basename(path)
     if source.is_wordpiece:
