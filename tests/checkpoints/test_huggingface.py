@@ -11,8 +11,8 @@ from albert_tf.checkpoints import (
     conversion,
     discovery,
     huggingface,
+    huggingface_tokenizer,
     tf1,
-    token_ids,
 )
 from albert_tf.checkpoints.metadata import Metadata
 from albert_tf.text import base
@@ -433,7 +433,7 @@ def test_transformers_gives_our_ids(
     for name in ("folder", "saved"):
         (tmp_path / name).mkdir()
     huggingface.write(str(tmp_path / "folder"), source)
-    texts = token_ids.sentences(source.tokenizer)
+    texts = huggingface_tokenizer.sentences(source.tokenizer)
     rows = [*zip(texts), *zip(texts[::2], texts[1::2], strict=True)]
     (tmp_path / "texts.json").write_text(json.dumps(rows))
 

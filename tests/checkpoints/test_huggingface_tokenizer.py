@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import shutil
 
 import numpy as np
 import pytest
@@ -13,12 +14,13 @@ from albert_tf.checkpoints import (
     discovery,
     huggingface,
     huggingface_tokenizer,
-    token_ids,
 )
 from albert_tf.checkpoints.checkpoint import Checkpoint
 from albert_tf.checkpoints.metadata import Metadata
+from albert_tf.modeling.pretraining_model import PretrainingModel
 from albert_tf.text.base import TokenizerSettings
-from tests.checkpoints.weights import convert
+from tests import tiny
+from tests.checkpoints.weights import convert, save, weights_of
 
 _SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
 _BERT = {"tokenizer_class": "BertTokenizer"}
@@ -203,7 +205,7 @@ def test_verified_are_the_ids_of_the_folder_as_it_came(
     monkeypatch.setattr(
         huggingface_tokenizer, "settings_of", lambda *_, **__: {}
     )
-    monkeypatch.setattr(token_ids, "_WORDS", "é")
+    monkeypatch.setattr(huggingface_tokenizer, "_WORDS", "é")
     with pytest.raises(ValueError, match="gives other ids than the checkpoi"):
         convert(folder, tmp_path / "b", "keras", verify=True)
 
@@ -235,7 +237,7 @@ def test_a_symbol_of_the_model_that_is_an_added_token_stays_one(
     written = tmp_path / "written"
     written.mkdir()
     huggingface_tokenizer.write(str(written), found)
-    theirs = token_ids._their_tokenizer(str(written))
+    theirs = huggingface_tokenizer._their_tokenizer(str(written))
     for text in ("the [E1] snow", "x[E1]snow"):
         ids = theirs.encode(text, add_special_tokens=False).ids
         assert found.tokenizer.encode(text) == ids
@@ -285,9 +287,73 @@ def test_a_new_token_that_looks_like_a_word_is_found_as_written_alone(
 
     read = Checkpoint(metadata=Metadata(**facts), **fields).tokenizer
     assert read.fingerprint == tokenizer.fingerprint
-    theirs = token_ids._their_tokenizer(str(folder))
+    theirs = huggingface_tokenizer._their_tokenizer(str(folder))
     for text in texts:
         ids = tokenizer.encode(text)
         assert (tokenizer.token_to_id("covid") in ids) == ("covid" in text)
         assert read.encode(text) == ids
         assert theirs.encode(text, add_special_tokens=False).ids == ids
+
+
+# Ids of a written folder are compared with ours.
+
+
+@pytest.fixture
+def english(source, tiny_spm_model):
+    return dataclasses.replace(source, vocabulary=str(tiny_spm_model))
+
+
+def test_sentences_are_the_same_each_time_and_many(english):
+    texts = huggingface_tokenizer.sentences(english.tokenizer)
+
+    assert len({*texts}) == 300
+    assert texts == huggingface_tokenizer.sentences(english.tokenizer)
+    letters = " ".join(texts)
+    assert all(one in letters for one in ("ï", "漢", "😀", "(ABBA),", "U.S."))
+    assert "[CLS]" not in letters
+
+
+def test_sentences_with_other_ids_are_counted(english, tmp_path, monkeypatch):
+    huggingface.write(str(tmp_path), english)
+    texts = ["The snow fell.", "the x[CLS]25, day", "a day"]
+    monkeypatch.setattr(
+        huggingface_tokenizer, "sentences", lambda tokenizer: texts
+    )
+
+    (note,) = huggingface_tokenizer.compare(english.tokenizer, [str(tmp_path)])
+
+    assert str(note) == (
+        "compared  3 sentences: the ids of 1 differ, such as those of "
+        "'the x[CLS]25, day'"
+    )
+    # Numbers and commas are known to differ; this is not.
+    texts.append("x25, the [CLS]")
+    with pytest.raises(ValueError, match=r"4 sentences: .* 2 differ"):
+        huggingface_tokenizer.compare(english.tokenizer, [str(tmp_path)])
+
+
+def test_added_tokens_are_compared_in_capitals_too(english):
+    tokenizer = english.tokenizer.with_tokens(["covid"])
+    words = " ".join(huggingface_tokenizer.sentences(tokenizer)).split()
+
+    assert {"covid", "COVID", "Covid"} <= {*words}
+
+
+def test_a_folder_without_a_tokenizer_json_has_nothing_to_compare(
+    english, tmp_path
+):
+    assert (
+        huggingface_tokenizer.compare(english.tokenizer, [str(tmp_path)]) == []
+    )
+
+
+def test_a_verified_conversion_says_how_many_differ(tiny_spm_model, tmp_path):
+    config = tiny.config(vocab_size=300, max_position_embeddings=32)
+    model = PretrainingModel(config, seed=1)
+    ours = save(tmp_path / "ours", config, weights_of(model))
+    shutil.copy(tiny_spm_model, ours)
+
+    summary = convert(ours, tmp_path / "theirs", "huggingface", verify=True)
+
+    (note,) = summary.notes
+    assert str(note).startswith("compared  300 sentences: the ids of ")

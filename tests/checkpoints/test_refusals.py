@@ -397,7 +397,7 @@ _ROWS = [
     (_released(hidden_act="gelu_erf"), "albert has no gelu_erf"),
     (_projection, "no projection.*cannot be converted"),
     # Conversions.
-    (_into_full_folder, "exists and is not an empty folder"),
+    (_into_full_folder, "written is not an empty folder"),
     (_start(_NONE, parameter_sharing="all"), "none.*cannot become 'all'"),
     (_start(_HALF, parameter_sharing="ffn"), "cannot become 'ffn'"),
     (_start(_NONE, num_hidden_groups=2), "--num_hidden_groups cannot be used"),
