@@ -285,12 +285,10 @@ def with_new_tokens(source: Checkpoint, names: Sequence[str]) -> Checkpoint:
         arrays = source.weights
         for name in _ROWS_BY_TOKEN & arrays.keys():
             rows = arrays[name]
-            mean = rows[: old.vocab_size].mean(0, keepdims=True)
-            others = rows[new.vocab_size :]
+            own, others = rows[: old.vocab_size], rows[new.vocab_size :]
+            mean = own.mean(0, keepdims=True)
             more = mean.repeat(new.vocab_size - old.vocab_size, 0)
-            arrays[name] = np.concatenate(
-                [rows[: old.vocab_size], more, others]
-            )
+            arrays[name] = np.concatenate([own, more, others])
         return arrays
 
     known = dataclasses.replace(

@@ -90,18 +90,13 @@ class ExportedEncoder:
         self.pooled = self.trace(self._run_pooled)
         self._calls = _calls_of_blocks(albert.encoder)
 
-    def __call__(
-        self,
-        input_ids: tf.Tensor,
-        input_mask: tf.Tensor,
-        segment_ids: tf.Tensor,
-    ) -> Vectors:
-        """Encodes sequences; all inputs are int32 `[B, S]`.
+    def __call__(self, *ids: tf.Tensor, **named: tf.Tensor) -> Vectors:
+        """Encodes sequences; the inputs are `ID_INPUTS`, int32 `[B, S]`.
 
         Returns the sequence output `[B, S, H]`, zero behind the last token of a
         row, and the pooled output `[B, H]` or None, in the compute dtype.
         """
-        sequence, pooled = self._encode(input_ids, input_mask, segment_ids)
+        sequence, pooled = self._encode(*ids, **named)
         return sequence, pooled if self._weights.has_pooler else None
 
     def trace(self, function: Callable[..., Any]) -> Any:

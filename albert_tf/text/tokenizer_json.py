@@ -316,23 +316,16 @@ def added_token(name: str, any_case: bool) -> dict[str, Any]:
 
 def other_settings(model: bytes) -> list[str]:
     """Returns the settings of a model that its pieces do not show."""
-    trainer, normalizer = (
-        getattr(_model_class().FromString(model), f"{name}_spec")
-        for name in ("trainer", "normalizer")
-    )
-    other = [
-        f"{name}={str(getattr(spec, name)).lower()}"
-        for spec, name, expected in (
-            (trainer, "byte_fallback", False),
-            (normalizer, "add_dummy_prefix", True),
-            (normalizer, "escape_whitespaces", True),
-        )
-        if getattr(spec, name) != expected
-    ]
-    if trainer.model_type != trainer.UNIGRAM:
-        kind = trainer.ModelType.Name(trainer.model_type)
-        other.insert(0, f"model_type={kind}")
-    return other
+    found = _model_class().FromString(model)
+    trainer, normalizer = found.trainer_spec, found.normalizer_spec
+    kind = trainer.ModelType.Name(trainer.model_type)
+    is_expected = {
+        f"model_type={kind}": trainer.model_type == trainer.UNIGRAM,
+        "byte_fallback=true": not trainer.byte_fallback,
+        "add_dummy_prefix=false": normalizer.add_dummy_prefix,
+        "escape_whitespaces=false": normalizer.escape_whitespaces,
+    }
+    return [name for name, is_true in is_expected.items() if not is_true]
 
 
 def _normalizers(
