@@ -141,7 +141,8 @@ def _modules(folder: str) -> dict[str, str]:
 
 def model_folder(path: str) -> str:
     """Returns the folder of the model in one of sentence-transformers."""
-    return _modules(path).get("Transformer", path)
+    with checkpoint.naming(path):
+        return _modules(path).get("Transformer", path)
 
 
 def _vector_settings(folder: str) -> dict[str, Any]:
@@ -149,25 +150,26 @@ def _vector_settings(folder: str) -> dict[str, Any]:
 
     These are settings of `load_predictor`, which refuses another `pooling`.
     """
-    root, name = os.path.split(os.path.abspath(folder))
-    # The model may have a folder of its own.
-    if model_folder(root) != os.path.join(root, name):
-        root = folder
+    root, beside = folder, os.path.join(folder, "sentence_bert_config.json")
+    if os.path.isfile(beside) and not _modules(root):
+        # The model has a folder of its own.
+        root = os.path.dirname(os.path.abspath(folder))
     modules = _modules(root)
     if not modules:
         return {}
     pooling, texts, prompts, tokens = (
-        files.read_json_object(os.path.join(*path), missing_ok=True)
+        files.read_json_object(path, missing_ok=True)
         for path in (
-            (modules.get("Pooling", root), "config.json"),
-            (folder, "sentence_bert_config.json"),
-            (root, "config_sentence_transformers.json"),
-            (folder, huggingface_tokenizer.CONFIG_FILE),
+            os.path.join(modules.get("Pooling", root), "config.json"),
+            beside,
+            os.path.join(root, "config_sentence_transformers.json"),
+            os.path.join(folder, huggingface_tokenizer.CONFIG_FILE),
         )
     )
     modes = (re.fullmatch("pooling_mode_(.*?)(_tokens?)?", n) for n in pooling)
     steps = [mode[1] for mode in modes if mode and pooling[mode[0]] is True]
-    steps += [str(pooling["pooling_mode"])] if "pooling_mode" in pooling else []
+    if pooling.get("pooling_mode"):
+        steps = [str(pooling["pooling_mode"])]
     steps += modules.keys() - {"Transformer", "Pooling", "Normalize"}
     steps += ["do_lower_case"] if texts.get("do_lower_case") else []
     steps += ["prompts"] if any((prompts.get("prompts") or {}).values()) else []

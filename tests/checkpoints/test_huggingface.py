@@ -294,7 +294,10 @@ def test_a_model_of_sentence_transformers_may_have_a_folder_of_its_own(
         (folder / name).rename(own / name)
     tokens = {"model_max_length": length}
     (own / "tokenizer_config.json").write_text(json.dumps(tokens))
-    write_sentence_transformers(folder, [], model=own.name, pooling_mode="cls")
+    # The newer key replaces the older ones.
+    write_sentence_transformers(
+        folder, ["max_tokens"], model=own.name, pooling_mode="cls"
+    )
 
     expected = {"pooling": "cls", "normalizes": False}
     expected["max_seq_length"] = min(8, length)

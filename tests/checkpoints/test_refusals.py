@@ -150,6 +150,17 @@ def _tensor(name, array):
     return run
 
 
+def _modules(values):
+    """Reads a Hugging Face folder with modules of sentence-transformers."""
+
+    def run(case):
+        folder = case.written(huggingface.write)
+        (folder / "modules.json").write_text(json.dumps(values))
+        case.load(folder)
+
+    return run
+
+
 def _missing(name):
     """Reads a Hugging Face folder without a file that it needs."""
 
@@ -378,6 +389,7 @@ _ROWS = [
     (_config(**_TOKENS), "no AlbertForTokenClassification"),
     (_config(**_EPSILON), "config.json.*norm_eps"),
     (_config(architectures=1), "or another model's .*'int'"),
+    (_modules([{"path": ""}]), "is damaged or incomplete.*'type'"),
     (_config(**_ROUNDED), "assigns a layer to the wrong group"),
     (_tensor("lm_head.weight", _ones(3)), "no ALBERT has: lm_head"),
     (_tensor(_DECODER, _ones(13, 4)), "predictions.decoder.weight differs"),
