@@ -61,15 +61,6 @@ def check_choice(name: str, value: Any, choices: Sequence[str]) -> None:
         )
 
 
-def check_vocab_file(path: str | None) -> None:
-    """Checks the ending by which checkpoints tell WordPiece vocabularies."""
-    if path and not path.endswith(".txt"):
-        raise ValueError(
-            "The name of `vocab_file`, a WordPiece vocabulary, must end in "
-            f".txt; SentencePiece is `spm_model_file`. Received: {path!r}."
-        )
-
-
 def check_given(config: object, *names: str) -> None:
     """Checks that these settings of a config are not empty."""
     for name in names:

@@ -80,7 +80,9 @@ def expand_globs(patterns: str | list[str]) -> list[str]:
     first_names: dict[object, str] = {}
     for pattern in filter(None, map(str.strip, patterns)):
         for name in _matches(pattern):
-            first_names.setdefault(_identity(name), name)
+            # Its number and its device are those of its other names.
+            status = name if is_remote(name) else os.stat(name)[1:3]
+            first_names.setdefault(status, name)
     return list(first_names.values())
 
 
@@ -99,14 +101,6 @@ def _matches(pattern: str) -> list[str]:
             f"No file matches {pattern!r}. Check the path or the pattern."
         )
     return sorted(names)
-
-
-def _identity(path: str) -> object:
-    """Returns what a file has in common with its other names."""
-    if is_remote(path):
-        return path
-    status = os.stat(path)
-    return status.st_dev, status.st_ino
 
 
 def for_all(function: Callable[[str], T], paths: list[str]) -> list[T]:

@@ -10,13 +10,7 @@ import os
 from albert_tf import files
 
 PREFIX = "hf://"
-_PATTERNS = (
-    "*.json",
-    "model.safetensors",
-    "model-*.safetensors",
-    "spiece.model",
-    "vocab.txt",
-)
+_PATTERNS = ("*.json", "model*.safetensors", "spiece.model", "vocab.txt")
 
 
 def local_folder(path: files.Path) -> files.Path:
@@ -33,9 +27,7 @@ def _fetch(name: str) -> str:
     repository, _, revision = name.removeprefix(PREFIX).partition("@")
     try:
         return huggingface_hub.snapshot_download(
-            repository,
-            revision=revision or None,
-            allow_patterns=list(_PATTERNS),
+            repository, revision=revision or None, allow_patterns=[*_PATTERNS]
         )
     except Exception as error:  # Of the client, and of what it is made of.
         reason = str(error).strip().partition("\n")[0]

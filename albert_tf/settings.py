@@ -30,12 +30,6 @@ def setting(
 ) -> Any:
     """Returns a dataclass field that can become a flag of the same name.
 
-    >>> @dataclasses.dataclass(frozen=True, kw_only=True)
-    ... class Config:
-    ...     ngram: int = setting(3, "Longest n-gram masked together.")
-    >>> dataclasses.fields(Config)[0].metadata["help"]
-    'Longest n-gram masked together.'
-
     Args:
         default: Default of the field and of the flag.
         help: One or two sentences for `--help` and `docs/flags.md`.

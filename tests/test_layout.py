@@ -44,7 +44,6 @@ TESTED_TOGETHER = {
     "serving/model_inputs.py": "serving/test_tokenizer_layer.py",
     "serving/ragged.py": "serving/test_graph_tokenizer.py",
     "serving/text_normalization.py": "serving/test_graph_tokenizer.py",
-    "serving/vectors.py": "tasks/pretraining/test_signatures.py",
     "tasks/encoder/spec.py": "export/test_conformance.py",
     "tasks/pretraining/spec.py": "export/test_conformance.py",
     "tasks/race/spec.py": "export/test_conformance.py",

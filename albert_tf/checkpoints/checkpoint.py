@@ -24,6 +24,7 @@ from albert_tf.checkpoints import heads, variable_names
 from albert_tf.checkpoints.heads import Head
 from albert_tf.checkpoints.metadata import Metadata
 from albert_tf.config import EXTENSIONS, AlbertConfig
+from albert_tf.text import tokenizer, tokenizer_json
 from albert_tf.text.base import Tokenizer
 
 _LOGGER = logging.getLogger(__name__)
@@ -68,6 +69,8 @@ def notes_of_metadata(known: Metadata, reason: str) -> list[Note]:
     """Returns notes on metadata, kept in a file that others do not read."""
     facts = known.known()
     silent = {"tokenizer_hash", "task", "head", "settings", "evaluation"}
+    if "pooling" in (known.settings or {}):
+        silent.remove("settings")
     return [
         Note("unread", f"{name}={json.dumps(facts[name])} ({reason})")
         for name in facts
@@ -187,11 +190,6 @@ class Checkpoint:
         return self.config
 
     @property
-    def do_lower_case(self) -> bool:
-        """Whether the vocabulary is for lower-cased text; true if unknown."""
-        return self.metadata.do_lower_case is not False
-
-    @property
     def is_wordpiece(self) -> bool:
         """Whether its vocabulary, if it has one, is for WordPiece."""
         return (self.vocabulary or "").endswith(".txt")
@@ -266,8 +264,6 @@ class Checkpoint:
     @functools.cached_property
     def tokenizer(self) -> Tokenizer:
         """The tokenizer of a checkpoint that has a vocabulary."""
-        from albert_tf.text import tokenizer
-
         for note in self.notes:
             if note.kind == DIFFERS:
                 _LOGGER.warning("%s: %s", self.path, note.text)
@@ -292,8 +288,6 @@ def write_vocabulary(
 
     Without `name`, its own is kept if `tf1` would find it.
     """
-    from albert_tf.text import tokenizer_json
-
     path = str(source.vocabulary)
     file_name = os.path.basename(path)
     if source.is_wordpiece:
@@ -335,17 +329,12 @@ def in_units_of_labels(source: Checkpoint) -> Checkpoint:
         return source
     if np.spacing(np.float32(mean)) > scale / 1000:
         return source
+    known = dataclasses.replace(known, target_scale=None, target_mean=None)
     arrays = dict(source.arrays)
     arrays[_OUTPUT_WEIGHTS] = arrays[_OUTPUT_WEIGHTS] * np.float32(scale)
     bias = arrays[_OUTPUT_BIAS] * scale + mean
     arrays[_OUTPUT_BIAS] = bias.astype(np.float32)
-    return dataclasses.replace(
-        source,
-        arrays=arrays,
-        metadata=dataclasses.replace(
-            known, target_scale=None, target_mean=None
-        ),
-    )
+    return dataclasses.replace(source, arrays=arrays, metadata=known)
 
 
 def translated(
@@ -395,8 +384,7 @@ def to_tf1(
         )
         if not is_identity or np.any(found.pop(bias)):
             raise ValueError(
-                f"{where!r} has a trained projection of the embeddings. With "
-                "equal embedding_size and hidden_size, ALBERT has no "
-                "projection, so this model cannot be converted."
+                "Where embedding_size equals hidden_size, ALBERT has no "
+                f"projection, so {where!r}, which has, cannot be converted."
             )
     return found

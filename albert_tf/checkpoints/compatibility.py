@@ -55,9 +55,7 @@ def check_shapes(source: Checkpoint) -> None:
 
 
 def check_fit(
-    weights: Arrays,
-    shapes: Mapping[str, tuple[int | None, ...]],
-    where: str,
+    weights: Arrays, shapes: Mapping[str, tuple[int | None, ...]], where: str
 ) -> None:
     """Checks that weights are all that a model needs, and nothing else.
 
@@ -91,8 +89,7 @@ def check_values(arrays: Arrays, where: str) -> None:
     if wrong:
         raise ValueError(
             f"{where!r} has values that are not finite numbers (NaN or "
-            f"infinity), in {checks.listed(sorted(wrong))}. The training may "
-            "have diverged, or the file is damaged. Pass another checkpoint."
+            f"infinity), in {checks.listed(sorted(wrong))}. Pass another one."
         )
 
 
@@ -217,8 +214,7 @@ def check_vocabulary(source: Checkpoint) -> None:
             f"There is no one vocabulary beside {source.path!r}"
             f"{''.join(f': {reason}' for reason in reasons)}. Name that of the "
             "training: --spm_model_file or --vocab_file, in Python vocabulary. "
-            "Or put it there, alone; a .keras file takes only one whose "
-            "tokenizer it knows from a run."
+            "Or put it there, alone (beside a .keras file, only that of a run)."
         )
 
 
@@ -289,18 +285,14 @@ def with_new_tokens(source: Checkpoint, names: Sequence[str]) -> Checkpoint:
         arrays = source.weights
         for name in _ROWS_BY_TOKEN & arrays.keys():
             rows = arrays[name]
-            mean = rows[: old.vocab_size].mean(0, keepdims=True)
-            others = rows[new.vocab_size :]
+            own, others = rows[: old.vocab_size], rows[new.vocab_size :]
+            mean = own.mean(0, keepdims=True)
             more = mean.repeat(new.vocab_size - old.vocab_size, 0)
-            arrays[name] = np.concatenate(
-                [rows[: old.vocab_size], more, others]
-            )
+            arrays[name] = np.concatenate([own, more, others])
         return arrays
 
     known = dataclasses.replace(
-        source.metadata,
-        tokenizer_hash=trained_with,
-        **new.settings.stated(),
+        source.metadata, tokenizer_hash=trained_with, **new.settings.stated()
     )
     return dataclasses.replace(
         source,

@@ -19,11 +19,11 @@ from albert_tf.checkpoints import (
     discovery,
     heads,
     huggingface,
+    huggingface_tokenizer,
     keras_hub,
     load,
     model_card,
     tf1,
-    token_ids,
     variable_names,
 )
 from albert_tf.checkpoints.checkpoint import Checkpoint, Note, WriteReport
@@ -70,10 +70,7 @@ def convert(config: ConversionConfig) -> Summary:
     """Converts a checkpoint."""
     output = files.check_local(config.output_path)
     if os.path.isfile(output) or (os.path.isdir(output) and os.listdir(output)):
-        raise ValueError(
-            f"--output_path={output} exists and is not an empty folder. Pass "
-            "another path."
-        )
+        raise ValueError(f"--output_path={output} is not an empty folder.")
     # 1. The input, with what the settings name.
     source = _read(config)
     # 2. A model of other layers, which was not evaluated yet.
@@ -81,7 +78,12 @@ def convert(config: ConversionConfig) -> Summary:
     changes = {n: value for n, value in given.items() if value is not None}
     target = warm_start(source, **changes) if changes else source
     reference = source
-    if _changes_outputs(source.known_config, config):
+    shape = source.known_config
+    if (
+        config.num_hidden_layers not in (None, shape.num_hidden_layers)
+        or config.attention_window not in (None, shape.attention_window)
+        or (config.num_hidden_groups and shape.num_hidden_groups > 1)
+    ):
         unmeasured = target.metadata.measured({})
         target = dataclasses.replace(target, metadata=unmeasured)
         reference = target
@@ -108,8 +110,7 @@ def convert(config: ConversionConfig) -> Summary:
                 text = f"outputs of {head} (the record of the head is missing)"
                 notes = [*notes, Note("unverified", text)]
             if result.vocabulary:
-                folders = _folders_of_others(folder, source, config)
-                notes += token_ids.compare(result.tokenizer, folders)
+                notes += _compare_ids(result, source, config)
         written = {n: a for n, a in target.weights.items() if n not in left_out}
         step = {variable_names.GLOBAL_STEP: np.asarray(target.step)}
         model_card.write(
@@ -164,26 +165,18 @@ def _read(config: ConversionConfig) -> Checkpoint:
     return source
 
 
-def _changes_outputs(shape: AlbertConfig, config: ConversionConfig) -> bool:
-    return bool(
-        config.num_hidden_layers not in (None, shape.num_hidden_layers)
-        or config.attention_window not in (None, shape.attention_window)
-        or (config.num_hidden_groups and shape.num_hidden_groups > 1)
-    )
-
-
-def _folders_of_others(
-    output: str, source: Checkpoint, config: ConversionConfig
-) -> list[str]:
-    """Returns the folders of transformers whose ids must be ours."""
-    folders = [output] if config.output_format == "huggingface" else []
+def _compare_ids(
+    result: Checkpoint, source: Checkpoint, config: ConversionConfig
+) -> list[Note]:
+    """Compares ids with those of the folders of transformers."""
+    folders = [result.path] if result.format == "huggingface" else []
     vocabulary = {config.spm_model_file, config.vocab_file, config.new_tokens}
     given = vocabulary | {config.do_lower_case, config.keep_accents}
     # Those of the original, if transformers differs, are ours.
     differs = any(note.kind == checkpoint.DIFFERS for note in source.notes)
     if source.format == "huggingface" and given == {None} and not differs:
         folders.append(source.path)
-    return folders
+    return huggingface_tokenizer.compare(result.tokenizer, folders)
 
 
 def warm_start(source: Checkpoint, **changes: Any) -> Checkpoint:

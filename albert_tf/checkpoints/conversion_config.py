@@ -77,4 +77,3 @@ class ConversionConfig(NewTokens, VocabularyBeside):
     def __post_init__(self) -> None:
         checks.check_given(self, "input_path", "output_path", "output_format")
         check_choices(self)
-        checks.check_vocab_file(self.vocab_file)

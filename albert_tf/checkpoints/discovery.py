@@ -109,6 +109,7 @@ def open(  # noqa: A001
         may_change_layers: Whether it may have other layers.
     """
     name = files.check_local(hub.local_folder(path))
+    name = huggingface.model_folder(name)
     format_name = recognise(name)
     # Our own files name themselves in errors.
     is_ours = format_name in ("tf1", LITERT)

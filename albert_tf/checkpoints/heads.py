@@ -35,8 +35,7 @@ class Head:
         model_class: Name of this class.
         groups: Groups of variables, of `variable_names.head_of`; a checkpoint
             with one of them may have this head. Empty for the bare encoder.
-        transformers: The class of transformers that has exactly these groups;
-            None if there is none.
+        transformers: The class there that has exactly these groups, if any.
         pipeline: What model hubs call its task; "" if it has learnt none.
         command: The command that trains it.
     """

@@ -12,6 +12,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 import safetensors.numpy
 
@@ -44,7 +45,12 @@ _TIED = {
 _CONSTANTS = {"albert.embeddings.position_ids", "embeddings.position_ids"}
 # The package says nothing of its types.
 _deserialize: Callable[[bytes], Any] = safetensors.deserialize
-_DTYPES = {"F16": "<f2", "F32": "<f4", "F64": "<f8"}
+_DTYPES = {
+    "BF16": ml_dtypes.bfloat16,
+    "F16": np.float16,
+    "F32": np.float32,
+    "F64": np.float64,
+}
 
 # Their names of our activations; what they call `gelu` is the exact one.
 _ACTIVATIONS = {
@@ -121,27 +127,57 @@ def metadata_of(folder: str, tokenizer: Mapping[str, Any]) -> Metadata:
     return metadata.from_values(path, facts)
 
 
+def _modules(folder: str) -> dict[str, str]:
+    """Returns the folders of sentence-transformers' modules, by class."""
+    path = os.path.join(folder, "modules.json")
+    modules = files.read_json(path) if os.path.isfile(path) else ()
+    return {
+        module["type"].rpartition(".")[2]: os.path.normpath(
+            os.path.join(folder, module["path"])
+        )
+        for module in modules
+    }
+
+
+def model_folder(path: str) -> str:
+    """Returns the folder of the model in one of sentence-transformers."""
+    with checkpoint.naming(path):
+        return _modules(path).get("Transformer", path)
+
+
 def _vector_settings(folder: str) -> dict[str, Any]:
     """Returns how sentence-transformers makes vectors; empty if unknown.
 
     These are settings of `load_predictor`, which refuses another `pooling`.
     """
-    path = os.path.join(folder, "modules.json")
-    modules = files.read_json(path) if os.path.isfile(path) else ()
-    kinds = [module["type"].rpartition(".")[2] for module in modules]
-    if not kinds:
+    root, beside = folder, os.path.join(folder, "sentence_bert_config.json")
+    if os.path.isfile(beside) and not _modules(root):
+        # The model has a folder of its own.
+        root = os.path.dirname(os.path.abspath(folder))
+    modules = _modules(root)
+    if not modules:
         return {}
-    pooling, length = (
-        files.read_json_object(os.path.join(folder, name), missing_ok=True)
-        for name in ("1_Pooling/config.json", "sentence_bert_config.json")
+    pooling, texts, prompts, tokens = (
+        files.read_json_object(path, missing_ok=True)
+        for path in (
+            os.path.join(modules.get("Pooling", root), "config.json"),
+            beside,
+            os.path.join(root, "config_sentence_transformers.json"),
+            os.path.join(folder, huggingface_tokenizer.CONFIG_FILE),
+        )
     )
     modes = (re.fullmatch("pooling_mode_(.*?)(_tokens?)?", n) for n in pooling)
     steps = [mode[1] for mode in modes if mode and pooling[mode[0]] is True]
-    steps += {*kinds} - {"Transformer", "Pooling", "Normalize"}
+    if pooling.get("pooling_mode"):
+        steps = [str(pooling["pooling_mode"])]
+    steps += modules.keys() - {"Transformer", "Pooling", "Normalize"}
+    steps += ["do_lower_case"] if texts.get("do_lower_case") else []
+    steps += ["prompts"] if any((prompts.get("prompts") or {}).values()) else []
+    lengths = texts.get("max_seq_length") or 512, tokens.get("model_max_length")
     return {
         "pooling": " and ".join(steps),
-        "normalizes": "Normalize" in kinds,
-        "max_seq_length": length.get("max_seq_length") or 512,
+        "normalizes": "Normalize" in modules,
+        "max_seq_length": min(filter(None, lengths)),
     }
 
 
@@ -192,9 +228,7 @@ def _check_groups(config: AlbertConfig) -> None:
     ):
         raise ValueError(
             f"With num_hidden_layers={layers} and num_hidden_groups={groups}, "
-            "transformers assigns a layer to the wrong group because of a "
-            "rounding error. This model cannot be converted to or from its "
-            "format."
+            "transformers assigns a layer to the wrong group (it rounds)."
         )
 
 
@@ -218,13 +252,7 @@ def _read_tensors(folder: str) -> dict[str, np.ndarray]:
 
 
 def _float32(values: Mapping[str, Any]) -> np.ndarray:
-    dtype = values["dtype"]
-    if dtype == "BF16":
-        # NumPy has no bfloat16, which is the upper half of a float32.
-        upper = np.frombuffer(values["data"], "<u2").astype(np.uint32)
-        array = (upper << 16).view(np.float32)
-    else:
-        array = np.frombuffer(values["data"], _DTYPES[dtype])
+    array = np.frombuffer(values["data"], _DTYPES[values["dtype"]])
     return array.astype(np.float32).reshape(values["shape"])
 
 

@@ -1,4 +1,4 @@
-"""The tokenizer of a folder of transformers: read whole, or refused by name.
+"""The tokenizer of a folder of transformers: read whole, refused, compared.
 
 Source: transformers 5, `tokenization_utils_base`, `AlbertTokenizer` and
 `BertTokenizer`.
@@ -8,13 +8,16 @@ import dataclasses
 import os
 import re
 import unicodedata
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
+
+import numpy as np
 
 from albert_tf import checks, files
 from albert_tf.checkpoints import checkpoint
 from albert_tf.checkpoints.checkpoint import Checkpoint, Note
 from albert_tf.text import base, normalization, tokenizer_json
+from albert_tf.text.base import Tokenizer
 
 CONFIG_FILE = "tokenizer_config.json"
 _VOCABULARIES = (
@@ -50,6 +53,16 @@ _WRITTEN = {
     "sep_token": "[SEP]",
     "mask_token": "[MASK]",
 }
+
+_NUM_SENTENCES = 300
+_NUM_WORDS = 6  # of each kind, in a sentence
+# What is normalized, or cut at marks, one way or another.
+_WORDS = """
+The U.S. naïve Zoë's (ABBA), half-time e.g. x25, ``so'' “no” "yes" it's — 15–1
+$10,000 £3.5 €5 ½ ﬁne １２ 漢字。 한국어 हिन्दी Größe Ёлка ΣΑ 😀 1️⃣ a​b c­d
+a_b@c.org #1 & ボール がっこう mạ İzmir
+"""
+_NUMBER_COMMA = re.compile(r"\S*\d,\S*")
 
 
 def settings_of(folder: str, *, is_wordpiece: bool) -> dict[str, Any]:
@@ -104,7 +117,8 @@ def _read(
         pieces = tokenizer_json.pieces(found)
         tokens = _with_added([*pieces], entries)
         content = tokenizer_json.extended(found, tokens[len(pieces) :])
-        own = (piece for piece, is_reserved in pieces.items() if is_reserved)
+        # Marks such as the full stop are those of the original.
+        own = (piece for piece, is_mark in pieces.items() if is_mark)
         reserved = {*base.SENTENCEPIECE_NAMES, *own}
         notes = _other_ids(found, reserved & entries.keys())
     facts["added_tokens"] = {
@@ -256,3 +270,78 @@ def write(folder: str, source: Checkpoint) -> None:
         }
     checkpoint.write_vocabulary(source, folder, name)
     files.write_json(os.path.join(folder, CONFIG_FILE), values)
+
+
+# Our ids, and those that transformers makes of a folder.
+
+
+def compare(tokenizer: Tokenizer, folders: Iterable[str]) -> list[Note]:
+    """Compares the ids of sentences with those of folders of transformers.
+
+    Returns a note on each folder that says how to make ids. Other ids than
+    docs/differences.md explains are an error.
+    """
+    texts, notes = sentences(tokenizer), []
+    for folder in folders:
+        theirs = _their_tokenizer(folder)
+        if theirs is None:
+            continue
+        different = _different(tokenizer, theirs, texts)
+        text = f"{len(texts)} sentences: the ids of {len(different)} differ"
+        text += f", such as those of {different[0]!r}" if different else ""
+        notes.append(Note("compared", text))
+        others = [_NUMBER_COMMA.sub("", one) for one in different]
+        if _different(tokenizer, theirs, others):
+            raise ValueError(
+                "transformers gives other ids than the checkpoint has: "
+                f"{text}. The output was removed."
+            )
+    return notes
+
+
+def _different(
+    tokenizer: Tokenizer, theirs: Any, texts: list[str]
+) -> list[str]:
+    found = theirs.encode_batch(texts, add_special_tokens=False)
+    rows = zip(texts, found, strict=True)
+    return [text for text, row in rows if tokenizer.encode(text) != row.ids]
+
+
+def _their_tokenizer(folder: str) -> Any:
+    """Returns what transformers makes of a folder, but of SentencePiece."""
+    import tokenizers
+
+    path = os.path.join(folder, tokenizer_json.FILE_NAME)
+    if os.path.isfile(path):
+        return tokenizers.Tokenizer.from_file(path)
+    path = os.path.join(folder, checkpoint.WORDPIECE_FILE)
+    if not os.path.isfile(path):
+        return None
+    config_file = os.path.join(folder, CONFIG_FILE)
+    config = files.read_json_object(config_file, missing_ok=True)
+    made = tokenizers.BertWordPieceTokenizer(
+        path,
+        lowercase=config.get("do_lower_case", True),
+        strip_accents=config.get("strip_accents"),
+        handle_chinese_chars=config.get("tokenize_chinese_chars", True),
+    )
+    for token in config.get("added_tokens_decoder", {}).values():
+        made.add_tokens([tokenizers.AddedToken(**token)])
+    return made
+
+
+def sentences(tokenizer: Tokenizer) -> list[str]:
+    """Returns sentences of `_WORDS`, words of the vocabulary, and a number."""
+    rng = np.random.default_rng(0)
+    starts = np.flatnonzero(tokenizer.word_starts)
+    starts = np.setdiff1d(starts, tokenizer.forbidden_ids)
+    own_words = _WORDS.split()
+    for name in tokenizer.settings.added_tokens:
+        own_words += [name, name.upper(), name.capitalize()]
+    texts = []
+    for _ in range(_NUM_SENTENCES):
+        known = map(tokenizer.id_to_token, rng.choice(starts, _NUM_WORDS))
+        number = f"{rng.integers(10 ** rng.integers(1, 9)):,}"
+        words = [*known, *rng.choice(own_words, _NUM_WORDS), number]
+        texts.append(" ".join(rng.permutation(words)).replace("▁", ""))
+    return texts

@@ -161,10 +161,9 @@ def write(folder: str, source: Checkpoint) -> checkpoint.WriteReport:
     dropouts = config.hidden_dropout_prob, config.attention_probs_dropout_prob
     if config.hidden_act != "gelu" or dropouts[0] != dropouts[1]:
         raise ValueError(
-            f"KerasHub cannot express hidden_act={config.hidden_act!r} with "
-            f"hidden_dropout_prob={dropouts[0]:g} and "
-            f"attention_probs_dropout_prob={dropouts[1]:g}: its activation is "
-            "gelu, and it has one dropout for both."
+            f"KerasHub, with gelu and one dropout for both, cannot express "
+            f"hidden_act={config.hidden_act!r}, hidden_dropout_prob="
+            f"{dropouts[0]:g} and attention_probs_dropout_prob={dropouts[1]:g}."
         )
     import keras_hub
 
@@ -200,10 +199,11 @@ def write(folder: str, source: Checkpoint) -> checkpoint.WriteReport:
 def _notes(source: Checkpoint) -> list[Note]:
     """Returns notes on what KerasHub's readers of a preset do not learn."""
     reason = f"only in {METADATA_FILE}: KerasHub does not read it"
-    others = dataclasses.replace(source.metadata, do_lower_case=None)
+    known = source.metadata
+    others = dataclasses.replace(known, do_lower_case=None)
     notes = checkpoint.notes_of_metadata(others, reason)
-    steps = ["lower-casing"] if source.do_lower_case else []
-    steps += [] if source.metadata.keep_accents else ["removal of accents"]
+    steps = [] if known.do_lower_case is False else ["lower-casing"]
+    steps += [] if known.keep_accents else ["removal of accents"]
     text = f"{' and '.join(steps)} (its tokenizer does neither: change the text"
     if source.is_wordpiece:
         text = f"vocabulary={json.dumps(source.vocabulary)} (its tokenizer of"

@@ -28,19 +28,15 @@ class Metadata:
         do_lower_case: Whether the model takes lower-cased text.
         labels: Names of the classes by logit; empty for regression.
         multi_label: Whether an example has any number of labels.
-        thresholds: Of several labels, the probability from which on each is
-            predicted.
+        thresholds: Of several labels, the probability that predicts each.
         target_mean: Regression: the number that an output of 0 stands for.
         target_scale: Regression: what 1 more in the output stands for.
-        null_threshold: SQuAD 2.0: predict no answer when the null score is at
-            or above this value.
+        null_threshold: SQuAD 2.0: the null score from which on no answer is.
         null_from_cls: SQuAD: whether the logits of `[CLS]` are those of there
             being no answer, as in models that transformers has trained.
         tokenizer_hash: `fingerprint` of the tokenizer of the training.
-        settings: `TaskData.settings` of the fine-tuning, and those of an
-            export.
-        evaluation: The last evaluation of these weights: the values of
-            `training.baselines.describe`.
+        settings: `TaskData.settings` of the fine-tuning, or of an export.
+        evaluation: The last one of these weights, see `training.baselines`.
         keep_accents, tokenize_chinese_chars, added_tokens: Those of
             `TokenizerSettings` that are not the default.
     """
@@ -154,6 +150,9 @@ def from_values(path: str, values: Mapping[str, Any]) -> Metadata:
         name: tuple(value) if isinstance(value, list) else value
         for name, value in values.items()
     }
+    # Older versions did not state the head, which has a classifier's arrays.
+    if facts.get("task") == "race":
+        facts.setdefault("head", "multiple_choice")
     try:
         return Metadata(**facts)
     # Keys that are not known are a TypeError.

@@ -50,15 +50,6 @@ def latest_checkpoint(output_dir: str) -> str | None:
     return checkpoint_path(output_dir, saved[-1]) if saved else None
 
 
-def step_of(path: str | None) -> int:
-    """Returns the step at which a checkpoint was saved; -1 for None.
-
-    >>> step_of("run/checkpoints/step-00000100")
-    100
-    """
-    return -1 if path is None else int(path.rpartition("-")[2])
-
-
 def flags_of(output_dir: str) -> str:
     """Returns the flags that a run was trained with; "" if unknown."""
     path = os.path.join(output_dir, FLAGS_FILE)

@@ -120,8 +120,7 @@ def resolve(path: files.Path) -> str:
         raise FileNotFoundError(
             f"There is no checkpoint {name!r} (no file *{_INDEX}). Pass a "
             "prefix, the folder of a run, of KerasHub, or of Hugging Face with "
-            "model.safetensors, as `save_pretrained` of transformers writes "
-            "it. Pickles are never read."
+            "model.safetensors. Pickles are never read."
         )
     if len(prefixes) > 1:
         raise ValueError(
@@ -199,9 +198,10 @@ def write_released(folder: str, source: Checkpoint) -> checkpoint.WriteReport:
     del values["parameter_sharing"]
     files.write_json(os.path.join(folder, CONFIG_FILE), values)
     _write(os.path.join(folder, _RELEASED_PREFIX), source)
-    # The original lower-cases by default.
-    do_lower_case = None if source.do_lower_case else False
-    others = dataclasses.replace(source.metadata, do_lower_case=do_lower_case)
+    others = source.metadata
+    if others.do_lower_case:
+        # So does the original by default.
+        others = dataclasses.replace(others, do_lower_case=None)
     reason = (
         f"only in {metadata.METADATA_FILE}, which the original does not read"
     )

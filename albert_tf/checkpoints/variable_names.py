@@ -281,10 +281,7 @@ def tf1_name(path: str) -> str:
     'bert/embeddings/LayerNorm/gamma'
 
     A variable that is in no row, and not the encoder's, is of a head that
-    nobody else stores.
-
-    >>> tf1_name("word_count_head/kernel")
-    'heads/word_count_head/kernel'
+    nobody else stores: `heads/word_count_head/kernel`.
     """
     translated = translate(path, source="ours", target="tf1")
     if translated:
@@ -317,8 +314,6 @@ def head_of(name: str) -> str:
 
     >>> head_of("cls/predictions/transform/dense/kernel")
     'cls/predictions'
-    >>> head_of("heads/word_count_head/kernel")
-    'word_count_head'
     """
     if name.startswith(_OTHER_HEADS):
         return name.split("/")[1]

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from albert_tf.checkpoints import heads
-from albert_tf.checks import check_given, check_integer, check_vocab_file
+from albert_tf.checks import check_given, check_integer
 from albert_tf.settings import check_choices, setting
 from albert_tf.tasks import table
 from albert_tf.tasks.spec import HeadSpec, ServingSettings
@@ -98,7 +98,6 @@ class ExportConfig(VocabularyBeside):
                 f"Received: head={self.head}, task={self.task}."
             )
         check_choices(self)
-        check_vocab_file(self.vocab_file)
         if self.export_version is not None:
             check_integer("export_version", self.export_version, at_least=1)
         if self.quantize and self.format != LITERT:

@@ -7,6 +7,7 @@ Data flow: input ids -> rows by length -> [this file] -> vectors, rows as they
 came. Core TensorFlow operations only, also of LiteRT.
 
 Source: `modeling.albert_model` and `modeling.encoder`; the results are equal.
+The signature `tokens` is that of google-research/albert, export_to_tfhub.py.
 """
 
 import functools
@@ -19,7 +20,9 @@ import tensorflow as tf
 from albert_tf.modeling import encoder as encoder_lib
 from albert_tf.modeling.albert_model import AlbertModel
 from albert_tf.modeling.fused import shared_weights
-from albert_tf.serving import ragged, signature
+from albert_tf.serving import model_inputs, ragged, signature
+from albert_tf.serving.graph_tokenizer import GraphTokenizer
+from albert_tf.serving.signature import Signature, Tensors
 
 Vectors = tuple[tf.Tensor, tf.Tensor | None]
 
@@ -87,18 +90,13 @@ class ExportedEncoder:
         self.pooled = self.trace(self._run_pooled)
         self._calls = _calls_of_blocks(albert.encoder)
 
-    def __call__(
-        self,
-        input_ids: tf.Tensor,
-        input_mask: tf.Tensor,
-        segment_ids: tf.Tensor,
-    ) -> Vectors:
-        """Encodes sequences; all inputs are int32 `[B, S]`.
+    def __call__(self, *ids: tf.Tensor, **named: tf.Tensor) -> Vectors:
+        """Encodes sequences; the inputs are `ID_INPUTS`, int32 `[B, S]`.
 
         Returns the sequence output `[B, S, H]`, zero behind the last token of a
         row, and the pooled output `[B, H]` or None, in the compute dtype.
         """
-        sequence, pooled = self._encode(input_ids, input_mask, segment_ids)
+        sequence, pooled = self._encode(*ids, **named)
         return sequence, pooled if self._weights.has_pooler else None
 
     def trace(self, function: Callable[..., Any]) -> Any:
@@ -250,6 +248,36 @@ def _calls_of_blocks(encoder: Any) -> list[tuple[int, int, int]]:
         (a, f, max(attentions[:i].count(a), feed_forwards[:i].count(f)))
         for i, (a, f) in enumerate(pairs)
     ]
+
+
+# What is served of it.
+
+
+def vectors(sequence: tf.Tensor, pooled: tf.Tensor | None) -> Tensors:
+    """Returns what an `ExportedEncoder` gives, by name and in float32."""
+    outputs = {"sequence_output": tf.cast(sequence, tf.float32)}
+    if pooled is not None:
+        outputs["pooled_output"] = tf.cast(pooled, tf.float32)
+    return outputs
+
+
+def make_signatures(
+    encode: ExportedEncoder, tokenizer: GraphTokenizer, *, max_seq_length: int
+) -> list[Signature]:
+    """Returns the signatures of an encoder."""
+
+    def from_ids(**ids: tf.Tensor) -> Tensors:
+        return vectors(*encode(**ids))
+
+    def from_text(text_a: tf.Tensor, text_b: tf.Tensor) -> Tensors:
+        ids = model_inputs.encode_pairs(
+            text_a, text_b, tokenizer, max_seq_length=max_seq_length
+        )
+        return from_ids(**ids)
+
+    return signature.text_and_token_signatures(
+        from_text, from_ids, example=model_inputs.EXAMPLE
+    )
 
 
 # Groups of rows of similar length.

@@ -57,10 +57,8 @@ class Tokens(NamedTuple):
     @property
     def rows(self) -> Ranges:
         """The tokens of each text."""
-        return Ranges(
-            starts=self.row_splits[:-1],
-            sizes=self.row_splits[1:] - self.row_splits[:-1],
-        )
+        splits = self.row_splits
+        return Ranges(splits[:-1], splits[1:] - splits[:-1])
 
 
 class GraphTokenizer(abc.ABC):

@@ -14,8 +14,8 @@ from albert_tf.serving.ragged import Ranges
 from albert_tf.serving.signature import Tensors
 from albert_tf.text.base import SpecialIds
 
-# `[CLS]` and `[SEP]`, and the second `[SEP]` of a pair.
-_NUM_SPECIAL, _NUM_SPECIAL_OF_PAIR = 2, 3
+# `[CLS]` and `[SEP]`; a pair has one more.
+_NUM_SPECIAL = 2
 # Room for the special tokens of a pair, and a token of each text.
 MIN_SEQ_LENGTH = 5
 # A typical request, for warming up.
@@ -44,14 +44,16 @@ def encode_pairs(
     with tf.device(CPU):
         num_pairs = ragged.size(text_a)
         first, second = tokens.rows[:num_pairs], tokens.rows[num_pairs:]
-        size_a, size_b = truncated_sizes(
-            first.sizes, second.sizes, max_seq_length
-        )
+        is_pair = second.sizes > 0
+        room = max_seq_length - tf.where(is_pair, 3, _NUM_SPECIAL)
+        half = room // 2
+        size_a = tf.maximum(room - second.sizes, room - half)
+        size_b = tf.maximum(room - first.sizes, half)
         return pack_ranges(
             tokens.ids,
-            Ranges(starts=first.starts, sizes=size_a),
-            Ranges(starts=second.starts, sizes=size_b),
-            is_pair=size_b > 0,
+            Ranges(first.starts, tf.minimum(first.sizes, size_a)),
+            Ranges(second.starts, tf.minimum(second.sizes, size_b)),
+            is_pair=is_pair,
             special=tokenizer.special_ids,
             min_length=min_length,
         )
@@ -95,17 +97,3 @@ def pack_ranges(
         "input_mask": tf.cast(is_real, tf.int32),
         "segment_ids": tf.cast(is_real & (position > end_a), tf.int32),
     }
-
-
-def truncated_sizes(
-    size_a: tf.Tensor, size_b: tf.Tensor, max_seq_length: int
-) -> tuple[tf.Tensor, tf.Tensor]:
-    """Returns how many tokens of each text are kept; `size_b` may be 0."""
-    room = max_seq_length - _NUM_SPECIAL_OF_PAIR
-    half = room // 2
-    alone = tf.minimum(size_a, max_seq_length - _NUM_SPECIAL)
-    beside = tf.minimum(size_a, tf.maximum(room - size_b, room - half))
-    return (
-        tf.where(size_b > 0, beside, alone),
-        tf.minimum(size_b, tf.maximum(room - size_a, half)),
-    )

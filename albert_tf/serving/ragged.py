@@ -24,7 +24,7 @@ ITSELF = -1
 MAX_FACTOR, MANY = 3, 2**16
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
+@dataclasses.dataclass(frozen=True)
 class Ranges:
     """A range of neighbouring values for each of R rows: two int32 `[R]`."""
 
@@ -32,7 +32,7 @@ class Ranges:
     sizes: tf.Tensor
 
     def __getitem__(self, rows: slice) -> "Ranges":
-        return Ranges(starts=self.starts[rows], sizes=self.sizes[rows])
+        return Ranges(self.starts[rows], self.sizes[rows])
 
 
 def size(values: tf.Tensor) -> tf.Tensor:

@@ -24,33 +24,13 @@ TOKENS = "tokens"
 ID_INPUTS = ("input_ids", "input_mask", "segment_ids")
 WARMUP_BATCHES = (1, 8)
 _WARMUP_LENGTH = 32
-# What our graphs consist of. All are older than the oldest image in use. TF
-# Serving is built with those of TensorFlow Text; it lacks, for instance,
-# `RoundRobinTrim`, `FastBertNormalize` and `FastSentencepieceTokenize`.
-_OPERATIONS = """
-    Abs AddV2 All Any ArgMax ArgMin Assert AssignVariableOp BatchMatMulV2
-    BiasAdd BitwiseAnd BroadcastTo Cast ConcatV2 Const Cumsum DisableCopyOnRead
-    Einsum EnsureShape Equal Erf Erfc Exp ExpandDims Fill FloorDiv FloorMod
-    GatherNd GatherV2 Greater GreaterEqual HashTableV2 Identity IdentityN If
-    Less LessEqual Log LogicalAnd LogicalNot LogicalOr LogSoftmax
-    LookupTableFindV2 LookupTableImportV2 LowerBound MatMul Max Maximum Mean
-    MergeV2Checkpoints Min Minimum Mul Neg NoOp NotEqual OnesLike Pack Pad PadV2
-    PartitionedCall Placeholder Pow Prod Range ReadVariableOp RealDiv
-    RegexSplitWithOffsets Relu Relu6 Reshape ResourceGather ResourceGatherNd
-    RestoreV2 RightShift Rsqrt SaveV2 ScatterNd Select SelectV2 SentencepieceOp
-    SentencepieceTokenizeWithOffsetsOp Shape ShardedFilename Sigmoid Size Slice
-    Softmax Split SplitV Sqrt Square SquaredDifference Squeeze
-    StatefulPartitionedCall StatelessIf StatelessWhile StaticRegexFullMatch
-    StaticRegexReplace StopGradient StridedSlice StringJoin StringLength
-    StringSplitV2 Sub Substr Sum Tanh TensorListConcatV2 TensorListFromTensor
-    TensorListGetItem TensorListLength TensorListReserve TensorListSetItem
-    TensorListStack TensorScatterAdd TensorScatterMax TensorScatterMin
-    TensorScatterUpdate Tile TopKV2 Transpose UnicodeDecode UnicodeEncode
-    UnicodeTranscode Unique Unpack UnsortedSegmentJoin UnsortedSegmentMax
-    UnsortedSegmentMin UnsortedSegmentSum UpperBound VarHandleOp
-    VarIsInitializedOp Where While WordpieceTokenizeWithOffsets ZerosLike
-"""
-ALLOWED_OPERATIONS = frozenset(_OPERATIONS.split())
+# TF Serving is built with some operations of TensorFlow Text. It lacks, for
+# instance, `RoundRobinTrim`, `FastBertNormalize` and
+# `FastSentencepieceTokenize`; and Python.
+_TEXT_OPERATIONS = {
+    *("SentencepieceOp", "SentencepieceTokenizeWithOffsetsOp"),
+    *("RegexSplitWithOffsets", "WordpieceTokenizeWithOffsets"),
+}
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -129,8 +109,13 @@ def check_operations(folder: str) -> None:
     functions = graph.library.function
     nodes = itertools.chain(graph.node, *(f.node_def for f in functions))
     # A call of a function is named like the function.
-    allowed = ALLOWED_OPERATIONS.union(f.signature.name for f in functions)
-    forbidden = sorted({node.op for node in nodes} - allowed)
+    known = _TEXT_OPERATIONS.union(f.signature.name for f in functions)
+    others = sorted({node.op for node in nodes} - known)
+    forbidden = [
+        name
+        for name in others
+        if "PyFunc" in name or not hasattr(tf.raw_ops, name)
+    ]
     if forbidden:
         raise ValueError(
             f"The graph contains {', '.join(forbidden)}, which TF Serving may "

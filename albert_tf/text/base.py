@@ -10,8 +10,8 @@ import functools
 import hashlib
 import itertools
 import re
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -24,8 +24,7 @@ SETTINGS = "tokenizer_settings"
 WORDPIECE_NAMES = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
 
 
-@dataclasses.dataclass(frozen=True)
-class SpecialIds:
+class SpecialIds(NamedTuple):
     """Ids of the special tokens."""
 
     pad: int
@@ -44,8 +43,7 @@ class TokenizerSettings:
         keep_accents: Whether letters keep their accents; for SentencePiece,
             also whether they are not decomposed (NFKD). None for the original:
             no, but for WordPiece if it does not lower-case.
-        tokenize_chinese_chars: WordPiece: whether each Chinese character is a
-            word.
+        tokenize_chinese_chars: WordPiece: each Chinese character is a word.
         added_tokens: Tokens that are cut out of a text first, whatever is
             beside them, each with whether it is found in any case.
     """
@@ -80,8 +78,7 @@ class Tokenizer(abc.ABC):
         special_ids: Ids of padding, unknown, `[CLS]`, `[SEP]`, `[MASK]`.
         forbidden_ids: Int32, sorted: ids that a random replacement of a
             masked token must not be, because no text is encoded to them.
-        word_starts: Bool `[V]`, whether a token starts a word, the unit of
-            masking.
+        word_starts: Bool `[V]`, whether a token starts a word, to mask whole.
         fingerprint: SHA-256, hexadecimal, of the vocabulary and the
             normalization settings; it does not depend on the file's path.
         vocabulary: Content of a file that gives the same tokenizer.
@@ -110,9 +107,8 @@ class Tokenizer(abc.ABC):
         missing = [name for name in wanted if name not in self._ids]
         if missing:
             raise ValueError(
-                f"{vocabulary}: the vocabulary has no token "
-                f"{', '.join(missing)}, which ALBERT needs. Use the vocabulary "
-                "of an ALBERT checkpoint (where there is a .vocab, the .model "
+                f"{vocabulary}: it has no token {', '.join(missing)}. Use the "
+                "vocabulary of an ALBERT (where there is a .vocab, the .model "
                 "beside it), or train one with build_vocab.py."
             )
         self.special_ids = SpecialIds(
@@ -194,9 +190,8 @@ class Tokenizer(abc.ABC):
         new = [name for name in names if name not in self._ids]
         added = {**self.settings.added_tokens, **dict.fromkeys(names, False)}
         settings = vars(self.settings) | {"added_tokens": added}
-        make: Any = type(self)
-        tokenizer: Tokenizer = make("", self._extended(new), **settings)
-        return tokenizer
+        make: Callable[..., Tokenizer] = type(self)
+        return make("", self._extended(new), **settings)
 
     def _extended(self, names: Sequence[str]) -> bytes:
         """Returns the vocabulary with more tokens."""
@@ -378,22 +373,16 @@ def encode_pair(
     ([2, 7, 8, 3, 5, 3], [0, 0, 0, 0, 1, 1])
     """
     num_texts = 2 if ids_b else 1
-    num_special = num_texts + 1
-    if max_seq_length < num_special + num_texts:
+    room = max_seq_length - num_texts - 1
+    if room < num_texts:
         raise ValueError(
-            "`max_seq_length` must leave room for a token of each text beside "
-            f"the {num_special} special tokens. Received: "
-            f"max_seq_length={max_seq_length}."
+            "`max_seq_length` must leave room for a token of each text. "
+            f"Received: max_seq_length={max_seq_length}."
         )
-    if not ids_b:
-        text_ids = ids_a[: max_seq_length - num_special]
-        return [special.cls, *text_ids, special.sep], [0] * (len(text_ids) + 2)
-    length_a, length_b = truncated_lengths(
-        len(ids_a), len(ids_b), max_seq_length - num_special
-    )
-    input_ids = [special.cls, *ids_a[:length_a], special.sep]
-    segment_ids = [0] * len(input_ids) + [1] * (length_b + 1)
-    return [*input_ids, *ids_b[:length_b], special.sep], segment_ids
+    length_a, length_b = truncated_lengths(len(ids_a), len(ids_b), room)
+    first = [special.cls, *ids_a[:length_a], special.sep]
+    second = [*ids_b[:length_b], special.sep] if length_b else []
+    return first + second, [0] * len(first) + [1] * len(second)
 
 
 def truncated_lengths(

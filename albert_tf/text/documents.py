@@ -3,11 +3,9 @@
 Data flow: files -> [this file] -> documents -> sentences.
 Plain Python and NumPy; the text is streamed.
 
-A text file has one sentence a line; a blank line ends a document. A file of
-JSON lines has one document a line, such as `{"text": ...}`, which is split
-into sentences. A file holds JSON lines if its name says so, or else if its
-first line is a JSON object. A Parquet file has a document a row, and a dump of
-a Wikipedia has articles; they are split into sentences, too.
+`CorpusSettings.input_file` says what files may hold. All but text files, which
+have one sentence a line, are split into sentences. A file holds JSON lines if
+its name says so, or else if its first line is a JSON object.
 
 Differs: in google-research/albert, a document continues in the next file if
 its file does not end with a blank line.

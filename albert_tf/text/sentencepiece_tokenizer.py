@@ -7,7 +7,6 @@ Source: google-research/albert, tokenization.encode_pieces and FullTokenizer.
 """
 
 import contextlib
-import dataclasses
 import itertools
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -20,8 +19,6 @@ from albert_tf.text import base, normalization, tokenizer_json
 from albert_tf.text.base import WORD_MARK, Tokenizer
 
 _PUNCTUATION = frozenset('!"#$%&()*+,-./:;?@[\\]^_`{|}~')
-# Texts from which on one call for all is faster than one for each.
-_FEW_TEXTS = 16
 _ENGLISH = frozenset("abcdefghijklmnopqrstuvwxyz") | _PUNCTUATION
 
 
@@ -62,17 +59,19 @@ class SentencePieceTokenizer(Tokenizer):
             keep_accents=bool(found.keep_accents),
         )
         self._processor = processor
-        self._piece_sizes = np.array([len(piece) for piece in self._tokens])
-        self.forbidden_ids = self._find_forbidden_ids()
+        reserved = {*self.special_ids}
+        kinds = processor.is_control, processor.is_unknown, processor.is_unused
+        for is_kind in kinds:
+            reserved.update(filter(is_kind, range(len(processor))))
+        self.forbidden_ids = np.array(sorted(reserved), np.int32)
         self.word_starts = np.array([*map(_starts_word, self._tokens)])
         self.word_starts[[*self.added_patterns.values()]] = True
         self.vocabulary = model
         self.fingerprint = self._fingerprint("sentencepiece")
         unk = self.special_ids.unk
-        specials = dataclasses.astuple(self.special_ids)
         # A foreign model may find special pieces in text.
         self.replacements: Mapping[int, tuple[int, ...]] = {
-            **{i: (unk,) for i in specials if i != unk},
+            **{i: (unk,) for i in self.special_ids if i != unk},
             **self._commas_after_digits(),
         }
         self._is_replaced = np.zeros(self.vocab_size, bool)
@@ -84,19 +83,13 @@ class SentencePieceTokenizer(Tokenizer):
     def _encode_batch(
         self, texts: Sequence[str]
     ) -> tuple[np.ndarray, np.ndarray]:
-        normalized = [self._normalize(text) for text in texts]
-        if len(normalized) < _FEW_TEXTS:
-            encode = self._processor.encode
-            rows = [encode(text, return_type="numpy") for text in normalized]
-        else:
-            # Faster, but the C++ library starts a thread for each call.
-            rows = self._processor.encode(
-                normalized, return_type="numpy", num_threads=1
-            )
+        encode = self._processor.encode
+        rows = [
+            encode(self._normalize(text), return_type="numpy") for text in texts
+        ]
         lengths = np.fromiter(map(len, rows), np.int64, len(rows))
-        if not rows:
-            return np.zeros(0, np.int32), lengths
-        return self._replace(np.concatenate(rows), lengths)
+        ids = np.concatenate([np.zeros(0, np.int32), *rows])
+        return self._replace(ids, lengths)
 
     def _encode_batch_with_offsets(
         self, texts: Sequence[str]
@@ -105,19 +98,13 @@ class SentencePieceTokenizer(Tokenizer):
             return *self._encode_batch([]), np.zeros((2, 0), np.int32)
         rows = [self._normalize(text) for text in texts]
         encode = self._processor.encode
-        row_ids = [encode(row, return_type="numpy") for row in rows]
-        spans = [
-            start + self._find_spans(row, ids)
-            for start, row, ids in zip(
-                normalization.starts_of(rows), rows, row_ids, strict=True
-            )
-        ]
+        found = [encode(row, return_type="offset_mapping") for row in rows]
+        ids, lengths = base.joined([one["ids"] for one in found])
+        flat = itertools.chain.from_iterable(one["offsets"] for one in found)
+        spans = np.array([*flat], np.int64).reshape(-1, 2)
+        spans += normalization.starts_of(rows).repeat(lengths)[:, None]
         traced = normalization.trace_all(texts, rows, **self.normalization)
-        ids = np.concatenate(row_ids)
-        offsets = traced.raw_spans(
-            self._divide_spans(traced.text, ids, np.concatenate(spans))
-        )
-        lengths = np.fromiter(map(len, row_ids), np.int64, len(row_ids))
+        offsets = traced.raw_spans(self._divide_spans(traced.text, ids, spans))
         ids, lengths = self._replace(ids, lengths)
         offsets -= normalization.starts_of(texts).repeat(lengths)
         return ids, lengths, offsets.astype(np.int32)
@@ -134,14 +121,6 @@ class SentencePieceTokenizer(Tokenizer):
 
     def _normalize(self, text: str) -> str:
         return normalization.normalize(text, **self.normalization)
-
-    def _find_forbidden_ids(self) -> np.ndarray:
-        model = self._processor
-        checks = model.is_control, model.is_unknown, model.is_unused
-        every_id = range(self.vocab_size)
-        reserved = {i for i in every_id if any(check(i) for check in checks)}
-        reserved |= {*dataclasses.astuple(self.special_ids)}
-        return np.array(sorted(reserved), np.int32)
 
     def _commas_after_digits(self) -> dict[int, tuple[int, ...]]:
         """Maps pieces that end in a digit and a comma to their parts.
@@ -177,23 +156,6 @@ class SentencePieceTokenizer(Tokenizer):
         ends = np.cumsum(lengths)
         sizes_so_far = np.append(0, np.cumsum(num_ids))
         return replaced, sizes_so_far[ends] - sizes_so_far[ends - lengths]
-
-    def _find_spans(self, row: str, ids: np.ndarray) -> np.ndarray:
-        """Returns starts and ends of the pieces in a normalized text, `[n, 2]`.
-
-        Usually the pieces spell the text, with word marks for spaces and one
-        more in front, so that their sizes give the spans. Otherwise, the model
-        computes them, which is slower.
-        """
-        pieces = "".join([self._tokens[i] for i in ids.tolist()])
-        is_spelled = pieces == WORD_MARK + row.replace(" ", WORD_MARK)
-        if not is_spelled or self.special_ids.unk in ids:
-            asked = self._processor.encode(row, return_type="offset_mapping")
-            return np.array(asked["offsets"], np.int64).reshape(-1, 2)
-        spans = np.zeros((len(ids), 2), np.int64)
-        spans[:, 1] = self._piece_sizes[ids].cumsum() - 1
-        spans[1:, 0] = spans[:-1, 1]
-        return spans
 
     def _divide_spans(
         self, text: str, ids: np.ndarray, spans: np.ndarray
@@ -250,5 +212,6 @@ def _make_processor(
                 )
             return processor
     raise ValueError(
-        f"{model_file!r} is not a SentencePiece model (.model), or is damaged."
+        f"{model_file!r} is not a SentencePiece model (.model), or is damaged. "
+        "The name of a WordPiece vocabulary ends in .txt."
     )

@@ -9,6 +9,8 @@ from typing import Any
 from albert_tf import files
 from albert_tf.settings import setting
 from albert_tf.text.base import Tokenizer, TokenizerSettings
+from albert_tf.text.sentencepiece_tokenizer import SentencePieceTokenizer
+from albert_tf.text.wordpiece_tokenizer import WordPieceTokenizer
 
 __all__ = ["Tokenizer", "Vocabulary", "VocabularyBeside", "load_tokenizer"]
 
@@ -29,14 +31,8 @@ def load_tokenizer(
     """
     # TF1: there, `vocab_file` is a required flag, ignored if a model is given.
     if spm_model_file:
-        from albert_tf.text.sentencepiece_tokenizer import (
-            SentencePieceTokenizer,
-        )
-
         return SentencePieceTokenizer(spm_model_file, **settings)
     if vocab_file:
-        from albert_tf.text.wordpiece_tokenizer import WordPieceTokenizer
-
         return WordPieceTokenizer(vocab_file, **settings)
     raise ValueError(
         "No vocabulary is given. Pass `spm_model_file` (SentencePiece) or "

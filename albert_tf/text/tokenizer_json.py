@@ -57,14 +57,10 @@ def read(
     """
     values, name = files.read_json_object(path), os.fspath(path)
     try:
-        if in_folder and values["model"]["type"] == "WordPiece":
-            unmet = _unmet_of_wordpiece(values)
-            if not unmet:
-                return _wordpiece(values)
-        else:
-            unmet = _unmet_conditions(values, in_folder)
-            if not unmet:
-                return _sentencepiece(values)
+        is_wordpiece = in_folder and values["model"]["type"] == "WordPiece"
+        unmet = _unmet_conditions(values, in_folder)
+        if not unmet:
+            return (_wordpiece if is_wordpiece else _sentencepiece)(values)
     except (AttributeError, IndexError, KeyError, TypeError, ValueError) as e:
         raise ValueError(
             f"{name!r} is damaged, or not a tokenizer ({type(e).__name__}: "
@@ -72,8 +68,7 @@ def read(
         ) from e
     raise ValueError(
         f"{name!r} is not the tokenizer of an ALBERT: {', '.join(unmet)}. Pass "
-        "the SentencePiece model (spiece.model) of the checkpoint as "
-        "--spm_model_file, or its WordPiece vocabulary as --vocab_file."
+        "--spm_model_file (the checkpoint's spiece.model) or --vocab_file."
     )
 
 
@@ -102,16 +97,6 @@ def _wordpiece(values: Mapping[str, Any]) -> tuple[list[str], dict[str, Any]]:
     }
 
 
-def _unmet_of_wordpiece(values: Mapping[str, Any]) -> list[str]:
-    steps = (
-        values["normalizer"]["type"],
-        values["pre_tokenizer"]["type"],
-        values["model"]["continuing_subword_prefix"],
-    )
-    is_met = steps == _STEPS_OF_BERT and values["normalizer"]["clean_text"]
-    return [] if is_met else [f"its steps are not BERT's, but {steps}"]
-
-
 def _model_class() -> Any:
     """Returns SentencePiece's message of a model."""
     # Apache Beam wants an older protobuf than these messages.
@@ -133,6 +118,11 @@ def _steps(values: Mapping[str, Any], name: str) -> list[dict[str, Any]]:
 
 def _unmet_conditions(values: Mapping[str, Any], in_folder: bool) -> list[str]:
     model = values["model"]
+    if in_folder and model["type"] == "WordPiece":
+        before, split = values["normalizer"], values["pre_tokenizer"]["type"]
+        steps = before["type"], split, model["continuing_subword_prefix"]
+        is_bert = steps == _STEPS_OF_BERT and before["clean_text"]
+        return [] if is_bert else [f"its steps are not BERT's, but {steps}"]
     normalizers = _steps(values, "normalizer")
     kinds = [step["type"] for step in normalizers]
     splits = _steps(values, "pre_tokenizer")
@@ -238,11 +228,12 @@ def extended(model: bytes, tokens: Sequence[str]) -> bytes:
 
 
 def pieces(model: bytes) -> dict[str, bool]:
-    """Returns the pieces, and whether texts have them always, or never."""
-    types = _model_class().SentencePiece
-    kinds = {types.CONTROL, types.UNKNOWN, types.USER_DEFINED}
-    rows = _model_class().FromString(model).pieces
-    return {row.piece: row.type in kinds for row in rows}
+    """Returns the pieces, and whether they are user-defined marks."""
+    kind = _model_class().SentencePiece.USER_DEFINED
+    return {
+        row.piece: row.type == kind and not any(map(str.isalnum, row.piece))
+        for row in _model_class().FromString(model).pieces
+    }
 
 
 def make(model_bytes: bytes, settings: TokenizerSettings) -> dict[str, Any]:
@@ -325,23 +316,16 @@ def added_token(name: str, any_case: bool) -> dict[str, Any]:
 
 def other_settings(model: bytes) -> list[str]:
     """Returns the settings of a model that its pieces do not show."""
-    trainer, normalizer = (
-        getattr(_model_class().FromString(model), f"{name}_spec")
-        for name in ("trainer", "normalizer")
-    )
-    other = [
-        f"{name}={str(getattr(spec, name)).lower()}"
-        for spec, name, expected in (
-            (trainer, "byte_fallback", False),
-            (normalizer, "add_dummy_prefix", True),
-            (normalizer, "escape_whitespaces", True),
-        )
-        if getattr(spec, name) != expected
-    ]
-    if trainer.model_type != trainer.UNIGRAM:
-        kind = trainer.ModelType.Name(trainer.model_type)
-        other.insert(0, f"model_type={kind}")
-    return other
+    found = _model_class().FromString(model)
+    trainer, normalizer = found.trainer_spec, found.normalizer_spec
+    kind = trainer.ModelType.Name(trainer.model_type)
+    is_expected = {
+        f"model_type={kind}": trainer.model_type == trainer.UNIGRAM,
+        "byte_fallback=true": not trainer.byte_fallback,
+        "add_dummy_prefix=false": normalizer.add_dummy_prefix,
+        "escape_whitespaces=false": normalizer.escape_whitespaces,
+    }
+    return [name for name, is_true in is_expected.items() if not is_true]
 
 
 def _normalizers(

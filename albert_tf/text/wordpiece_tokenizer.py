@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from albert_tf import files
+from albert_tf import checks, files
 from albert_tf.text import base, normalization
 from albert_tf.text.base import Tokenizer
 
@@ -43,6 +43,12 @@ class WordPieceTokenizer(Tokenizer):
         text = content.decode() if content else files.read_text(vocab_file)
         tokens = read_tokens(text)
         found = base.TokenizerSettings(**settings)
+        spaced = [n for n in found.added_tokens if n.split() != [n]]
+        if spaced:
+            raise ValueError(
+                "The tokens of a WordPiece vocabulary have no spaces. "
+                f"Received: {checks.listed(spaced)}."
+            )
         lowers, keeps = found.do_lower_case, found.keep_accents
         if keeps != lowers:
             found = dataclasses.replace(found, keep_accents=None)

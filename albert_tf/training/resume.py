@@ -85,9 +85,8 @@ def prepare_training(
         )
         stack.callback(checkpointer.close)
         latest = checkpointer.latest()
-        workers.check_same(
-            {"newest checkpoint": run_checkpoints.step_of(latest)}, _SHARED
-        )
+        newest = run_checkpoints.steps(config.output_dir)[-1:]
+        workers.check_same({"newest checkpoint": newest}, _SHARED)
         if latest:
             state = RunState.from_dict(checkpointer.restore(latest))
             _LOGGER.info("Resuming from %s.", latest)

@@ -109,7 +109,7 @@ def test_the_tokenizer_of_the_training_decides_the_lower_casing(
 
     result = compatibility.with_vocabulary(run, source.vocabulary, None)
 
-    assert result.do_lower_case == is_lower
+    assert result.metadata.do_lower_case == is_lower
 
 
 def test_a_vocabulary_that_is_surely_the_model_s_may_be_padded(source):

@@ -109,7 +109,7 @@ def test_config_and_vocabulary_may_be_given(
 
     found = discovery.open(tmp_path / "out")
     assert found.config == config
-    assert not found.do_lower_case
+    assert found.metadata.do_lower_case is False
     assert found.metadata.null_from_cls
     assert (tmp_path / "out" / "vocab.txt").exists()
 

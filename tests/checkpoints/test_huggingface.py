@@ -11,8 +11,8 @@ from albert_tf.checkpoints import (
     conversion,
     discovery,
     huggingface,
+    huggingface_tokenizer,
     tf1,
-    token_ids,
 )
 from albert_tf.checkpoints.metadata import Metadata
 from albert_tf.text import base
@@ -70,7 +70,7 @@ def test_the_vocabulary_is_copied(
     found = discovery.open(tmp_path)
 
     assert found.vocabulary == str(tmp_path / name)
-    assert not found.do_lower_case
+    assert found.metadata.do_lower_case is False
     config = json.loads((tmp_path / "config.json").read_text())
     keys = ("pad_token_id", "bos_token_id", "eos_token_id")
     assert [config[key] for key in keys] == expected
@@ -284,6 +284,42 @@ def test_files_of_sentence_transformers_say_how_vectors_are_made(
     assert discovery.open(folder).settings == expected | {"max_seq_length": 8}
 
 
+@pytest.mark.parametrize("length", [5, 512])
+def test_a_model_of_sentence_transformers_may_have_a_folder_of_its_own(
+    length, folder
+):
+    own = folder / "0_Transformer"
+    own.mkdir()
+    for name in ("config.json", "model.safetensors"):
+        (folder / name).rename(own / name)
+    tokens = {"model_max_length": length}
+    (own / "tokenizer_config.json").write_text(json.dumps(tokens))
+    # The newer key replaces the older ones.
+    write_sentence_transformers(
+        folder, ["max_tokens"], model=own.name, pooling_mode="cls"
+    )
+
+    expected = {"pooling": "cls", "normalizes": False}
+    expected["max_seq_length"] = min(8, length)
+    assert discovery.open(folder).settings == expected
+    assert discovery.open(own).settings == expected
+
+
+def test_what_sentence_transformers_does_to_texts_is_named(folder):
+    write_sentence_transformers(folder, ["cls"], texts={"do_lower_case": True})
+    prompts = {"prompts": {"query": "find: ", "passage": ""}}
+    path = folder / "config_sentence_transformers.json"
+    path.write_text(json.dumps(prompts))
+
+    found = discovery.open(folder)
+
+    assert found.settings["pooling"] == "cls and do_lower_case and prompts"
+    out = folder / "out"
+    out.mkdir()
+    _, [note] = huggingface.write(str(out), found)
+    assert str(note).startswith('unread    settings={"pooling": "cls and do_')
+
+
 # Compared with transformers.
 
 _PEER = """
@@ -400,7 +436,7 @@ def test_transformers_gives_our_ids(
     for name in ("folder", "saved"):
         (tmp_path / name).mkdir()
     huggingface.write(str(tmp_path / "folder"), source)
-    texts = token_ids.sentences(source.tokenizer)
+    texts = huggingface_tokenizer.sentences(source.tokenizer)
     rows = [*zip(texts), *zip(texts[::2], texts[1::2], strict=True)]
     (tmp_path / "texts.json").write_text(json.dumps(rows))
 
@@ -413,7 +449,7 @@ def test_transformers_gives_our_ids(
         ids = [*map(tokenizer.encode, row), []][:2]
         pair = base.encode_pair(*ids, max_seq_length=10**6, special=special)
         assert answer == [*pair], row
-    assert found["special_ids"] == [*dataclasses.astuple(special)]
+    assert found["special_ids"] == [*special]
     assert found["model_max_length"] == source.config.max_position_embeddings
     # Their copy has no spiece.model.
     path = tmp_path / "saved" / "tokenizer.json"

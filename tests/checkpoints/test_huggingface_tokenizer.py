@@ -2,22 +2,25 @@
 
 import dataclasses
 import json
+import shutil
 
 import numpy as np
 import pytest
 import tokenizers
+from sentencepiece import sentencepiece_model_pb2
 
 from albert_tf.checkpoints import (
     compatibility,
     discovery,
     huggingface,
     huggingface_tokenizer,
-    token_ids,
 )
 from albert_tf.checkpoints.checkpoint import Checkpoint
 from albert_tf.checkpoints.metadata import Metadata
+from albert_tf.modeling.pretraining_model import PretrainingModel
 from albert_tf.text.base import TokenizerSettings
-from tests.checkpoints.weights import convert
+from tests import tiny
+from tests.checkpoints.weights import convert, save, weights_of
 
 _SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
 _BERT = {"tokenizer_class": "BertTokenizer"}
@@ -202,9 +205,42 @@ def test_verified_are_the_ids_of_the_folder_as_it_came(
     monkeypatch.setattr(
         huggingface_tokenizer, "settings_of", lambda *_, **__: {}
     )
-    monkeypatch.setattr(token_ids, "_WORDS", "é")
+    monkeypatch.setattr(huggingface_tokenizer, "_WORDS", "é")
     with pytest.raises(ValueError, match="gives other ids than the checkpoi"):
         convert(folder, tmp_path / "b", "keras", verify=True)
+
+
+def test_a_symbol_of_the_model_that_is_an_added_token_stays_one(
+    source, tiny_spm_model, tmp_path
+):
+    model = sentencepiece_model_pb2.ModelProto.FromString(
+        tiny_spm_model.read_bytes()
+    )
+    for piece in model.pieces[20:22]:
+        piece.type, piece.score = piece.USER_DEFINED, 0
+    model.pieces[20].piece, model.pieces[21].piece = "[E1]", "·"
+    path = tmp_path / "own.model"
+    path.write_bytes(model.SerializeToString())
+    decoder = {"20": _E1, "21": {"content": "·", "normalized": False}}
+    huggingface.write(
+        str(tmp_path), dataclasses.replace(source, vocabulary=str(path))
+    )
+    config = json.dumps({"added_tokens_decoder": decoder})
+    (tmp_path / "tokenizer_config.json").write_text(config)
+
+    found = discovery.open(tmp_path)
+
+    assert found.tokenizer.encode("snow [E1]")[-1] == 20
+    # Marks are those of the original.
+    [note] = found.notes
+    assert "(those of the original; others in transformers: · cut" in note.text
+    written = tmp_path / "written"
+    written.mkdir()
+    huggingface_tokenizer.write(str(written), found)
+    theirs = huggingface_tokenizer._their_tokenizer(str(written))
+    for text in ("the [E1] snow", "x[E1]snow"):
+        ids = theirs.encode(text, add_special_tokens=False).ids
+        assert found.tokenizer.encode(text) == ids
 
 
 def test_new_tokens_get_rows_that_are_the_mean(source, tiny_spm_model):
@@ -251,9 +287,73 @@ def test_a_new_token_that_looks_like_a_word_is_found_as_written_alone(
 
     read = Checkpoint(metadata=Metadata(**facts), **fields).tokenizer
     assert read.fingerprint == tokenizer.fingerprint
-    theirs = token_ids._their_tokenizer(str(folder))
+    theirs = huggingface_tokenizer._their_tokenizer(str(folder))
     for text in texts:
         ids = tokenizer.encode(text)
         assert (tokenizer.token_to_id("covid") in ids) == ("covid" in text)
         assert read.encode(text) == ids
         assert theirs.encode(text, add_special_tokens=False).ids == ids
+
+
+# Ids of a written folder are compared with ours.
+
+
+@pytest.fixture
+def english(source, tiny_spm_model):
+    return dataclasses.replace(source, vocabulary=str(tiny_spm_model))
+
+
+def test_sentences_are_the_same_each_time_and_many(english):
+    texts = huggingface_tokenizer.sentences(english.tokenizer)
+
+    assert len({*texts}) == 300
+    assert texts == huggingface_tokenizer.sentences(english.tokenizer)
+    letters = " ".join(texts)
+    assert all(one in letters for one in ("ï", "漢", "😀", "(ABBA),", "U.S."))
+    assert "[CLS]" not in letters
+
+
+def test_sentences_with_other_ids_are_counted(english, tmp_path, monkeypatch):
+    huggingface.write(str(tmp_path), english)
+    texts = ["The snow fell.", "the x[CLS]25, day", "a day"]
+    monkeypatch.setattr(
+        huggingface_tokenizer, "sentences", lambda tokenizer: texts
+    )
+
+    (note,) = huggingface_tokenizer.compare(english.tokenizer, [str(tmp_path)])
+
+    assert str(note) == (
+        "compared  3 sentences: the ids of 1 differ, such as those of "
+        "'the x[CLS]25, day'"
+    )
+    # Numbers and commas are known to differ; this is not.
+    texts.append("x25, the [CLS]")
+    with pytest.raises(ValueError, match=r"4 sentences: .* 2 differ"):
+        huggingface_tokenizer.compare(english.tokenizer, [str(tmp_path)])
+
+
+def test_added_tokens_are_compared_in_capitals_too(english):
+    tokenizer = english.tokenizer.with_tokens(["covid"])
+    words = " ".join(huggingface_tokenizer.sentences(tokenizer)).split()
+
+    assert {"covid", "COVID", "Covid"} <= {*words}
+
+
+def test_a_folder_without_a_tokenizer_json_has_nothing_to_compare(
+    english, tmp_path
+):
+    assert (
+        huggingface_tokenizer.compare(english.tokenizer, [str(tmp_path)]) == []
+    )
+
+
+def test_a_verified_conversion_says_how_many_differ(tiny_spm_model, tmp_path):
+    config = tiny.config(vocab_size=300, max_position_embeddings=32)
+    model = PretrainingModel(config, seed=1)
+    ours = save(tmp_path / "ours", config, weights_of(model))
+    shutil.copy(tiny_spm_model, ours)
+
+    summary = convert(ours, tmp_path / "theirs", "huggingface", verify=True)
+
+    (note,) = summary.notes
+    assert str(note).startswith("compared  300 sentences: the ids of ")

@@ -150,6 +150,17 @@ def _tensor(name, array):
     return run
 
 
+def _modules(values):
+    """Reads a Hugging Face folder with modules of sentence-transformers."""
+
+    def run(case):
+        folder = case.written(huggingface.write)
+        (folder / "modules.json").write_text(json.dumps(values))
+        case.load(folder)
+
+    return run
+
+
 def _missing(name):
     """Reads a Hugging Face folder without a file that it needs."""
 
@@ -378,6 +389,7 @@ _ROWS = [
     (_config(**_TOKENS), "no AlbertForTokenClassification"),
     (_config(**_EPSILON), "config.json.*norm_eps"),
     (_config(architectures=1), "or another model's .*'int'"),
+    (_modules([{"path": ""}]), "is damaged or incomplete.*'type'"),
     (_config(**_ROUNDED), "assigns a layer to the wrong group"),
     (_tensor("lm_head.weight", _ones(3)), "no ALBERT has: lm_head"),
     (_tensor(_DECODER, _ones(13, 4)), "predictions.decoder.weight differs"),
@@ -397,7 +409,7 @@ _ROWS = [
     (_released(hidden_act="gelu_erf"), "albert has no gelu_erf"),
     (_projection, "no projection.*cannot be converted"),
     # Conversions.
-    (_into_full_folder, "exists and is not an empty folder"),
+    (_into_full_folder, "written is not an empty folder"),
     (_start(_NONE, parameter_sharing="all"), "none.*cannot become 'all'"),
     (_start(_HALF, parameter_sharing="ffn"), "cannot become 'ffn'"),
     (_start(_NONE, num_hidden_groups=2), "--num_hidden_groups cannot be used"),

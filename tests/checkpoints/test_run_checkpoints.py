@@ -10,7 +10,6 @@ def test_a_run_without_checkpoints(tmp_path):
     assert run_checkpoints.steps(str(tmp_path / "nowhere")) == []
     assert run_checkpoints.latest_checkpoint(str(tmp_path)) is None
     assert run_checkpoints.trained_weights(str(tmp_path)) is None
-    assert run_checkpoints.step_of(None) == -1
 
 
 def test_the_latest_is_that_of_the_highest_step(tmp_path):
@@ -21,7 +20,6 @@ def test_the_latest_is_that_of_the_highest_step(tmp_path):
     latest = run_checkpoints.latest_checkpoint(str(tmp_path))
 
     assert latest == str(tmp_path / "checkpoints" / "step-100000000")
-    assert run_checkpoints.step_of(latest) == 100_000_000
     assert run_checkpoints.steps(str(tmp_path)) == [9, 10, 100_000_000]
 
 

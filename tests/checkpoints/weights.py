@@ -34,20 +34,23 @@ def convert(input_path, output_path, output_format, **fields):
     )
 
 
-def write_sentence_transformers(folder, modes, others=()):
+def write_sentence_transformers(
+    folder, modes, others=(), *, model="", texts=None, **pooling
+):
     """Writes the files that sentence-transformers has beside a model's."""
-    kinds = ["Transformer", "Pooling", *others]
+    kinds = {"Transformer": model, "Pooling": "pool"} | dict.fromkeys(others)
     modules = [
-        {"path": "", "type": f"sentence_transformers.models.{kind}"}
-        for kind in kinds
+        {"path": path or "", "type": f"sentence_transformers.models.{kind}"}
+        for kind, path in kinds.items()
     ]
-    pooling = {"include_prompt": True, "pooling_mode_lasttoken": False}
+    pooling |= {"include_prompt": True, "pooling_mode_lasttoken": False}
     pooling |= {f"pooling_mode_{mode}": True for mode in modes}
-    (folder / "1_Pooling").mkdir()
+    (folder / "pool").mkdir()
     for name, values in {
         "modules.json": modules,
-        "1_Pooling/config.json": pooling,
-        "sentence_bert_config.json": {"max_seq_length": 8},
+        "pool/config.json": pooling,
+        f"./{model}/sentence_bert_config.json": {"max_seq_length": 8}
+        | (texts or {}),
     }.items():
         (folder / name).write_text(json.dumps(values))
 

@@ -71,7 +71,6 @@ LITERT = {"format": "litert"}
             {"task": "squad", "max_seq_length": 64, "max_query_length": 61},
             "`max_query_length` must .* at most 60",
         ),
-        ({"vocab_file": "words"}, r"`vocab_file`.* must end in \.txt.*'words'"),
         ({"task": "squad", "n_best_size": 0}, "`n_best_size` must .* 1"),
     ],
 )

@@ -170,7 +170,7 @@ def test_vectors_are_those_of_sentence_transformers(tmp_path, tiny_spm_model):
     mask = batch["input_mask"][:, :, None]
     mean = (hidden * mask).sum(1) / mask.sum(1)
     np.testing.assert_allclose(plain, mean, atol=1e-5)
-    shutil.rmtree(tmp_path / "1_Pooling")
+    shutil.rmtree(tmp_path / "pool")
     write_sentence_transformers(tmp_path, ["max_tokens"])
     with pytest.raises(ValueError, match="one of mean, cls.*'max'"):
         load()

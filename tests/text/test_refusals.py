@@ -127,6 +127,11 @@ def test_a_vocabulary_that_cannot_be_used_is_an_error(
         load_tokenizer(**{name: tmp_path / file})
 
 
+def test_a_token_with_a_space_is_refused_by_wordpiece(wordpiece):
+    with pytest.raises(ValueError, match=r"have no spaces\. Received: foo bar"):
+        wordpiece.with_tokens(["foo bar"])
+
+
 def test_a_model_whose_words_end_with_the_mark_is_an_error(tmp_path):
     model = io.BytesIO()
     sentencepiece.SentencePieceTrainer.train(

@@ -255,6 +255,6 @@ def test_the_tokenizer_of_another_model_is_refused(
     edit(values)
     path.write_text(json.dumps(values))
 
-    with pytest.raises(ValueError, match=f"{words}.*Pass the Sen") as caught:
+    with pytest.raises(ValueError, match=f"{words}.*Pass --spm_mod") as caught:
         tokenizer.load_tokenizer(spm_model_file=path)
     assert "\n" not in str(caught.value)

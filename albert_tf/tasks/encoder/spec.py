@@ -54,12 +54,10 @@ class EncoderSpec(HeadSpec):
 
     def make_signatures(self, exported: Exported) -> "list[Signature]":
         """Traces those of the vectors."""
-        from albert_tf.serving import vectors
-        from albert_tf.serving.exported_encoder import ExportedEncoder
+        from albert_tf.serving import exported_encoder
 
-        encode = ExportedEncoder(exported.model, exported.weights)
-        return vectors.make_signatures(
-            encode,
+        return exported_encoder.make_signatures(
+            exported_encoder.ExportedEncoder(exported.model, exported.weights),
             exported.tokenizer,
             max_seq_length=exported.settings.max_seq_length,
         )

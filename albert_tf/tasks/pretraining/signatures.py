@@ -13,7 +13,7 @@ import numpy as np
 import tensorflow as tf
 
 from albert_tf.modeling import layers
-from albert_tf.serving import model_inputs, ragged, signature, vectors
+from albert_tf.serving import exported_encoder, model_inputs, ragged, signature
 from albert_tf.serving.exported_encoder import ExportedEncoder
 from albert_tf.serving.graph_tokenizer import CPU, GraphTokenizer, Tokens
 from albert_tf.serving.ragged import Ranges
@@ -38,16 +38,20 @@ def make_signatures(exported: Exported) -> list[Signature]:
                 layers.gather_positions(sequence, mlm_positions),
                 tf.convert_to_tensor(table),
             )
-        return vectors.vectors(sequence, pooled) | {"mlm_logits": logits}
+        return exported_encoder.vectors(sequence, pooled) | {
+            "mlm_logits": logits
+        }
 
     def sentence_order(**ids: tf.Tensor) -> Tensors:
         sequence, pooled = encode(**ids)
         with weights.scope():
             log_probs = tf.nn.log_softmax(model.sentence_order_head(pooled))
-        return vectors.vectors(sequence, pooled) | {"sop_log_probs": log_probs}
+        return exported_encoder.vectors(sequence, pooled) | {
+            "sop_log_probs": log_probs
+        }
 
     max_seq_length = exported.settings.max_seq_length
-    signatures = vectors.make_signatures(
+    signatures = exported_encoder.make_signatures(
         encode, exported.tokenizer, max_seq_length=max_seq_length
     )
     ids = signature.id_inputs()
