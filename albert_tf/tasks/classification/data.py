@@ -61,7 +61,7 @@ class ClassificationData:
         target_scale: Regression: what an increase of a logit by 1 stands for.
         text_columns: Columns of a custom table that hold the texts.
         class_weights: Weights of the labels in the loss; empty for 1.
-        validation: Share, seed and cutoffs of the rows held out, if there are
+        validation: Share, seed and digests of the rows held out, if there are
             any; see `custom.hold_out`.
     """
 

@@ -215,7 +215,8 @@ def read_labels(
 
 def _class(label: str) -> str:
     """Returns what labels of one class have in common: `1.0` is `1`."""
-    return re.sub(r"^(-?\d+)\.0+$", r"\1", label)
+    whole = re.sub(r"^(-?\d+)\.0+$", r"\1", label)
+    return "0" if whole == "-0" else whole
 
 
 def _marked(cells: Mapping[str, str], where: str) -> str:
