@@ -17,7 +17,7 @@ from albert_tf.checkpoints.checkpoint import Checkpoint
 from albert_tf.features import ArraySpec
 from albert_tf.metrics.scores import Scores
 from albert_tf.text import base
-from albert_tf.text.base import Tokenizer
+from albert_tf.text.base import SpecialIds, Tokenizer
 
 if TYPE_CHECKING:
     import keras
@@ -156,6 +156,20 @@ def pair_record(
         "input_ids": np.array(ids, np.int32),
         "input_mask": np.ones(len(ids), np.int32),
         "segment_ids": np.array(segment_ids, np.int32),
+    }
+
+
+def two_text_record(
+    ids_a: np.ndarray, ids_b: np.ndarray, special: SpecialIds
+) -> Record:
+    """Returns the arrays of `encoder_specs` of two texts that fit together."""
+    parts: Any = [[special.cls], ids_a, [special.sep], ids_b, [special.sep]]
+    input_ids = np.concatenate(parts).astype(np.int32)
+    is_second = np.arange(len(input_ids)) > len(ids_a) + 1
+    return {
+        "input_ids": input_ids,
+        "input_mask": np.ones_like(input_ids),
+        "segment_ids": is_second.astype(np.int32),
     }
 
 

@@ -25,6 +25,7 @@ import numpy as np
 
 from albert_tf import checks
 from albert_tf.metrics import squad as metrics
+from albert_tf.tasks import task
 from albert_tf.tasks.lengths import NUM_SPECIAL_TOKENS, Lengths
 from albert_tf.tasks.squad.examples import Answer, SquadExample
 from albert_tf.tasks.task import Record
@@ -260,7 +261,12 @@ def make_records(
                 shift = question.offset - window.start
                 start, end = tokens[0] + shift, tokens[1] + shift
                 is_impossible = False
-            yield _inputs(question, window, special) | {
+            ids = question.paragraph.ids[window.start : window.stop]
+            record = task.two_text_record(question.question_ids, ids, special)
+            p_mask = 1 - record["segment_ids"].astype(np.float32)
+            p_mask[[0, -1]] = 0, 1
+            yield record | {
+                "p_mask": p_mask,
                 "start_positions": np.array(start, np.int32),
                 "end_positions": np.array(end, np.int32),
                 "is_impossible": np.array(is_impossible, np.float32),
@@ -293,25 +299,3 @@ def find_answer(question: WindowedQuestion) -> tuple[int, int] | None:
             return tokens
         touched = touched or tokens
     return touched
-
-
-def _inputs(
-    question: WindowedQuestion, window: range, special: SpecialIds
-) -> Record:
-    offset = question.offset
-    size = offset + len(window) + 1
-    input_ids = np.full(size, special.sep, np.int32)
-    input_ids[0] = special.cls
-    input_ids[1 : offset - 1] = question.question_ids
-    input_ids[offset:-1] = question.paragraph.ids[window.start : window.stop]
-    segment_ids = np.zeros(size, np.int32)
-    segment_ids[offset:] = 1
-    p_mask = np.zeros(size, np.float32)
-    p_mask[1:offset] = 1
-    p_mask[-1] = 1
-    return {
-        "input_ids": input_ids,
-        "input_mask": np.ones(size, np.int32),
-        "segment_ids": segment_ids,
-        "p_mask": p_mask,
-    }
