@@ -180,32 +180,20 @@ class _Table:
         """
         config, share = self.config, self.config.validation_share
         uses = [use for use in self.uses if use != "predict"]
-        if not uses:
-            return {}, None
         read = functools.partial(
             examples_lib.read_examples, columns=config.columns, labels=labels
         )
-        to_evaluate = None
-        if share or "eval" in uses:
-            to_evaluate = self.find("eval", is_optional=True)
-        if "eval" in uses and not (to_evaluate or config.data_dir or share):
-            raise ValueError(
-                "Pass the rows to evaluate as --eval_file, or hold some of the "
-                "training file out: --validation_share=0.1."
-            )
-        if not share:
+        if not (share and uses):
             return {use: read(self.find(use)) for use in uses}, None
-        if to_evaluate:
+        if to_evaluate := self.find("eval", is_optional=True):
             raise ValueError(
                 "--validation_share is for tables without a file to evaluate, "
                 f"but there is {str(to_evaluate)!r}. Leave one of them out."
             )
         seed, kept = config.validation_seed, trained.get("validation")
+        held_out = kept[2] if kept and "train" not in uses else None
         *parts, held_out = hold_out(
-            read(self.find("train")),
-            share=share,
-            seed=seed,
-            held_out=kept[2] if kept and "train" not in uses else None,
+            read(self.find("train")), share=share, seed=seed, held_out=held_out
         )
         found: Any = {use: parts[use == "eval"] for use in uses}
         return found, [share, seed, held_out]

@@ -164,11 +164,9 @@ def _iterate(
     ):
         label = None
         if columns.label is not None:
-            text, where = fields[num_texts], f"{path}, line {line}"
-            if len(columns.labels) > 1:
-                cells = zip(columns.labels, fields[num_texts:], strict=False)
-                text = _marked(dict(cells), where)
-            label = _parse_label(text, labels, columns.separator, where)
+            cells = dict(zip(columns.labels, fields[num_texts:], strict=False))
+            where = f"{path}, line {line}"
+            label = _parse_label(cells, labels, columns.separator, where)
         yield ClassificationExample(
             guid=fields[-1] if columns.guid else f"{guid_prefix}{line - 1}",
             text_a=fields[0],
@@ -219,15 +217,15 @@ def _class(label: str) -> str:
     return "0" if whole == "-0" else whole
 
 
-def _marked(cells: Mapping[str, str], where: str) -> str:
-    """Returns the names of the columns with a 1, as a list in JSON."""
+def _marked(cells: Mapping[str, str], where: str) -> list[str]:
+    """Returns the names of the columns with a 1."""
     marks = {n: _MARKS.get(_class(c.strip()).lower()) for n, c in cells.items()}
     if None in marks.values():
         raise ValueError(
             f"{where}: columns that are a label each must hold 0 or 1. "
             f"Received: {', '.join(f'{n}={c}' for n, c in cells.items())}."
         )
-    return json.dumps([name for name, mark in marks.items() if mark])
+    return [name for name, mark in marks.items() if mark]
 
 
 def split_labels(text: str, separator: str, where: str) -> list[str]:
@@ -295,11 +293,15 @@ def _check_label(label: str, where: str) -> None:
 
 
 def _parse_label(
-    text: str, labels: Sequence[str], separator: str, where: str
+    cells: Mapping[str, str], labels: Sequence[str], separator: str, where: str
 ) -> int | float | tuple[int, ...]:
-    """Returns what `ClassificationExample.label` holds."""
+    """Returns what `ClassificationExample.label` holds, of cells by column."""
+    text, *others = cells.values()
     if separator:
-        row = split_labels(text, separator, where)
+        if others:
+            row = _marked(cells, where)
+        else:
+            row = split_labels(text, separator, where)
         return tuple(sorted({_index(label, labels, where) for label in row}))
     if labels:
         return _index(text, labels, where)
