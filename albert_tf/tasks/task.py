@@ -23,10 +23,8 @@ if TYPE_CHECKING:
     import keras
     import tensorflow as tf
 
-    from albert_tf.data.bucketed_batches import RecordColumns
     from albert_tf.modeling import fused
     from albert_tf.tasks.finetuning import MeanLossTask
-    from albert_tf.tasks.label_frequencies import Comparison
 
 Batch: TypeAlias = "Mapping[str, tf.Tensor]"
 Totals: TypeAlias = "dict[str, tf.Tensor]"
@@ -71,7 +69,11 @@ class AnswerData(Protocol):
 
 
 class TaskData(AnswerData, Protocol):
-    """The data half: turns examples into records, and outputs into scores."""
+    """The data half: turns examples into records, and outputs into scores.
+
+    Where records have `label_ids`, or `start_positions`, the `logits`, or those
+    of starts, are compared with chance, see `label_frequencies`.
+    """
 
     @property
     def name(self) -> str:
@@ -97,11 +99,6 @@ class TaskData(AnswerData, Protocol):
 
         Such as the largest class, the mean, no answer, or a choice by chance.
         """
-
-    def compare_with_chance(
-        self, columns: "RecordColumns", outputs: Outputs
-    ) -> "Comparison | None":
-        """Compares outputs with the label frequencies; None if it cannot."""
 
     def open_predictions(
         self, output_dir: str, scores: Scores

@@ -13,7 +13,7 @@ import math
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -21,15 +21,11 @@ from albert_tf import files
 from albert_tf.features import ArraySpec
 from albert_tf.metrics import classification
 from albert_tf.metrics.scores import Score, Scores
-from albert_tf.tasks import error_tables, label_frequencies, task
+from albert_tf.tasks import error_tables, task
 from albert_tf.tasks.classification import scores as scores_lib
 from albert_tf.tasks.classification.examples import ClassificationExample
-from albert_tf.tasks.label_frequencies import Comparison
 from albert_tf.tasks.task import Outputs, Record
 from albert_tf.text.tokenizer import Tokenizer
-
-if TYPE_CHECKING:
-    from albert_tf.data.bucketed_batches import RecordColumns
 
 _LOGGER = logging.getLogger(__name__)
 
@@ -212,16 +208,6 @@ class ClassificationData:
             self.score_names[0], labels, len(self.labels)
         )
         return {self.primary_metric: score}
-
-    def compare_with_chance(
-        self, columns: "RecordColumns", outputs: Outputs
-    ) -> Comparison | None:
-        """See `task.TaskData`."""
-        return label_frequencies.compare_labels(
-            columns.field("label_ids"),
-            np.asarray(outputs["logits"]),
-            self.class_weights,
-        )
 
     def _score(self, name: str, value: float) -> Score:
         """Returns a score, which may be that of the positive class."""

@@ -10,7 +10,7 @@ import json
 import logging
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -18,8 +18,7 @@ from albert_tf import files
 from albert_tf.features import ArraySpec
 from albert_tf.metrics import squad as metrics
 from albert_tf.metrics.scores import Role, Score, Scores
-from albert_tf.tasks import label_frequencies, task
-from albert_tf.tasks.label_frequencies import Comparison
+from albert_tf.tasks import task
 from albert_tf.tasks.squad import examples as examples_lib
 from albert_tf.tasks.squad import predictions, windows
 from albert_tf.tasks.squad.examples import SquadExample
@@ -27,9 +26,6 @@ from albert_tf.tasks.squad.predictions import QuestionPrediction, SpanLimits
 from albert_tf.tasks.squad.windows import Questions, WindowLengths
 from albert_tf.tasks.task import Outputs, Record
 from albert_tf.text.tokenizer import Tokenizer
-
-if TYPE_CHECKING:
-    from albert_tf.data.bucketed_batches import RecordColumns
 
 _LOGGER = logging.getLogger(__name__)
 
@@ -195,14 +191,6 @@ class SquadData:
             for texts in (nothing, everything)
         )
         return {self.primary_metric: max(scores)}
-
-    def compare_with_chance(
-        self, columns: "RecordColumns", outputs: Outputs
-    ) -> Comparison | None:
-        """See `task.TaskData`."""
-        return label_frequencies.compare_starts(
-            columns.field("start_positions"), columns.lengths, outputs
-        )
 
     def final_texts(
         self, best: _Predictions, null_threshold: float | None
