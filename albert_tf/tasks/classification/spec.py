@@ -10,6 +10,8 @@ from albert_tf.checkpoints.checkpoint import Checkpoint, Note
 from albert_tf.checkpoints.metadata import Metadata
 from albert_tf.settings import setting
 from albert_tf.tasks import inputs
+from albert_tf.tasks.classification import glue
+from albert_tf.tasks.classification.examples import ClassificationExample
 from albert_tf.tasks.head_flags import EarlyExitSettings
 from albert_tf.tasks.spec import Exported, HeadSpec
 from albert_tf.tasks.task import ExampleSet
@@ -17,7 +19,6 @@ from albert_tf.tasks.task import ExampleSet
 if TYPE_CHECKING:
     from albert_tf.serving.signature import Signature
     from albert_tf.tasks.classification.data import ClassificationData
-    from albert_tf.tasks.classification.examples import ClassificationExample
 
 # Answers are lists of labels; nothing is written with it.
 _SEPARATOR = "|"
@@ -59,20 +60,17 @@ class ClassifierSpec(HeadSpec):
 
     head = heads.CLASSIFIER
 
-    def example(self, position: int, item: Any) -> "ClassificationExample":
+    def example(self, position: int, item: Any) -> ClassificationExample:
         """Takes one text, or two."""
-        from albert_tf.tasks.classification.examples import (
-            ClassificationExample,
+        text_a, text_b = inputs.one_or_two_texts(position, item)
+        return ClassificationExample(
+            guid=str(position), text_a=text_a, text_b=text_b
         )
-
-        texts = inputs.one_or_two_texts(position, item)
-        return ClassificationExample(guid=str(position), **texts)
 
     def answer_data(
         self, source: Checkpoint, model: Any, settings: Mapping[str, Any]
     ) -> "ClassificationData":
         """Takes labels, unless given, and thresholds from the metadata."""
-        from albert_tf.tasks.classification import glue
         from albert_tf.tasks.classification.data import ClassificationData
 
         facts, given = source.metadata, settings.get("given_labels")

@@ -11,7 +11,6 @@ from albert_tf.tasks.task import AnswerData, AnswerTask
 
 if TYPE_CHECKING:
     from albert_tf.serving.signature import Signature
-    from albert_tf.tasks.encoder.data import OneOrTwoTexts
 
 
 class EncoderSpec(HeadSpec):
@@ -23,11 +22,9 @@ class EncoderSpec(HeadSpec):
         """Takes those of vectors, not those of a fine-tuning."""
         return source.settings if "pooling" in source.settings else {}
 
-    def example(self, position: int, item: Any) -> "OneOrTwoTexts":
+    def example(self, position: int, item: Any) -> inputs.OneOrTwoTexts:
         """Takes one text, or two."""
-        from albert_tf.tasks.encoder.data import OneOrTwoTexts
-
-        return OneOrTwoTexts(**inputs.one_or_two_texts(position, item))
+        return inputs.one_or_two_texts(position, item)
 
     def answer_data(
         self, source: Checkpoint, model: Any, settings: Mapping[str, Any]
