@@ -173,7 +173,8 @@ class SquadData:
         best = [one.best() for one in self.predict(examples, outputs)]
         threshold = self.null_score_diff_threshold
         if threshold is None and self.version_2_with_negative:
-            threshold = self._threshold_curves(examples, best)["F1"].best
+            curve = self._threshold_curves(examples, best)["F1"]
+            threshold = float(curve[np.argmax(curve[:, 1]), 0])
         texts = self.final_texts(best, threshold)
         return self._scores(examples, texts, threshold)
 
@@ -294,7 +295,7 @@ class SquadData:
 
     def _threshold_curves(
         self, examples: _Examples, best: _Predictions
-    ) -> dict[str, metrics.ThresholdCurve]:
+    ) -> dict[str, np.ndarray]:
         scores = self._answer_scores(examples, [one.text for one in best])
         has_answer = examples_lib.has_answer(examples)
         odds = np.array([one.null_odds for one in best])
@@ -309,10 +310,8 @@ class SquadData:
         """Returns a chart of the scores of version 2.0 by null threshold."""
         curves = {}
         for name, curve in self._threshold_curves(examples, best).items():
-            size = len(curve.scores)
-            shown = np.linspace(0, size - 1, _MAX_POINTS).astype(int)
-            points = [curve.thresholds, curve.scores]
-            curves[name] = np.stack(points, 1)[np.unique(shown)].tolist()
+            shown = np.linspace(0, len(curve) - 1, _MAX_POINTS).astype(int)
+            curves[name] = curve[np.unique(shown)].tolist()
         return {
             "title": "Scores by null threshold",
             "unit": "score",
