@@ -264,16 +264,6 @@ class ClassificationData:
             return tuple(chosen[label] for label in self.labels)
         return None
 
-    def _thresholds_to_use(self, scores: Scores) -> Sequence[float] | None:
-        thresholds = self.label_thresholds(scores)
-        if thresholds is None and self.is_multi_label:
-            _LOGGER.warning(
-                "The thresholds of the labels are not known; using %s. Pass "
-                "--do_eval to choose those with the best F1.",
-                scores_lib.DEFAULT_THRESHOLD,
-            )
-        return thresholds
-
     @contextlib.contextmanager
     def open_predictions(
         self, output_dir: str, scores: Scores
@@ -285,7 +275,13 @@ class ClassificationData:
         GLUE's header and in each row the id, the prediction, and the true label
         if it is known. Numbers have all their digits.
         """
-        thresholds = self._thresholds_to_use(scores)
+        thresholds = self.label_thresholds(scores)
+        if thresholds is None and self.is_multi_label:
+            _LOGGER.warning(
+                "The thresholds of the labels are not known; using %s. Pass "
+                "--do_eval to choose those with the best F1.",
+                scores_lib.DEFAULT_THRESHOLD,
+            )
         results_path = os.path.join(output_dir, _TEST_RESULTS)
         submission_path = os.path.join(output_dir, self.submission_file)
         with (
@@ -355,7 +351,7 @@ class ClassificationData:
         if self.is_regression:
             values = self._numbers(outputs)
         else:
-            thresholds = self._thresholds_to_use(scores)
+            thresholds = self.label_thresholds(scores)
             predictions = self._predictions(outputs, thresholds)
             if self.is_multi_label:
                 values = predictions

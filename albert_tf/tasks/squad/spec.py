@@ -11,6 +11,7 @@ from albert_tf.checkpoints.metadata import Metadata
 from albert_tf.settings import setting
 from albert_tf.tasks import inputs
 from albert_tf.tasks.spec import Exported, HeadSpec, ServingSettings
+from albert_tf.tasks.squad.data import SquadData
 from albert_tf.tasks.squad.examples import SquadExample
 from albert_tf.tasks.squad.predictions import SpanLimits
 from albert_tf.tasks.squad.windows import WindowLengths
@@ -18,7 +19,6 @@ from albert_tf.tasks.task import AnswerTask, ExampleSet
 
 if TYPE_CHECKING:
     from albert_tf.serving.signature import Signature
-    from albert_tf.tasks.squad.data import SquadData
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -114,10 +114,8 @@ class SpanSpec(HeadSpec):
 
     def answer_data(
         self, source: Checkpoint, model: Any, settings: Mapping[str, Any]
-    ) -> "SquadData":
+    ) -> SquadData:
         """Reads the lengths and limits of the settings."""
-        from albert_tf.tasks.squad.data import SquadData
-
         if source.metadata.null_from_cls:
             raise ValueError(
                 "The logits of [CLS] are those of there being no answer, which "
@@ -133,7 +131,7 @@ class SpanSpec(HeadSpec):
         )
 
     def example_set(
-        self, data: "SquadData", examples: Sequence[Any]
+        self, data: SquadData, examples: Sequence[Any]
     ) -> ExampleSet:
         """Cuts the contexts into windows."""
         return super().example_set(data, data.questions(examples))
@@ -158,7 +156,7 @@ class BeamSpanSpec(SpanSpec):
 
     sequence_outputs = frozenset()
 
-    def answer_task(self, data: "SquadData", model: Any) -> AnswerTask:
+    def answer_task(self, data: SquadData, model: Any) -> AnswerTask:
         """Pads sequences that are shorter than a beam."""
         from albert_tf.tasks.squad.model import BeamSpanOutputs
 
