@@ -17,13 +17,8 @@ from albert_tf.checkpoints.checkpoint import Checkpoint, Note
 from albert_tf.checkpoints.heads import Head
 from albert_tf.checkpoints.metadata import Metadata
 from albert_tf.metrics.scores import Scores
-from albert_tf.tasks.task import (
-    AnswerData,
-    AnswerTask,
-    ExampleSet,
-    MakeTask,
-    Sets,
-)
+from albert_tf.tasks import task
+from albert_tf.tasks.task import AnswerData, ExampleSet, Sets
 
 if TYPE_CHECKING:
     from albert_tf.serving.exported_encoder import ExportedWeights
@@ -119,9 +114,9 @@ class HeadSpec(abc.ABC):
         are those of the fine-tuning, with options of `load_predictor`.
         """
 
-    def answer_task(self, data: Any, model: Any) -> AnswerTask:
+    def answer_task(self, data: Any, model: Any) -> task.AnswerTask:
         """Returns the model half, with a model that has its weights."""
-        return AnswerTask(model, self.sequence_outputs)
+        return task.AnswerTask(model, self.sequence_outputs)
 
     def example_set(self, data: Any, examples: Sequence[Any]) -> ExampleSet:
         """Returns examples with the data half that makes their records."""
@@ -180,7 +175,7 @@ class FinetuningSpec:
     config_class: type
     defaults: Mapping[str, Any]
     read_sets: Callable[..., Sets[Any]]
-    make_task: Callable[[Any, Sets[Any]], MakeTask]
+    make_task: Callable[[Any, Sets[Any]], task.MakeTask]
     head_spec: Callable[[Any], HeadSpec]
     predict_arguments: Callable[[Sets[Any]], str]
     thresholds: Callable[[Any, Scores], dict[str, Any]] = lambda *_: {}

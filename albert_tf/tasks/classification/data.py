@@ -257,12 +257,10 @@ class ClassificationData:
 
     def label_thresholds(self, scores: Scores) -> tuple[float, ...] | None:
         """Returns the given thresholds of several labels, else the scores'."""
-        if self.thresholds is not None or not self.is_multi_label:
-            return self.thresholds
         chosen = scores.thresholds
-        if {*self.labels} <= chosen.keys():
-            return tuple(chosen[label] for label in self.labels)
-        return None
+        if self.thresholds is not None or not chosen:
+            return self.thresholds
+        return tuple(chosen[label] for label in self.labels)
 
     @contextlib.contextmanager
     def open_predictions(

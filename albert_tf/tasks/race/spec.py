@@ -11,11 +11,7 @@ from albert_tf.settings import setting
 from albert_tf.tasks import inputs
 from albert_tf.tasks.head_flags import EarlyExitSettings
 from albert_tf.tasks.race import examples as examples_lib
-from albert_tf.tasks.race.examples import (
-    MIN_OPTIONS,
-    ChoiceLengths,
-    MultipleChoiceExample,
-)
+from albert_tf.tasks.race.examples import ChoiceLengths, MultipleChoiceExample
 from albert_tf.tasks.spec import Exported, HeadSpec
 from albert_tf.tasks.task import ExampleSet
 
@@ -45,9 +41,8 @@ class ChoiceSettings(EarlyExitSettings):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        checks.check_integer(
-            "num_choices", self.num_options, at_least=MIN_OPTIONS
-        )
+        least = examples_lib.MIN_OPTIONS
+        checks.check_integer("num_choices", self.num_options, at_least=least)
         self.choice_lengths()
 
     @property

@@ -7,6 +7,7 @@ import pytest
 
 from albert_tf.checkpoints.checkpoint import Checkpoint
 from albert_tf.checkpoints.metadata import Metadata
+from albert_tf.metrics.scores import Scores
 from albert_tf.tasks.classification import custom
 from albert_tf.tasks.classification import sets as sets_lib
 from albert_tf.tasks.classification.examples import ClassificationExample
@@ -204,7 +205,7 @@ def test_weights_with_several_labels_say_so_themselves(read):
 
     assert data.is_multi_label
     assert (data.labels, data.thresholds) == (("a", "b"), (0.25, 0.75))
-    chosen = sets_lib.FINETUNING.thresholds(data, {})
+    chosen = sets_lib.FINETUNING.thresholds(data, Scores())
     assert chosen == {"thresholds": (0.25, 0.75)}
 
 
