@@ -11,7 +11,7 @@ Plain Python: a package imports its slow parts where they are used.
 import abc
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
 from albert_tf.checkpoints.checkpoint import Checkpoint, Note
 from albert_tf.checkpoints.heads import Head
@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from albert_tf.serving.exported_encoder import ExportedWeights
     from albert_tf.serving.graph_tokenizer import GraphTokenizer
     from albert_tf.serving.signature import Signature
+
+Signatures: TypeAlias = "Sequence[Signature]"
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -143,7 +145,7 @@ class HeadSpec(abc.ABC):
         return {}
 
     @abc.abstractmethod
-    def make_signatures(self, exported: Exported) -> "Sequence[Signature]":
+    def make_signatures(self, exported: Exported) -> Signatures:
         """Traces the signatures of an exported model."""
 
 

@@ -12,7 +12,7 @@ import json
 import logging
 import math
 from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -23,11 +23,9 @@ from albert_tf.tasks.classification import examples as examples_lib
 from albert_tf.tasks.classification import scores
 from albert_tf.tasks.classification.data import ClassificationData
 from albert_tf.tasks.classification.examples import ClassificationExample
+from albert_tf.tasks.classification.sets import ClassificationConfig
 from albert_tf.tasks.example_files import RowsInMemory
 from albert_tf.tasks.task import SPLITS, Examples
-
-if TYPE_CHECKING:
-    from albert_tf.tasks.classification.sets import ClassificationConfig
 
 _LOGGER = logging.getLogger(__name__)
 _VERBS = {"train": "train on", "eval": "evaluate"}
@@ -35,7 +33,7 @@ _Examples: TypeAlias = Sequence[ClassificationExample]
 
 
 def read_examples(
-    config: "ClassificationConfig",
+    config: ClassificationConfig,
     uses: Sequence[str],
     make_data: Callable[..., ClassificationData],
     weights: Checkpoint,
@@ -90,7 +88,7 @@ def read_examples(
 
 
 def _check_fits_weights(
-    config: "ClassificationConfig", uses: Sequence[str], weights: Checkpoint
+    config: ClassificationConfig, uses: Sequence[str], weights: Checkpoint
 ) -> None:
     """Checks that rows are used as the weights in use were trained."""
     kept, settings = weights.metadata, weights.settings
@@ -128,7 +126,7 @@ def _check_fits_weights(
 class _Table:
     """The files of a table that a run uses, and its labels."""
 
-    config: "ClassificationConfig"
+    config: ClassificationConfig
     uses: Sequence[str]
     given_examples: Mapping[str, RowsInMemory]
 
@@ -273,9 +271,7 @@ def _warn_of_useless_rows(
         _LOGGER.warning(text, empty, len(rows), _VERBS[use])
 
 
-def _positive_label(
-    config: "ClassificationConfig", labels: Sequence[str]
-) -> str:
+def _positive_label(config: ClassificationConfig, labels: Sequence[str]) -> str:
     """Returns the label that F1 is of, empty where it is of several ones."""
     label = config.positive_label
     if label and (len(labels) != 2 or label not in labels):
@@ -289,7 +285,7 @@ def _positive_label(
 
 
 def _class_weights(
-    config: "ClassificationConfig", labels: Sequence[str], examples: _Examples
+    config: ClassificationConfig, labels: Sequence[str], examples: _Examples
 ) -> tuple[float, ...]:
     """Returns the weights of the labels in the loss; empty for 1."""
     if config.class_weights == (examples_lib.BALANCED,):

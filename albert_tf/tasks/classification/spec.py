@@ -13,11 +13,10 @@ from albert_tf.tasks import inputs
 from albert_tf.tasks.classification import glue
 from albert_tf.tasks.classification.examples import ClassificationExample
 from albert_tf.tasks.head_flags import EarlyExitSettings
-from albert_tf.tasks.spec import Exported, HeadSpec
+from albert_tf.tasks.spec import Exported, HeadSpec, Signatures
 from albert_tf.tasks.task import ExampleSet
 
 if TYPE_CHECKING:
-    from albert_tf.serving.signature import Signature
     from albert_tf.tasks.classification.data import ClassificationData
 
 # Answers are lists of labels; nothing is written with it.
@@ -106,7 +105,7 @@ class ClassifierSpec(HeadSpec):
     serving_settings = ClassifierSettings
     export_task = "classifier"
 
-    def make_signatures(self, exported: Exported) -> "list[Signature]":
+    def make_signatures(self, exported: Exported) -> Signatures:
         """Traces those of labels, or of a number."""
         from albert_tf.tasks.classification import signatures
 

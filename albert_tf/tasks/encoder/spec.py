@@ -1,16 +1,13 @@
 """The bare encoder: vectors of texts."""
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from albert_tf.checkpoints import heads
 from albert_tf.checkpoints.checkpoint import Checkpoint
 from albert_tf.tasks import inputs
-from albert_tf.tasks.spec import Exported, HeadSpec
+from albert_tf.tasks.spec import Exported, HeadSpec, Signatures
 from albert_tf.tasks.task import AnswerData, AnswerTask
-
-if TYPE_CHECKING:
-    from albert_tf.serving.signature import Signature
 
 
 class EncoderSpec(HeadSpec):
@@ -49,7 +46,7 @@ class EncoderSpec(HeadSpec):
     joins_outputs = False
     export_task = "encoder"
 
-    def make_signatures(self, exported: Exported) -> "list[Signature]":
+    def make_signatures(self, exported: Exported) -> Signatures:
         """Traces those of the vectors."""
         from albert_tf.serving import vectors
         from albert_tf.serving.exported_encoder import ExportedEncoder

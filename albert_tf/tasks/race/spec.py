@@ -12,11 +12,10 @@ from albert_tf.tasks import inputs
 from albert_tf.tasks.head_flags import EarlyExitSettings
 from albert_tf.tasks.race import examples as examples_lib
 from albert_tf.tasks.race.examples import ChoiceLengths, MultipleChoiceExample
-from albert_tf.tasks.spec import Exported, HeadSpec
+from albert_tf.tasks.spec import Exported, HeadSpec, Signatures
 from albert_tf.tasks.task import ExampleSet
 
 if TYPE_CHECKING:
-    from albert_tf.serving.signature import Signature
     from albert_tf.tasks.race.data import MultipleChoiceData
 
 _NUM_CHOICES = 4
@@ -101,7 +100,7 @@ class MultipleChoiceSpec(HeadSpec):
     has_litert = False
     export_task = "race"
 
-    def make_signatures(self, exported: Exported) -> "list[Signature]":
+    def make_signatures(self, exported: Exported) -> Signatures:
         """Traces those of the choice among options."""
         from albert_tf.tasks.race import signatures
 

@@ -2,7 +2,7 @@
 
 import dataclasses
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 from albert_tf import settings as settings_lib
 from albert_tf.checkpoints import heads
@@ -10,15 +10,12 @@ from albert_tf.checkpoints.checkpoint import Checkpoint
 from albert_tf.checkpoints.metadata import Metadata
 from albert_tf.settings import setting
 from albert_tf.tasks import inputs
-from albert_tf.tasks.spec import Exported, HeadSpec, ServingSettings
+from albert_tf.tasks.spec import Exported, HeadSpec, ServingSettings, Signatures
 from albert_tf.tasks.squad.data import SquadData
 from albert_tf.tasks.squad.examples import SquadExample
 from albert_tf.tasks.squad.predictions import SpanLimits
 from albert_tf.tasks.squad.windows import WindowLengths
 from albert_tf.tasks.task import AnswerTask, ExampleSet
-
-if TYPE_CHECKING:
-    from albert_tf.serving.signature import Signature
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -141,7 +138,7 @@ class SpanSpec(HeadSpec):
     served_batch_size = 8
     export_task = "squad"
 
-    def make_signatures(self, exported: Exported) -> "list[Signature]":
+    def make_signatures(self, exported: Exported) -> Signatures:
         """Traces those of the answer to a question."""
         from albert_tf.tasks.squad import signatures
 

@@ -118,30 +118,24 @@ class WindowedQuestion:
         return len(self.question_ids) + 2
 
 
+@dataclasses.dataclass(frozen=True, eq=False)
 class Questions(Sequence[SquadExample]):
     """The questions of a set, and the windows over their contexts.
 
     `windowed` are made once, for the records and for the predictions.
     """
 
-    def __init__(
-        self,
-        examples: Sequence[SquadExample],
-        tokenizer: Tokenizer,
-        lengths: WindowLengths,
-    ) -> None:
-        self._examples = examples
-        self._tokenizer = tokenizer
-        self._lengths = lengths
+    examples: Sequence[SquadExample]
+    tokenizer: Tokenizer
+    lengths: WindowLengths
 
     def __len__(self) -> int:
-        return len(self._examples)
+        return len(self.examples)
 
     def __getitem__(self, index: Any) -> Any:
-        examples: Any = self._examples[index]
         if isinstance(index, slice):
-            return Questions(examples, self._tokenizer, self._lengths)
-        return examples
+            return dataclasses.replace(self, examples=self.examples[index])
+        return self.examples[index]
 
     @property
     def num_windows(self) -> int:
@@ -155,11 +149,11 @@ class Questions(Sequence[SquadExample]):
 
     def split(self) -> Iterator[WindowedQuestion]:
         """Yields the questions with their windows, without keeping them."""
-        room = self._lengths.max_seq_length - NUM_SPECIAL_TOKENS
+        room = self.lengths.max_seq_length - NUM_SPECIAL_TOKENS
         for first in range(0, len(self), QUESTIONS_PER_CALL):
-            chunk = self._examples[first : first + QUESTIONS_PER_CALL]
+            chunk = self.examples[first : first + QUESTIONS_PER_CALL]
             contexts = list(dict.fromkeys(e.context for e in chunk))
-            all_ids, sizes, offsets = self._tokenizer.encode_batch_with_offsets(
+            all_ids, sizes, offsets = self.tokenizer.encode_batch_with_offsets(
                 contexts
             )
             splits = np.cumsum(sizes)[:-1]
@@ -173,13 +167,13 @@ class Questions(Sequence[SquadExample]):
                     strict=True,
                 )
             }
-            ids, sizes = self._tokenizer.encode_batch(
+            ids, sizes = self.tokenizer.encode_batch(
                 [example.question for example in chunk]
             )
             rows = np.split(ids, np.cumsum(sizes)[:-1])
             for example, row in zip(chunk, rows, strict=True):
                 paragraph = paragraph_of[example.context]
-                question_ids = row[: self._lengths.max_query_length]
+                question_ids = row[: self.lengths.max_query_length]
                 yield WindowedQuestion(
                     example=example,
                     question_ids=question_ids,
@@ -187,7 +181,7 @@ class Questions(Sequence[SquadExample]):
                     windows=split_windows(
                         len(paragraph.ids),
                         size=room - len(question_ids),
-                        stride=self._lengths.doc_stride,
+                        stride=self.lengths.doc_stride,
                     ),
                 )
 
