@@ -3,7 +3,7 @@
 import dataclasses
 import json
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from albert_tf.checkpoints import compatibility, heads
 from albert_tf.checkpoints.checkpoint import Checkpoint, Note
@@ -14,10 +14,7 @@ from albert_tf.tasks.classification import glue
 from albert_tf.tasks.classification.examples import ClassificationExample
 from albert_tf.tasks.head_flags import EarlyExitSettings
 from albert_tf.tasks.spec import Exported, HeadSpec, Signatures
-from albert_tf.tasks.task import ExampleSet
-
-if TYPE_CHECKING:
-    from albert_tf.tasks.classification.data import ClassificationData
+from albert_tf.tasks.task import AnswerData, ExampleSet
 
 # Answers are lists of labels; nothing is written with it.
 _SEPARATOR = "|"
@@ -68,7 +65,7 @@ class ClassifierSpec(HeadSpec):
 
     def answer_data(
         self, source: Checkpoint, model: Any, settings: Mapping[str, Any]
-    ) -> "ClassificationData":
+    ) -> AnswerData:
         """Takes labels, unless given, and thresholds from the metadata."""
         from albert_tf.tasks.classification.data import ClassificationData
 
@@ -91,9 +88,7 @@ class ClassifierSpec(HeadSpec):
             text_columns=tuple(settings.get("text_columns", ())),
         )
 
-    def example_set(
-        self, data: "ClassificationData", examples: Sequence[Any]
-    ) -> ExampleSet:
+    def example_set(self, data: Any, examples: Sequence[Any]) -> ExampleSet:
         """Checks that a model of one text gets no pair."""
         if len(data.text_columns) == 1 and any(e.text_b for e in examples):
             raise ValueError(

@@ -2,7 +2,7 @@
 
 import dataclasses
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from albert_tf import checks
 from albert_tf.checkpoints import heads
@@ -13,10 +13,7 @@ from albert_tf.tasks.head_flags import EarlyExitSettings
 from albert_tf.tasks.race import examples as examples_lib
 from albert_tf.tasks.race.examples import ChoiceLengths, MultipleChoiceExample
 from albert_tf.tasks.spec import Exported, HeadSpec, Signatures
-from albert_tf.tasks.task import ExampleSet
-
-if TYPE_CHECKING:
-    from albert_tf.tasks.race.data import MultipleChoiceData
+from albert_tf.tasks.task import AnswerData, ExampleSet
 
 _NUM_CHOICES = 4
 
@@ -78,7 +75,7 @@ class MultipleChoiceSpec(HeadSpec):
 
     def answer_data(
         self, source: Checkpoint, model: Any, settings: Mapping[str, Any]
-    ) -> "MultipleChoiceData":
+    ) -> AnswerData:
         """Reads the lengths of the settings."""
         from albert_tf.tasks.race.data import MultipleChoiceData
 
@@ -86,9 +83,7 @@ class MultipleChoiceSpec(HeadSpec):
             tokenizer=source.tokenizer, lengths=ChoiceLengths.within(settings)
         )
 
-    def example_set(
-        self, data: "MultipleChoiceData", examples: Sequence[Any]
-    ) -> ExampleSet:
+    def example_set(self, data: Any, examples: Sequence[Any]) -> ExampleSet:
         """Checks that all questions have the same number of options."""
         num_choices = examples_lib.num_options(examples, "The input")
         data = dataclasses.replace(data, num_choices=num_choices)

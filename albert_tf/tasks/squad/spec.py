@@ -127,9 +127,7 @@ class SpanSpec(HeadSpec):
             null_score_diff_threshold=source.metadata.null_threshold,
         )
 
-    def example_set(
-        self, data: SquadData, examples: Sequence[Any]
-    ) -> ExampleSet:
+    def example_set(self, data: Any, examples: Sequence[Any]) -> ExampleSet:
         """Cuts the contexts into windows."""
         return super().example_set(data, data.questions(examples))
 
