@@ -147,12 +147,8 @@ class ClassificationData:
                 num_cut += wanted > record["input_ids"].size
                 yield record | {"label_ids": self._label_ids(example)}
         if num_cut:
-            _LOGGER.info(
-                "%d of %d examples are truncated to %d tokens.",
-                num_cut,
-                num_examples,
-                self.max_seq_length,
-            )
+            text = "%d of %d examples are truncated to %d tokens."
+            _LOGGER.info(text, num_cut, num_examples, self.max_seq_length)
 
     def scores(self, examples: _Examples, outputs: Outputs) -> Scores:
         """Returns scores, and thresholds of labels, from `logits` `[N, K]`."""
@@ -186,11 +182,8 @@ class ClassificationData:
         ]
         left_out = [score.key for score in own if math.isnan(score.value)]
         if left_out:
-            _LOGGER.warning(
-                "%s: left out, because the evaluated rows are all of one "
-                "class.",
-                ", ".join(left_out),
-            )
+            text = "%s: left out. The evaluated rows are all of one class."
+            _LOGGER.warning(text, ", ".join(left_out))
         own = [score for score in own if score.key not in left_out]
         # That of a class may be among the task's own.
         entries = {score.key: score for score in (*own, *others)}

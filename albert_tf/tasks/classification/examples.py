@@ -135,13 +135,9 @@ def read_examples(
     broken_rows: list[int] | None = [] if skips_broken_rows else None
     examples = [*_iterate(path, columns, labels, guid_prefix, broken_rows)]
     if broken_rows:
-        _LOGGER.warning(
-            "%s: skipped %d rows with too few or too many fields, as the "
-            "original does (lines %s).",
-            path,
-            len(broken_rows),
-            checks.listed(broken_rows),
-        )
+        text = "%s: skipped %d rows with too few or too many fields (lines %s)."
+        lines = checks.listed(broken_rows)
+        _LOGGER.warning(text, path, len(broken_rows), lines)
     example_files.check_ids([example.guid for example in examples], str(path))
     return examples
 
@@ -202,12 +198,8 @@ def read_labels(
     check_labels(found, where)
     is_long = len(found) > _FEW_NUMBERS or "." in "".join(by_class)
     if is_long and not any(math.isnan(_number(label)) for label in found):
-        _LOGGER.warning(
-            "%s: %d different numbers, each a class of its own. To predict a "
-            "number, pass --regression.",
-            where,
-            len(found),
-        )
+        text = "%s: %d numbers are classes. To predict one, pass --regression."
+        _LOGGER.warning(text, where, len(found))
     return tuple(found)
 
 
@@ -275,12 +267,8 @@ def check_labels(labels: Sequence[str], where: str) -> None:
         alike[" ".join(label.split()).casefold()].append(repr(label))
     for group in alike.values():
         if len(group) > 1:
-            _LOGGER.warning(
-                "%s: the labels %s differ only in case or white space, and "
-                "are different classes.",
-                where,
-                ", ".join(group),
-            )
+            text = "%s: the classes %s differ only in case or white space."
+            _LOGGER.warning(text, where, ", ".join(group))
 
 
 def _check_label(label: str, where: str) -> None:

@@ -324,25 +324,17 @@ class SquadData:
     ) -> dict[str, Any]:
         """Returns a table of the likeliest of the wrong answers, `texts`."""
         answers = examples_lib.answer_texts(examples)
-        wrong = [
-            (one.spans[0].probability, example, own, text)
-            for example, one, own, text in zip(
-                examples, best, answers, texts, strict=True
-            )
-            if not metrics.f1(text, own or [""], language=self.metric_language)
-        ]
-        wrong.sort(key=lambda row: -row[0])
+        wrong: list[tuple[float, list[str]]] = []
+        for example, one, own, text in zip(
+            examples, best, answers, texts, strict=True
+        ):
+            if not metrics.f1(text, own or [""], language=self.metric_language):
+                row = [example.guid, example.question]
+                row += [own[0] if own else _NONE, text or _NONE]
+                wrong.append((one.spans[0].probability, row))
+        wrong.sort(key=lambda pair: -pair[0])
         return {
             "title": f"The worst of {len(wrong)} answers without a right word",
             "header": ["id", "question", "answer", "prediction", "probability"],
-            "rows": [
-                [
-                    example.guid,
-                    example.question,
-                    own[0] if own else _NONE,
-                    text or _NONE,
-                    f"{probability:.4f}",
-                ]
-                for probability, example, own, text in wrong[:_MAX_ERRORS]
-            ],
+            "rows": [[*row, f"{p:.4f}"] for p, row in wrong[:_MAX_ERRORS]],
         }
