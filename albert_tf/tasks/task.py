@@ -71,8 +71,7 @@ class AnswerData(Protocol):
 class TaskData(AnswerData, Protocol):
     """The data half: turns examples into records, and outputs into scores.
 
-    Where records have `label_ids`, or `start_positions`, the `logits`, or those
-    of starts, are compared with chance, see `label_frequencies`.
+    `training.baselines` compares the `label_ids` of records with chance.
     """
 
     @property

@@ -61,16 +61,12 @@ class MultipleChoiceSpec(HeadSpec):
         article, question, options = inputs.values_by_name(
             position, item, "article", "question", "options"
         ).values()
+        options = examples_lib.check_options(options, f"Input {position}")
         return MultipleChoiceExample(
             guid=str(position),
             article=inputs.text(position, article),
             question=inputs.text(position, question),
-            options=tuple(
-                inputs.text(position, option)
-                for option in examples_lib.check_options(
-                    options, f"Input {position}"
-                )
-            ),
+            options=tuple(inputs.text(position, each) for each in options),
         )
 
     def answer_data(
