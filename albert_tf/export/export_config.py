@@ -49,7 +49,9 @@ class ExportConfig(VocabularyBeside):
         None,
         "Older name of --head, with older words: squad for span and beam_span, "
         "race for multiple_choice, encoder for pretraining, too.",
-        choices=tuple(table.export_tasks()),
+        choices=tuple(
+            dict.fromkeys(spec.export_task for spec in table.SPECS.values())
+        ),
     )
     precision: str = setting(
         "float32",
@@ -131,11 +133,11 @@ class ExportConfig(VocabularyBeside):
         if self.head is not None:
             return [table.spec_of(self.head)]
         if self.task is not None:
-            names = table.export_tasks()[self.task]
-            return [table.spec_of(name) for name in names]
+            specs = table.SPECS.values()
+            return [spec() for spec in specs if spec.export_task == self.task]
         return [
             spec()
-            for spec in table.all_specs().values()
+            for spec in table.SPECS.values()
             if {*self.settings} <= {*spec.serving_settings.names()}
         ]
 
@@ -150,7 +152,7 @@ class ExportConfig(VocabularyBeside):
         for unknown in {*self.settings} - {*spec.serving_settings.names()}:
             words = [
                 word
-                for word, other in table.all_specs().items()
+                for word, other in table.SPECS.items()
                 if unknown in other.serving_settings.names()
             ]
             raise ValueError(
@@ -158,8 +160,7 @@ class ExportConfig(VocabularyBeside):
                 f"Received: head={name}."
             )
         if self.format == LITERT and not spec.has_litert:
-            others = table.all_specs().items()
-            words = [n for n, other in others if other.has_litert]
+            words = [n for n, one in table.SPECS.items() if one.has_litert]
             raise ValueError(
                 f"--format=litert is for {', '.join(words)}. Received: "
                 f"head={name}."

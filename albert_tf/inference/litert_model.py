@@ -32,7 +32,6 @@ class LiteRtModel:
             sizes = details["shape_signature"].tolist()
             shape = [None if size < 0 else size for size in sizes]
             self._outputs[name] = tf.TensorSpec(shape, details["dtype"])
-        self.head = str(source.metadata.head)
         # An interpreter computes one batch at a time.
         self._lock = threading.Lock()
 

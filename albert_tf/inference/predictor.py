@@ -82,27 +82,30 @@ def load_predictor(  # noqa: PLR0913
         discovery.open(path), vocabulary, do_lower_case
     )
     compatibility.check_vocabulary(source)
+    # 1. The head.
     is_export = source.format == discovery.LITERT
-    if is_export:
-        model: Any = LiteRtModel(source)
-        spec = table.spec_of(head or model.head)
-        if spec.head.name != model.head:
-            raise ValueError(
-                f"{source.path!r} has no {spec.head.name} head. It has: "
-                f"{model.head}."
-            )
-    else:
+    own = source.metadata.head
+    if not is_export:
         wanted = head.head if isinstance(head, HeadSpec) else head
-        found = source.head(wanted)
-        spec = head if isinstance(head, HeadSpec) else table.spec_of(found.name)
+        own = source.head(wanted).name
+    spec = table.spec_of(head or str(own))
+    if spec.head.name != own:
+        raise ValueError(
+            f"{source.path!r} has no {spec.head.name} head. It has: {own}."
+        )
     if spec.head.groups and (assumed := source.metadata.assumed):
         text = "The thresholds of %s are not known; using %s."
         _LOGGER.warning(text, path, assumed)
-    settings = source.settings if is_export else spec.trained_settings(source)
-    if not is_export:
+    # 2. The model.
+    model: Any
+    if is_export:
+        settings, model = source.settings, LiteRtModel(source)
+    else:
+        settings = spec.trained_settings(source)
         model, _ = load.make_model(
             source, spec.head, dtype=dtype, **spec.model_arguments(settings)
         )
+    # 3. What makes records of texts, and answers of outputs.
     most = source.known_config.max_position_embeddings
     if max_seq_length is None:
         longest = settings.get("max_seq_length", spec.max_seq_length)

@@ -22,14 +22,8 @@ from albert_tf.data.bucketed_batches import Padding, RecordColumns
 from albert_tf.devices import strategies
 from albert_tf.devices.workers import Workers
 from albert_tf.metrics.scores import Scores
-from albert_tf.tasks.task import (
-    AnswerTask,
-    Batch,
-    Examples,
-    ExampleSet,
-    Outputs,
-    Totals,
-)
+from albert_tf.tasks import task as task_lib
+from albert_tf.tasks.task import Examples, ExampleSet, Outputs
 
 _LOGGER = logging.getLogger(__name__)
 
@@ -47,11 +41,11 @@ class OutputComputer:
 
     def __init__(
         self,
-        task: AnswerTask,
+        task: task_lib.AnswerTask,
         workers: Workers,
         padding: Padding,
         *,
-        compute: Callable[[Batch], Totals] | None = None,
+        compute: Callable[[task_lib.Batch], task_lib.Totals] | None = None,
     ) -> None:
         self._task = task
         self._compute = compute or task.final_outputs
@@ -157,7 +151,7 @@ class OutputComputer:
             while waiting:
                 yield waiting.popleft().result()
 
-    def _replica_outputs(self, batch: Batch) -> dict[str, tf.Tensor]:
+    def _replica_outputs(self, batch: task_lib.Batch) -> dict[str, tf.Tensor]:
         outputs = self._compute(batch)
         if self._has_workers:
             return {name: _from_all(rows) for name, rows in outputs.items()}

@@ -15,11 +15,11 @@ version v5 (`mixed_segmentation`, `find_lcs`).
 """
 
 import collections
-import dataclasses
 import difflib
 import re
 import string
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 
@@ -47,8 +47,7 @@ _WORD = re.compile(rf"[{_UNSPACED}]|[^ {_UNSPACED}]+")
 _PERCENT = 100.0
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True, eq=False)
-class AnswerScores:
+class AnswerScores(NamedTuple):
     """Scores of N predictions, 0 to 1: exact matches, and F1 of words."""
 
     exact: np.ndarray
@@ -169,30 +168,15 @@ def summarize(
     return summary
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True, eq=False)
-class ThresholdCurve:
-    """The score of a set for every threshold that makes a difference.
-
-    `thresholds`, float64 `[T]`, increase: the lowest of the odds, one between
-    each two neighbouring odds, and one above all. `scores` are 0 to 100.
-    """
-
-    thresholds: np.ndarray
-    scores: np.ndarray
-
-    @property
-    def best(self) -> float:
-        """The lowest of the thresholds with the highest score."""
-        return float(self.thresholds[np.argmax(self.scores)])
-
-
 def threshold_curve(
     scores: np.ndarray, has_answer: np.ndarray, null_odds: np.ndarray
-) -> ThresholdCurve:
-    """Computes the score of a set for all thresholds.
+) -> np.ndarray:
+    """Returns thresholds and the scores of a set with them, float64 `[T, 2]`.
 
-    Float `[N]` `scores` are those of the predictions before a threshold is
-    applied; `null_odds` are high if there seems to be no answer.
+    The thresholds increase: the lowest of the odds, one between each two
+    neighbouring odds, and one above all. The scores, 0 to 100, are of float
+    `[N]` `scores` of the predictions before a threshold is applied; `null_odds`
+    are high if there seems to be no answer.
     """
     order = np.argsort(null_odds, kind="stable")
     odds = null_odds[order].astype(np.float64)
@@ -205,10 +189,8 @@ def threshold_curve(
     # odds keep or lose their answers together.
     thresholds = np.array([odds[0], *(odds[:-1] + odds[1:]) / 2, odds[-1] + 1])
     is_cut = np.array([True, *(odds[:-1] < odds[1:]), True])
-    return ThresholdCurve(
-        thresholds=thresholds[is_cut],
-        scores=_PERCENT * totals[is_cut] / len(odds),
-    )
+    percentages = _PERCENT * totals[is_cut] / len(odds)
+    return np.stack([thresholds[is_cut], percentages], axis=1)
 
 
 def _percentage(values: np.ndarray) -> float:

@@ -56,21 +56,14 @@ def at_first_position(block: Block) -> Block:
 
 
 def walk(
-    blocks: Sequence[Block],
-    hidden: Tensor,
-    attention_mask: Tensor,
-    between_blocks: Callable[..., tuple[Tensor, Tensor]] | None = None,
+    blocks: Sequence[Block], hidden: Tensor, attention_mask: Tensor
 ) -> list[Tensor]:
-    """Passes sequences through blocks: in training, early exit and export.
+    """Passes sequences through blocks: in training and export.
 
-    `between_blocks`, called before each block but the first, returns the hidden
-    states and the mask of the sequences that go on. Returns `hidden`, and then
-    the output of every block, `[B, S, H]`.
+    Returns `hidden`, and then the output of every block, `[B, S, H]`.
     """
     hidden_states = [hidden]
-    for index, block in enumerate(blocks):
-        if between_blocks and index:
-            hidden, attention_mask = between_blocks(hidden, attention_mask)
+    for block in blocks:
         hidden = block(hidden, attention_mask)
         hidden_states.append(hidden)
     return hidden_states

@@ -7,7 +7,6 @@ Data flow: embeddings -> layer -> prediction -> [this file] -> next layer.
 Source: Zhou et al. 2020, "BERT Loses Patience", section 3.2.
 """
 
-import dataclasses
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -44,64 +43,33 @@ def run(
         `logits` float32 `[B, K]` of the last layer of each example, and the
         number of that layer, `num_layers` int32 `[B]`.
     """
-    exits = _Exits(classify, patience, num_choices)
-    *_, hidden = encoder.walk(blocks, hidden, mask, exits.leave)
-    exits.decide(hidden)
-    return {"logits": exits.logits, "num_layers": exits.num_layers}
-
-
-@dataclasses.dataclass
-class _Exits:
-    """What is known of the examples of a batch after each layer."""
-
-    classify: Callable[[tf.Tensor], tf.Tensor]
-    patience: int
-    num_choices: tf.Tensor | int
-    layer: int = 0
-    # The results of `run` so far.
-    logits: tf.Tensor = None
-    num_layers: tf.Tensor = None
+    first, *others = blocks
+    hidden = first(hidden, mask)
+    logits = classify(hidden)
     # Of the examples that are left: their numbers, their predictions, and how
     # many layers in a row have repeated them.
-    examples: tf.Tensor = None
-    prediction: tf.Tensor = None
-    num_same: tf.Tensor = None
-
-    def decide(self, hidden: tf.Tensor) -> None:
-        """Classifies the examples that are left by the output of a layer."""
-        logits = self.classify(hidden)
-        prediction = tf.argmax(logits, axis=1)
-        self.layer += 1
-        if self.layer == 1:
-            self.logits = logits
-            self.examples = tf.range(tf.shape(logits)[0])
-            self.num_layers = tf.ones_like(self.examples)
-            self.num_same = tf.zeros_like(self.examples)
-        else:
-            rows = self.examples[:, None]
-            self.logits = tf.tensor_scatter_nd_update(self.logits, rows, logits)
-            layers = tf.fill(tf.shape(self.examples), self.layer)
-            self.num_layers = tf.tensor_scatter_nd_update(
-                self.num_layers, rows, layers
-            )
-            is_same = prediction == self.prediction
-            self.num_same = tf.where(is_same, self.num_same + 1, 0)
-        self.prediction = prediction
-
-    def leave(
-        self, hidden: tf.Tensor, mask: tf.Tensor
-    ) -> tuple[tf.Tensor, tf.Tensor]:
-        """Returns the hidden states and masks of those that go on."""
-        self.decide(hidden)
-        if self.layer <= self.patience:
-            return hidden, mask
-        left = tf.cast(tf.where(self.num_same < self.patience)[:, 0], tf.int32)
-        self.examples = tf.gather(self.examples, left)
-        self.prediction = tf.gather(self.prediction, left)
-        self.num_same = tf.gather(self.num_same, left)
-        rows = left[:, None] * self.num_choices + tf.range(self.num_choices)
-        rows = tf.reshape(rows, [-1])
-        return tf.gather(hidden, rows), tf.gather(mask, rows)
+    examples = tf.range(tf.shape(logits)[0])
+    prediction = tf.argmax(logits, axis=1)
+    num_same = tf.zeros_like(examples)
+    num_layers = tf.ones_like(examples)
+    for layer, block in enumerate(others, start=2):
+        if layer > patience + 1:
+            left = tf.cast(tf.where(num_same < patience)[:, 0], tf.int32)
+            examples = tf.gather(examples, left)
+            prediction = tf.gather(prediction, left)
+            num_same = tf.gather(num_same, left)
+            rows = left[:, None] * num_choices + tf.range(num_choices)
+            rows = tf.reshape(rows, [-1])
+            hidden, mask = tf.gather(hidden, rows), tf.gather(mask, rows)
+        hidden = block(hidden, mask)
+        found, before = classify(hidden), prediction
+        prediction = tf.argmax(found, axis=1)
+        num_same = tf.where(prediction == before, num_same + 1, 0)
+        places = examples[:, None]
+        logits = tf.tensor_scatter_nd_update(logits, places, found)
+        layers = tf.fill(tf.shape(examples), layer)
+        num_layers = tf.tensor_scatter_nd_update(num_layers, places, layers)
+    return {"logits": logits, "num_layers": num_layers}
 
 
 def outputs(model: ClassifierModel, batch: Batch, *, patience: int) -> Totals:

@@ -4,7 +4,14 @@
 """
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NamedTuple
+
+
+class OneOrTwoTexts(NamedTuple):
+    """One text, or two."""
+
+    text_a: str
+    text_b: str = ""
 
 
 def values_by_name(position: int, item: Any, *names: str) -> dict[str, Any]:
@@ -38,10 +45,10 @@ def texts_by_name(position: int, item: Any, *names: str) -> dict[str, Any]:
     return {name: text(position, value) for name, value in values.items()}
 
 
-def one_or_two_texts(position: int, item: Any) -> dict[str, Any]:
-    """Returns `text_a`, and `text_b` if there are two texts."""
+def one_or_two_texts(position: int, item: Any) -> OneOrTwoTexts:
+    """Returns a text, or `text_a` and `text_b`."""
     if not isinstance(item, tuple | Mapping):
-        return {"text_a": text(position, item)}
-    if isinstance(item, Mapping) and len(item) == 1:
-        return texts_by_name(position, item, "text_a")
-    return texts_by_name(position, item, "text_a", "text_b")
+        item = {"text_a": item}
+    is_one = isinstance(item, Mapping) and len(item) == 1
+    names = ["text_a"] if is_one else ["text_a", "text_b"]
+    return OneOrTwoTexts(**texts_by_name(position, item, *names))

@@ -56,20 +56,16 @@ def logits_of_ids(
         )
         return [outputs["logits"], outputs["num_layers"]]
 
-    def run(*ids: tf.Tensor) -> list[tf.Tensor]:
+    def run(*ids: tf.Tensor) -> Tensors:
         shape = [-1, num_choices, tf.shape(ids[0])[1]]
         rows = [tf.reshape(values, shape) for values in ids]
-        return exported_encoder.run_in_groups(
+        logits, num_layers = exported_encoder.run_in_groups(
             run_group,
             rows,
             tf.reduce_max(exported_encoder.row_lengths(rows[1]), axis=1),
             [tf.zeros([0, num_logits]), tf.zeros([0], tf.int32)],
         )
-
-    traced = encoder.trace(run)
-
-    def classify_early(**ids: tf.Tensor) -> Tensors:
-        logits, num_layers = traced(**ids)
         return {"logits": logits, "num_layers": num_layers}
 
-    return classify_early
+    traced: Callable[..., Tensors] = encoder.trace(run)
+    return traced

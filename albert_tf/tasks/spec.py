@@ -11,24 +11,21 @@ Plain Python: a package imports its slow parts where they are used.
 import abc
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
 from albert_tf.checkpoints.checkpoint import Checkpoint, Note
 from albert_tf.checkpoints.heads import Head
 from albert_tf.checkpoints.metadata import Metadata
 from albert_tf.metrics.scores import Scores
-from albert_tf.tasks.task import (
-    AnswerData,
-    AnswerTask,
-    ExampleSet,
-    MakeTask,
-    Sets,
-)
+from albert_tf.tasks import task
+from albert_tf.tasks.task import AnswerData, ExampleSet, Sets
 
 if TYPE_CHECKING:
     from albert_tf.serving.exported_encoder import ExportedWeights
     from albert_tf.serving.graph_tokenizer import GraphTokenizer
     from albert_tf.serving.signature import Signature
+
+Signatures: TypeAlias = "Sequence[Signature]"
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -119,9 +116,9 @@ class HeadSpec(abc.ABC):
         are those of the fine-tuning, with options of `load_predictor`.
         """
 
-    def answer_task(self, data: Any, model: Any) -> AnswerTask:
+    def answer_task(self, data: Any, model: Any) -> task.AnswerTask:
         """Returns the model half, with a model that has its weights."""
-        return AnswerTask(model, self.sequence_outputs)
+        return task.AnswerTask(model, self.sequence_outputs)
 
     def example_set(self, data: Any, examples: Sequence[Any]) -> ExampleSet:
         """Returns examples with the data half that makes their records."""
@@ -136,7 +133,7 @@ class HeadSpec(abc.ABC):
     # Whether `load_predictor` runs an export for LiteRT.
     has_litert: ClassVar[bool] = True
     # The older word of exports for this head, and perhaps for others.
-    export_task: ClassVar[str | None] = None
+    export_task: ClassVar[str] = ""
 
     @property
     def litert_head(self) -> str:
@@ -148,7 +145,7 @@ class HeadSpec(abc.ABC):
         return {}
 
     @abc.abstractmethod
-    def make_signatures(self, exported: Exported) -> "Sequence[Signature]":
+    def make_signatures(self, exported: Exported) -> Signatures:
         """Traces the signatures of an exported model."""
 
 
@@ -180,7 +177,7 @@ class FinetuningSpec:
     config_class: type
     defaults: Mapping[str, Any]
     read_sets: Callable[..., Sets[Any]]
-    make_task: Callable[[Any, Sets[Any]], MakeTask]
+    make_task: Callable[[Any, Sets[Any]], task.MakeTask]
     head_spec: Callable[[Any], HeadSpec]
     predict_arguments: Callable[[Sets[Any]], str]
     thresholds: Callable[[Any, Scores], dict[str, Any]] = lambda *_: {}

@@ -1,66 +1,54 @@
-"""The tables of heads and of fine-tunings, which are imported when needed."""
+"""The tables of heads and of fine-tunings; importing them is quick."""
 
-import functools
-import pkgutil
 from collections.abc import Mapping
 
 from albert_tf import checks
 from albert_tf.checkpoints import heads
+from albert_tf.tasks.classification import sets as classification
+from albert_tf.tasks.classification.spec import ClassifierSpec
+from albert_tf.tasks.encoder.spec import EncoderSpec
+from albert_tf.tasks.pretraining.spec import PretrainingSpec
+from albert_tf.tasks.race import sets as race
+from albert_tf.tasks.race.spec import MultipleChoiceSpec
 from albert_tf.tasks.spec import FinetuningSpec, HeadSpec, ServingSettings
+from albert_tf.tasks.squad import sets as squad
+from albert_tf.tasks.squad.spec import BeamSpanSpec, SpanSpec
 
-_SPECS = {
-    heads.ENCODER: "encoder.spec:EncoderSpec",
-    heads.PRETRAINING: "pretraining.spec:PretrainingSpec",
-    heads.CLASSIFIER: "classification.spec:ClassifierSpec",
-    heads.MULTIPLE_CHOICE: "race.spec:MultipleChoiceSpec",
-    heads.SPAN: "squad.spec:SpanSpec",
-    heads.BEAM_SPAN: "squad.spec:BeamSpanSpec",
+# By name of the head.
+SPECS: Mapping[str, type[HeadSpec]] = {
+    spec.head.name: spec
+    for spec in (
+        EncoderSpec,
+        PretrainingSpec,
+        ClassifierSpec,
+        MultipleChoiceSpec,
+        SpanSpec,
+        BeamSpanSpec,
+    )
 }
-_FINETUNED = ("classification", "squad", "race")
-
-
-def spec_class(head: str) -> type[HeadSpec]:
-    """Returns the class of a head's `HeadSpec`; imports nothing of others."""
-    name = _SPECS[heads.named(head)]
-    found: type[HeadSpec] = pkgutil.resolve_name(f"albert_tf.tasks.{name}")
-    return found
-
-
-@functools.cache
-def all_specs() -> Mapping[str, type[HeadSpec]]:
-    """Returns the classes of the `HeadSpec`s of all heads, by name."""
-    return {name: spec_class(name) for name in heads.HEADS}
-
-
-@functools.cache
-def export_tasks() -> Mapping[str, list[str]]:
-    """Returns the older words of exports, with the heads they stand for."""
-    words: dict[str, list[str]] = {}
-    for name, spec in all_specs().items():
-        if spec.export_task:
-            words.setdefault(spec.export_task, []).append(name)
-    return words
+# By the names that users know the tasks by.
+FINETUNINGS: Mapping[str, FinetuningSpec] = {
+    name: package.FINETUNING
+    for package in (classification, squad, race)
+    for name in package.FINETUNING.task_names
+}
 
 
 def serving_settings() -> list[type[ServingSettings]]:
     """Returns the classes of the settings of exports, each once."""
-    specs = all_specs().values()
-    return [*dict.fromkeys(spec.serving_settings for spec in specs)]
+    return [*dict.fromkeys(spec.serving_settings for spec in SPECS.values())]
 
 
 def spec_of(head: str | HeadSpec) -> HeadSpec:
     """Returns the `HeadSpec` of a head, given by name or as itself."""
-    return head if isinstance(head, HeadSpec) else spec_class(head)()
+    if isinstance(head, HeadSpec):
+        return head
+    return SPECS[heads.named(head).name]()
 
 
 def finetuning(task_name: str | FinetuningSpec) -> FinetuningSpec:
     """Returns what a task is fine-tuned with; its case does not matter."""
     if isinstance(task_name, FinetuningSpec):
         return task_name
-    specs: dict[str, FinetuningSpec] = {}
-    for package in _FINETUNED:
-        path = f"albert_tf.tasks.{package}.sets:FINETUNING"
-        spec = pkgutil.resolve_name(path)
-        specs |= dict.fromkeys(spec.task_names, spec)
-    checks.check_choice("task_name", task_name.lower(), tuple(specs))
-    return specs[task_name.lower()]
+    checks.check_choice("task_name", task_name.lower(), tuple(FINETUNINGS))
+    return FINETUNINGS[task_name.lower()]

@@ -17,16 +17,14 @@ from albert_tf.checkpoints.checkpoint import Checkpoint
 from albert_tf.features import ArraySpec
 from albert_tf.metrics.scores import Scores
 from albert_tf.text import base
-from albert_tf.text.base import Tokenizer
+from albert_tf.text.base import SpecialIds, Tokenizer
 
 if TYPE_CHECKING:
     import keras
     import tensorflow as tf
 
-    from albert_tf.data.bucketed_batches import RecordColumns
     from albert_tf.modeling import fused
     from albert_tf.tasks.finetuning import MeanLossTask
-    from albert_tf.tasks.label_frequencies import Comparison
 
 Batch: TypeAlias = "Mapping[str, tf.Tensor]"
 Totals: TypeAlias = "dict[str, tf.Tensor]"
@@ -71,7 +69,10 @@ class AnswerData(Protocol):
 
 
 class TaskData(AnswerData, Protocol):
-    """The data half: turns examples into records, and outputs into scores."""
+    """The data half: turns examples into records, and outputs into scores.
+
+    `training.baselines` compares the `label_ids` of records with chance.
+    """
 
     @property
     def name(self) -> str:
@@ -97,11 +98,6 @@ class TaskData(AnswerData, Protocol):
 
         Such as the largest class, the mean, no answer, or a choice by chance.
         """
-
-    def compare_with_chance(
-        self, columns: "RecordColumns", outputs: Outputs
-    ) -> "Comparison | None":
-        """Compares outputs with the label frequencies; None if it cannot."""
 
     def open_predictions(
         self, output_dir: str, scores: Scores
@@ -156,6 +152,20 @@ def pair_record(
         "input_ids": np.array(ids, np.int32),
         "input_mask": np.ones(len(ids), np.int32),
         "segment_ids": np.array(segment_ids, np.int32),
+    }
+
+
+def two_text_record(
+    ids_a: np.ndarray, ids_b: np.ndarray, special: SpecialIds
+) -> Record:
+    """Returns the arrays of `encoder_specs` of two texts that fit together."""
+    parts: Any = [[special.cls], ids_a, [special.sep], ids_b, [special.sep]]
+    input_ids = np.concatenate(parts).astype(np.int32)
+    is_second = np.arange(len(input_ids)) > len(ids_a) + 1
+    return {
+        "input_ids": input_ids,
+        "input_mask": np.ones_like(input_ids),
+        "segment_ids": is_second.astype(np.int32),
     }
 
 

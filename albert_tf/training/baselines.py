@@ -5,8 +5,11 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from albert_tf import checks
 from albert_tf.metrics.scores import Score, Scores
+from albert_tf.tasks import label_frequencies
 from albert_tf.tasks.label_frequencies import Comparison
 from albert_tf.tasks.task import ExampleSet, Outputs
 from albert_tf.training.finetuning_data import RecordSet
@@ -26,11 +29,24 @@ def compare_with_chance(
 ) -> Comparison | None:
     """Compares a model with chance; None where that is impossible.
 
-    See `tasks.label_frequencies`.
+    The labels are the `start_positions` of records, or their `label_ids`, which
+    the `logits` are compared with. See `tasks.label_frequencies`.
     """
-    if records.columns.num_records < LEAST_RECORDS:
+    columns, comparison = records.columns, None
+    names = {spec.name for spec in columns.specs}
+    if columns.num_records < LEAST_RECORDS:
         return None
-    comparison = records.data.compare_with_chance(records.columns, outputs)
+    if "start_positions" in names:
+        starts = columns.field("start_positions")
+        comparison = label_frequencies.compare_starts(
+            starts, columns.lengths, outputs
+        )
+    elif "label_ids" in names:
+        comparison = label_frequencies.compare_labels(
+            columns.field("label_ids"),
+            np.asarray(outputs["logits"]),
+            records.data.settings.get("class_weights", ()),
+        )
     return comparison if comparison and comparison.chance_loss else None
 
 

@@ -53,7 +53,7 @@ def test_a_version_appears_whole_beside_a_batching_configuration(tmp_path):
 def test_requests_are_split_where_their_outputs_can_be_joined(
     head, request_size, batch_size, is_split
 ):
-    spec = table.spec_class(head)
+    spec = table.SPECS[head]
     text = version_folder.batching_parameters(
         spec.served_batch_size, joins_outputs=spec.joins_outputs
     )

@@ -193,9 +193,7 @@ def test_it_is_kept_in_a_keras_file(trained, tmp_path):
 
     found = albert_tf.load_model(tmp_path / "model.keras")
 
-    expected = model({"input_ids": ids})["numbers"]
-    np.testing.assert_array_equal(
-        found({"input_ids": ids})["numbers"], expected
-    )
+    expected = model({"input_ids": ids})["logits"]
+    np.testing.assert_array_equal(found({"input_ids": ids})["logits"], expected)
     with pytest.raises(ValueError, match="holds a WordCountModel and not one"):
         albert_tf.load_predictor(tmp_path / "model.keras")

@@ -20,7 +20,7 @@ from albert_tf.modeling.albert_model import AlbertModel
 from albert_tf.serving import model_inputs, signature
 from albert_tf.serving.exported_encoder import ExportedEncoder
 from albert_tf.settings import setting
-from albert_tf.tasks import example_files, inputs, label_frequencies, task
+from albert_tf.tasks import example_files, inputs, task
 from albert_tf.tasks.finetuning import MeanLossTask
 from albert_tf.tasks.spec import FinetuningSpec, HeadSpec, ServingSettings
 from albert_tf.tasks.task import ExampleSet
@@ -30,7 +30,7 @@ from albert_tf.tasks.task import ExampleSet
 
 @base.register
 class WordCountModel(base_model.BaseModel):
-    """Gives `numbers`, float32 `[B, 1]`, over the pooled output."""
+    """Gives `logits`, float32 `[B, 1]`, over the pooled output."""
 
     default_name = "word_count_model"
 
@@ -44,7 +44,7 @@ class WordCountModel(base_model.BaseModel):
 
     def call(self, inputs, training=None, seed=None, **options):
         encoded = self.albert(inputs, training=training, seed=seed, **options)
-        return {"numbers": self.word_count_head(encoded["pooled_output"])}
+        return {"logits": self.word_count_head(encoded["pooled_output"])}
 
 
 WORD_COUNT = Head(
@@ -81,7 +81,7 @@ class WordCountData:
     @property
     def array_specs(self):
         pad_id = self.tokenizer.special_ids.pad
-        counts = ArraySpec(name="word_counts", dtype="float32")
+        counts = ArraySpec(name="label_ids", dtype="float32")
         return (*task.encoder_specs(pad_id), counts)
 
     @property
@@ -100,7 +100,7 @@ class WordCountData:
                 ids, [], self.tokenizer, self.max_seq_length
             )
             count = np.float32(len(one.text.split()) / self.most_words)
-            yield record | {"word_counts": count}
+            yield record | {"label_ids": count}
 
     def scores(self, examples, outputs):
         found = self._counts(outputs)
@@ -116,12 +116,7 @@ class WordCountData:
         yield Score("mean_error", float(np.mean(errors)), Role.ERROR)
 
     def _counts(self, outputs):
-        return np.asarray(outputs["numbers"])[:, 0] * self.most_words
-
-    def compare_with_chance(self, columns, outputs):
-        return label_frequencies.compare_labels(
-            columns.field("word_counts"), np.asarray(outputs["numbers"])
-        )
+        return np.asarray(outputs["logits"])[:, 0] * self.most_words
 
     @contextlib.contextmanager
     def open_predictions(self, output_dir, scores):
@@ -152,7 +147,7 @@ class WordCountTask(MeanLossTask):
 
     def _measure(self, outputs, batch, weights):
         return losses.regression_sums(
-            outputs["numbers"], batch["word_counts"], weights
+            outputs["logits"], batch["label_ids"], weights
         )
 
 
@@ -193,7 +188,7 @@ class WordCountSpec(HeadSpec):
         def from_ids(**ids):
             with exported.weights.scope():
                 numbers = exported.model.word_count_head(encode.pooled(**ids))
-            return {"numbers": numbers}
+            return {"logits": numbers}
 
         def from_text(text):
             ids = model_inputs.encode_pairs(
@@ -202,7 +197,7 @@ class WordCountSpec(HeadSpec):
                 exported.tokenizer,
                 max_seq_length=exported.settings.max_seq_length,
             )
-            numbers = from_ids(**ids)["numbers"][:, 0]
+            numbers = from_ids(**ids)["logits"][:, 0]
             return {"num_words": numbers * exported.settings.most_words}
 
         return signature.text_and_token_signatures(

@@ -73,11 +73,10 @@ def test_every_point_of_the_curve_is_the_score_below_its_threshold():
 
     curve = squad.threshold_curve(scores, has_answer, odds)
 
-    for threshold, score in zip(curve.thresholds, curve.scores, strict=True):
+    for threshold, score in curve:
         kept = np.where(odds < threshold, scores, ~has_answer)
         assert score == pytest.approx(100 * kept.mean())
-    assert len(curve.scores) == len(set(odds)) + 1
-    assert curve.best == curve.thresholds[curve.scores.argmax()]
+    assert len(curve) == len(set(odds)) + 1
 
 
 @pytest.mark.parametrize(

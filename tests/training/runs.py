@@ -24,7 +24,6 @@ from albert_tf.modeling import losses
 from albert_tf.modeling.layers import OutputLayer
 from albert_tf.modeling.pretraining_model import PretrainingModel
 from albert_tf.optimization import layerwise_decay
-from albert_tf.tasks import label_frequencies
 from albert_tf.tasks.pretraining.objectives import PretrainingTask
 from albert_tf.tasks.task import ExampleSet, Sets
 from albert_tf.text.base import SpecialIds, TokenizerSettings
@@ -244,13 +243,6 @@ class WordData:
 
     def baselines(self, examples):
         return {}
-
-    def compare_with_chance(self, columns, outputs):
-        return label_frequencies.compare_labels(
-            columns.field("label_ids"),
-            outputs["logits"],
-            self.settings.get("class_weights", ()),
-        )
 
     @contextlib.contextmanager
     def open_predictions(self, output_dir, scores):

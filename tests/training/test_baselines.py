@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from albert_tf.metrics.scores import Role, Score, Scores
-from albert_tf.tasks import label_frequencies
 from albert_tf.tasks.task import ExampleSet
 from albert_tf.training import baselines
 
@@ -16,15 +15,18 @@ from albert_tf.training import baselines
     [([0, 1] * 8, True), ([0, 1] * 7, False), ([0] * 20, False)],
 )
 def test_few_records_or_equal_ones_are_not_compared(labels, is_compared):
-    def compare(_, outputs):
-        return label_frequencies.compare_labels(np.array(labels), outputs)
-
     records = types.SimpleNamespace(
-        columns=types.SimpleNamespace(num_records=len(labels)),
-        data=types.SimpleNamespace(compare_with_chance=compare),
+        columns=types.SimpleNamespace(
+            num_records=len(labels),
+            specs=[types.SimpleNamespace(name="label_ids")],
+            field=lambda _: np.array(labels),
+        ),
+        data=types.SimpleNamespace(settings={}),
     )
 
-    found = baselines.compare_with_chance(records, np.zeros((len(labels), 2)))
+    found = baselines.compare_with_chance(
+        records, {"logits": np.zeros((len(labels), 2))}
+    )
 
     assert (found is not None) == is_compared
 

@@ -11,8 +11,8 @@ import itertools
 import json
 import logging
 import math
-from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, TypeAlias
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -23,11 +23,9 @@ from albert_tf.tasks.classification import examples as examples_lib
 from albert_tf.tasks.classification import scores
 from albert_tf.tasks.classification.data import ClassificationData
 from albert_tf.tasks.classification.examples import ClassificationExample
+from albert_tf.tasks.classification.sets import ClassificationConfig
 from albert_tf.tasks.example_files import RowsInMemory
 from albert_tf.tasks.task import SPLITS, Examples
-
-if TYPE_CHECKING:
-    from albert_tf.tasks.classification.sets import ClassificationConfig
 
 _LOGGER = logging.getLogger(__name__)
 _VERBS = {"train": "train on", "eval": "evaluate"}
@@ -35,7 +33,7 @@ _Examples: TypeAlias = Sequence[ClassificationExample]
 
 
 def read_examples(
-    config: "ClassificationConfig",
+    config: ClassificationConfig,
     uses: Sequence[str],
     make_data: Callable[..., ClassificationData],
     weights: Checkpoint,
@@ -90,7 +88,7 @@ def read_examples(
 
 
 def _check_fits_weights(
-    config: "ClassificationConfig", uses: Sequence[str], weights: Checkpoint
+    config: ClassificationConfig, uses: Sequence[str], weights: Checkpoint
 ) -> None:
     """Checks that rows are used as the weights in use were trained."""
     kept, settings = weights.metadata, weights.settings
@@ -128,7 +126,7 @@ def _check_fits_weights(
 class _Table:
     """The files of a table that a run uses, and its labels."""
 
-    config: "ClassificationConfig"
+    config: ClassificationConfig
     uses: Sequence[str]
     given_examples: Mapping[str, RowsInMemory]
 
@@ -175,40 +173,28 @@ class _Table:
         """Reads the examples to train on and to evaluate.
 
         With `validation_share`, the latter are a part of the training file;
-        share, seed and cutoffs are returned, too. Without training, these are
-        the cutoffs of the settings that the weights in use were `trained` with.
+        share, seed and digests are returned, too. Without training, these are
+        those of the settings that the weights in use were `trained` with.
         """
         config, share = self.config, self.config.validation_share
         uses = [use for use in self.uses if use != "predict"]
-        if not uses:
-            return {}, None
         read = functools.partial(
             examples_lib.read_examples, columns=config.columns, labels=labels
         )
-        to_evaluate = None
-        if share or "eval" in uses:
-            to_evaluate = self.find("eval", is_optional=True)
-        if "eval" in uses and not (to_evaluate or config.data_dir or share):
-            raise ValueError(
-                "Pass the rows to evaluate as --eval_file, or hold some of the "
-                "training file out: --validation_share=0.1."
-            )
-        if not share:
+        if not (share and uses):
             return {use: read(self.find(use)) for use in uses}, None
-        if to_evaluate:
+        if to_evaluate := self.find("eval", is_optional=True):
             raise ValueError(
                 "--validation_share is for tables without a file to evaluate, "
                 f"but there is {str(to_evaluate)!r}. Leave one of them out."
             )
         seed, kept = config.validation_seed, trained.get("validation")
-        *parts, cutoffs = hold_out(
-            read(self.find("train")),
-            share=share,
-            seed=seed,
-            cutoffs=kept[2] if kept and "train" not in uses else None,
+        held_out = kept[2] if kept and "train" not in uses else None
+        *parts, held_out = hold_out(
+            read(self.find("train")), share=share, seed=seed, held_out=held_out
         )
         found: Any = {use: parts[use == "eval"] for use in uses}
-        return found, [share, seed, cutoffs]
+        return found, [share, seed, held_out]
 
 
 def hold_out(
@@ -216,41 +202,40 @@ def hold_out(
     *,
     share: float,
     seed: int,
-    cutoffs: Mapping[str, float] | None = None,
-) -> tuple[_Examples, _Examples, Mapping[str, float]]:
+    held_out: Collection[str] | None = None,
+) -> tuple[_Examples, _Examples, Collection[str]]:
     """Divides examples; about a `share` of each label is in the second part.
 
-    A row's texts and the seed give it a position from 0 to 1. It is in the
-    second part below the cutoff of the rows with its labels, which is given, or
-    found and returned, whatever rows are added, removed or sorted; equal texts
-    are in one part.
+    A row's texts and the seed give it a digest. Those with the lowest of each
+    label are held out, unless their digests are given; they are returned, too.
+    Then a row's part depends on its texts alone, whatever rows are added,
+    removed or sorted, and whatever labels are corrected.
     """
-    rows, positions = [], collections.defaultdict(set)
+    digests, by_label = [], collections.defaultdict(set)
     for each in examples:
         content = json.dumps([seed, each.text_a, each.text_b])
-        digest = hashlib.sha256(content.encode()).digest()
-        position = int.from_bytes(digest[:8]) / 2**64
+        digests.append(hashlib.sha256(content.encode()).hexdigest()[:16])
         labels = "" if isinstance(each.label, float) else str(each.label)
-        rows.append((position, labels))
-        positions[labels].add(position)
-    if cutoffs is None:
-        cutoffs, num_seen, num_held = {}, 0, 0
-        for labels, own in sorted(positions.items()):
+        by_label[labels].add(digests[-1])
+    if held_out is None:
+        chosen: list[str] = []
+        num_seen = 0
+        for _, own in sorted(by_label.items()):
             num_seen += len(own)
             # The remainders of many rare labels add up.
-            num_own = math.floor(num_seen * share + 0.5) - num_held
-            num_held += num_own
-            cutoffs[labels] = sorted({*own, 1.0})[num_own]
-    held_out = {p for p, labels in rows if p < cutoffs.get(labels, share)}
+            num_own = math.floor(num_seen * share + 0.5) - len(chosen)
+            chosen += sorted(own)[:num_own]
+        held_out = sorted({*chosen})
+    known = {*held_out}
     parts: tuple[list[ClassificationExample], ...] = ([], [])
-    for example, (position, _) in zip(examples, rows, strict=True):
-        parts[position in held_out].append(example)
+    for example, digest in zip(examples, digests, strict=True):
+        parts[digest in known].append(example)
     if not all(parts):
         raise ValueError(
             f"--validation_share={share} of {len(examples)} rows holds "
             f"{len(parts[1])} out. Pass another share, or an --eval_file."
         )
-    return parts[0], parts[1], cutoffs
+    return parts[0], parts[1], held_out
 
 
 def _warn_of_useless_rows(
@@ -272,6 +257,12 @@ def _warn_of_useless_rows(
             _VERBS[use],
             checks.listed(rare),
         )
+    of_each = {counts[i] for i in range(len(labels))}
+    if use == "train" and of_each == {len(rows)}:
+        raise ValueError(
+            f"All {len(rows)} rows to train on have all {len(labels)} labels. "
+            "A 0 or 1 for every label needs a column for each."
+        )
     if not labels and len(counts) == 1:
         text = "All %d rows to %s have the same number, %s."
         _LOGGER.warning(text, len(rows), _VERBS[use], *counts)
@@ -280,9 +271,7 @@ def _warn_of_useless_rows(
         _LOGGER.warning(text, empty, len(rows), _VERBS[use])
 
 
-def _positive_label(
-    config: "ClassificationConfig", labels: Sequence[str]
-) -> str:
+def _positive_label(config: ClassificationConfig, labels: Sequence[str]) -> str:
     """Returns the label that F1 is of, empty where it is of several ones."""
     label = config.positive_label
     if label and (len(labels) != 2 or label not in labels):
@@ -296,7 +285,7 @@ def _positive_label(
 
 
 def _class_weights(
-    config: "ClassificationConfig", labels: Sequence[str], examples: _Examples
+    config: ClassificationConfig, labels: Sequence[str], examples: _Examples
 ) -> tuple[float, ...]:
     """Returns the weights of the labels in the loss; empty for 1."""
     if config.class_weights == (examples_lib.BALANCED,):

@@ -13,7 +13,7 @@ import math
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -21,15 +21,11 @@ from albert_tf import files
 from albert_tf.features import ArraySpec
 from albert_tf.metrics import classification
 from albert_tf.metrics.scores import Score, Scores
-from albert_tf.tasks import error_tables, label_frequencies, task
+from albert_tf.tasks import error_tables, task
 from albert_tf.tasks.classification import scores as scores_lib
 from albert_tf.tasks.classification.examples import ClassificationExample
-from albert_tf.tasks.label_frequencies import Comparison
 from albert_tf.tasks.task import Outputs, Record
 from albert_tf.text.tokenizer import Tokenizer
-
-if TYPE_CHECKING:
-    from albert_tf.data.bucketed_batches import RecordColumns
 
 _LOGGER = logging.getLogger(__name__)
 
@@ -61,7 +57,7 @@ class ClassificationData:
         target_scale: Regression: what an increase of a logit by 1 stands for.
         text_columns: Columns of a custom table that hold the texts.
         class_weights: Weights of the labels in the loss; empty for 1.
-        validation: Share, seed and cutoffs of the rows held out, if there are
+        validation: Share, seed and digests of the rows held out, if there are
             any; see `custom.hold_out`.
     """
 
@@ -151,12 +147,8 @@ class ClassificationData:
                 num_cut += wanted > record["input_ids"].size
                 yield record | {"label_ids": self._label_ids(example)}
         if num_cut:
-            _LOGGER.info(
-                "%d of %d examples are truncated to %d tokens.",
-                num_cut,
-                num_examples,
-                self.max_seq_length,
-            )
+            text = "%d of %d examples are truncated to %d tokens."
+            _LOGGER.info(text, num_cut, num_examples, self.max_seq_length)
 
     def scores(self, examples: _Examples, outputs: Outputs) -> Scores:
         """Returns scores, and thresholds of labels, from `logits` `[N, K]`."""
@@ -190,11 +182,8 @@ class ClassificationData:
         ]
         left_out = [score.key for score in own if math.isnan(score.value)]
         if left_out:
-            _LOGGER.warning(
-                "%s: left out, because the evaluated rows are all of one "
-                "class.",
-                ", ".join(left_out),
-            )
+            text = "%s: left out. The evaluated rows are all of one class."
+            _LOGGER.warning(text, ", ".join(left_out))
         own = [score for score in own if score.key not in left_out]
         # That of a class may be among the task's own.
         entries = {score.key: score for score in (*own, *others)}
@@ -212,16 +201,6 @@ class ClassificationData:
             self.score_names[0], labels, len(self.labels)
         )
         return {self.primary_metric: score}
-
-    def compare_with_chance(
-        self, columns: "RecordColumns", outputs: Outputs
-    ) -> Comparison | None:
-        """See `task.TaskData`."""
-        return label_frequencies.compare_labels(
-            columns.field("label_ids"),
-            np.asarray(outputs["logits"]),
-            self.class_weights,
-        )
 
     def _score(self, name: str, value: float) -> Score:
         """Returns a score, which may be that of the positive class."""
@@ -271,22 +250,10 @@ class ClassificationData:
 
     def label_thresholds(self, scores: Scores) -> tuple[float, ...] | None:
         """Returns the given thresholds of several labels, else the scores'."""
-        if self.thresholds is not None or not self.is_multi_label:
-            return self.thresholds
         chosen = scores.thresholds
-        if {*self.labels} <= chosen.keys():
-            return tuple(chosen[label] for label in self.labels)
-        return None
-
-    def _thresholds_to_use(self, scores: Scores) -> Sequence[float] | None:
-        thresholds = self.label_thresholds(scores)
-        if thresholds is None and self.is_multi_label:
-            _LOGGER.warning(
-                "The thresholds of the labels are not known; using %s. Pass "
-                "--do_eval to choose those with the best F1.",
-                scores_lib.DEFAULT_THRESHOLD,
-            )
-        return thresholds
+        if self.thresholds is not None or not chosen:
+            return self.thresholds
+        return tuple(chosen[label] for label in self.labels)
 
     @contextlib.contextmanager
     def open_predictions(
@@ -299,7 +266,13 @@ class ClassificationData:
         GLUE's header and in each row the id, the prediction, and the true label
         if it is known. Numbers have all their digits.
         """
-        thresholds = self._thresholds_to_use(scores)
+        thresholds = self.label_thresholds(scores)
+        if thresholds is None and self.is_multi_label:
+            _LOGGER.warning(
+                "The thresholds of the labels are not known; using %s. Pass "
+                "--do_eval to choose those with the best F1.",
+                scores_lib.DEFAULT_THRESHOLD,
+            )
         results_path = os.path.join(output_dir, _TEST_RESULTS)
         submission_path = os.path.join(output_dir, self.submission_file)
         with (
@@ -369,7 +342,7 @@ class ClassificationData:
         if self.is_regression:
             values = self._numbers(outputs)
         else:
-            thresholds = self._thresholds_to_use(scores)
+            thresholds = self.label_thresholds(scores)
             predictions = self._predictions(outputs, thresholds)
             if self.is_multi_label:
                 values = predictions

@@ -135,13 +135,9 @@ def read_examples(
     broken_rows: list[int] | None = [] if skips_broken_rows else None
     examples = [*_iterate(path, columns, labels, guid_prefix, broken_rows)]
     if broken_rows:
-        _LOGGER.warning(
-            "%s: skipped %d rows with too few or too many fields, as the "
-            "original does (lines %s).",
-            path,
-            len(broken_rows),
-            checks.listed(broken_rows),
-        )
+        text = "%s: skipped %d rows with too few or too many fields (lines %s)."
+        lines = checks.listed(broken_rows)
+        _LOGGER.warning(text, path, len(broken_rows), lines)
     example_files.check_ids([example.guid for example in examples], str(path))
     return examples
 
@@ -164,11 +160,9 @@ def _iterate(
     ):
         label = None
         if columns.label is not None:
-            text, where = fields[num_texts], f"{path}, line {line}"
-            if len(columns.labels) > 1:
-                cells = zip(columns.labels, fields[num_texts:], strict=False)
-                text = _marked(dict(cells), where)
-            label = _parse_label(text, labels, columns.separator, where)
+            cells = dict(zip(columns.labels, fields[num_texts:], strict=False))
+            where = f"{path}, line {line}"
+            label = _parse_label(cells, labels, columns.separator, where)
         yield ClassificationExample(
             guid=fields[-1] if columns.guid else f"{guid_prefix}{line - 1}",
             text_a=fields[0],
@@ -204,29 +198,26 @@ def read_labels(
     check_labels(found, where)
     is_long = len(found) > _FEW_NUMBERS or "." in "".join(by_class)
     if is_long and not any(math.isnan(_number(label)) for label in found):
-        _LOGGER.warning(
-            "%s: %d different numbers, each a class of its own. To predict a "
-            "number, pass --regression.",
-            where,
-            len(found),
-        )
+        text = "%s: %d numbers are classes. To predict one, pass --regression."
+        _LOGGER.warning(text, where, len(found))
     return tuple(found)
 
 
 def _class(label: str) -> str:
     """Returns what labels of one class have in common: `1.0` is `1`."""
-    return re.sub(r"^(-?\d+)\.0+$", r"\1", label)
+    whole = re.sub(r"^(-?\d+)\.0+$", r"\1", label)
+    return "0" if whole == "-0" else whole
 
 
-def _marked(cells: Mapping[str, str], where: str) -> str:
-    """Returns the names of the columns with a 1, as a list in JSON."""
+def _marked(cells: Mapping[str, str], where: str) -> list[str]:
+    """Returns the names of the columns with a 1."""
     marks = {n: _MARKS.get(_class(c.strip()).lower()) for n, c in cells.items()}
     if None in marks.values():
         raise ValueError(
             f"{where}: columns that are a label each must hold 0 or 1. "
             f"Received: {', '.join(f'{n}={c}' for n, c in cells.items())}."
         )
-    return json.dumps([name for name, mark in marks.items() if mark])
+    return [name for name, mark in marks.items() if mark]
 
 
 def split_labels(text: str, separator: str, where: str) -> list[str]:
@@ -276,12 +267,8 @@ def check_labels(labels: Sequence[str], where: str) -> None:
         alike[" ".join(label.split()).casefold()].append(repr(label))
     for group in alike.values():
         if len(group) > 1:
-            _LOGGER.warning(
-                "%s: the labels %s differ only in case or white space, and "
-                "are different classes.",
-                where,
-                ", ".join(group),
-            )
+            text = "%s: the classes %s differ only in case or white space."
+            _LOGGER.warning(text, where, ", ".join(group))
 
 
 def _check_label(label: str, where: str) -> None:
@@ -294,11 +281,15 @@ def _check_label(label: str, where: str) -> None:
 
 
 def _parse_label(
-    text: str, labels: Sequence[str], separator: str, where: str
+    cells: Mapping[str, str], labels: Sequence[str], separator: str, where: str
 ) -> int | float | tuple[int, ...]:
-    """Returns what `ClassificationExample.label` holds."""
+    """Returns what `ClassificationExample.label` holds, of cells by column."""
+    text, *others = cells.values()
     if separator:
-        row = split_labels(text, separator, where)
+        if others:
+            row = _marked(cells, where)
+        else:
+            row = split_labels(text, separator, where)
         return tuple(sorted({_index(label, labels, where) for label in row}))
     if labels:
         return _index(text, labels, where)

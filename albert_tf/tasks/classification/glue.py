@@ -7,7 +7,7 @@ google-research/albert, `classifier_utils` (the order of labels).
 
 import dataclasses
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from albert_tf import files
 from albert_tf.tasks import example_files
@@ -15,16 +15,15 @@ from albert_tf.tasks.classification import examples
 from albert_tf.tasks.classification.examples import ClassificationExample
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class SetFile:
+class SetFile(NamedTuple):
     """One file of examples, with its path below the folder of GLUE.
 
-    Additional sets have a name. The leaderboard takes the `submission_file`.
+    The leaderboard takes the `submission_file`. Additional sets have a name.
     """
 
     path: str
-    name: str = ""
     submission_file: str = ""
+    name: str = ""
     is_optional: bool = False
 
 
@@ -55,34 +54,26 @@ class GlueDataset:
 _SENTENCES = ("sentence1", "sentence2")
 _ENTAILMENT = ("entailment", "not_entailment")
 _MNLI_DEV = (
-    SetFile(path="MNLI/dev_matched.tsv"),
-    SetFile(path="MNLI/dev_mismatched.tsv", name="mismatched"),
+    SetFile("MNLI/dev_matched.tsv"),
+    SetFile("MNLI/dev_mismatched.tsv", name="mismatched"),
 )
 _MNLI_TEST = (
-    SetFile(path="MNLI/test_matched.tsv", submission_file="MNLI-m.tsv"),
-    SetFile(
-        path="MNLI/test_mismatched.tsv",
-        name="mismatched",
-        submission_file="MNLI-mm.tsv",
-    ),
+    SetFile("MNLI/test_matched.tsv", "MNLI-m.tsv"),
+    SetFile("MNLI/test_mismatched.tsv", "MNLI-mm.tsv", name="mismatched"),
 )
 _DIAGNOSTIC = SetFile(
-    path="diagnostic/diagnostic.tsv",
-    name="ax",
-    submission_file="AX.tsv",
-    is_optional=True,
+    "diagnostic/diagnostic.tsv", "AX.tsv", name="ax", is_optional=True
 )
 
 
 def _one_folder(folder: str, **fields: Any) -> GlueDataset:
     """Returns a task of the files `train.tsv`, `dev.tsv` and `test.tsv`."""
-    test = SetFile(path=f"{folder}/test.tsv", submission_file=f"{folder}.tsv")
     return GlueDataset(
         name=folder.lower(),
         files={
-            "train": (SetFile(path=f"{folder}/train.tsv"),),
-            "eval": (SetFile(path=f"{folder}/dev.tsv"),),
-            "predict": (test,),
+            "train": (SetFile(f"{folder}/train.tsv"),),
+            "eval": (SetFile(f"{folder}/dev.tsv"),),
+            "predict": (SetFile(f"{folder}/test.tsv", f"{folder}.tsv"),),
         },
         **fields,
     )
@@ -97,7 +88,7 @@ def _mnli(
         label_column="gold_label",
         labels=("contradiction", "entailment", "neutral"),
         files={
-            "train": (SetFile(path="MNLI/train.tsv"),),
+            "train": (SetFile("MNLI/train.tsv"),),
             "eval": tuple(evaluation),
             "predict": tuple(prediction),
         },
@@ -106,7 +97,7 @@ def _mnli(
 
 def _alone(set_file: SetFile) -> SetFile:
     """Returns an additional set as the main set of a task."""
-    return dataclasses.replace(set_file, name="", is_optional=False)
+    return set_file._replace(name="", is_optional=False)
 
 
 _ALL = (

@@ -9,7 +9,7 @@ import functools
 import logging
 import os
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from albert_tf import checks, files
 from albert_tf.checkpoints.checkpoint import Checkpoint
@@ -23,9 +23,6 @@ from albert_tf.tasks.head_flags import HeadFlags
 from albert_tf.tasks.spec import FinetuningSpec
 from albert_tf.tasks.task import ExampleSet, MakeTask, Sets
 from albert_tf.text.tokenizer import Tokenizer
-
-if TYPE_CHECKING:
-    from albert_tf.tasks.classification.data import ClassificationData
 
 _LOGGER = logging.getLogger(__name__)
 
@@ -214,7 +211,7 @@ def read_sets(
 def _read(
     config: ClassificationConfig,
     use: str,
-    data: "ClassificationData",
+    data: Any,
     given_examples: Mapping[str, RowsInMemory],
 ) -> list[ExampleSet]:
     """Reads the sets of GLUE for a use, or the file that replaces them."""

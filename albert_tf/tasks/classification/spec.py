@@ -3,21 +3,18 @@
 import dataclasses
 import json
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from albert_tf.checkpoints import compatibility, heads
 from albert_tf.checkpoints.checkpoint import Checkpoint, Note
 from albert_tf.checkpoints.metadata import Metadata
 from albert_tf.settings import setting
 from albert_tf.tasks import inputs
+from albert_tf.tasks.classification import glue
+from albert_tf.tasks.classification.examples import ClassificationExample
 from albert_tf.tasks.head_flags import EarlyExitSettings
-from albert_tf.tasks.spec import Exported, HeadSpec
-from albert_tf.tasks.task import ExampleSet
-
-if TYPE_CHECKING:
-    from albert_tf.serving.signature import Signature
-    from albert_tf.tasks.classification.data import ClassificationData
-    from albert_tf.tasks.classification.examples import ClassificationExample
+from albert_tf.tasks.spec import Exported, HeadSpec, Signatures
+from albert_tf.tasks.task import AnswerData, ExampleSet
 
 # Answers are lists of labels; nothing is written with it.
 _SEPARATOR = "|"
@@ -59,20 +56,17 @@ class ClassifierSpec(HeadSpec):
 
     head = heads.CLASSIFIER
 
-    def example(self, position: int, item: Any) -> "ClassificationExample":
+    def example(self, position: int, item: Any) -> ClassificationExample:
         """Takes one text, or two."""
-        from albert_tf.tasks.classification.examples import (
-            ClassificationExample,
+        text_a, text_b = inputs.one_or_two_texts(position, item)
+        return ClassificationExample(
+            guid=str(position), text_a=text_a, text_b=text_b
         )
-
-        texts = inputs.one_or_two_texts(position, item)
-        return ClassificationExample(guid=str(position), **texts)
 
     def answer_data(
         self, source: Checkpoint, model: Any, settings: Mapping[str, Any]
-    ) -> "ClassificationData":
+    ) -> AnswerData:
         """Takes labels, unless given, and thresholds from the metadata."""
-        from albert_tf.tasks.classification import glue
         from albert_tf.tasks.classification.data import ClassificationData
 
         facts, given = source.metadata, settings.get("given_labels")
@@ -94,9 +88,7 @@ class ClassifierSpec(HeadSpec):
             text_columns=tuple(settings.get("text_columns", ())),
         )
 
-    def example_set(
-        self, data: "ClassificationData", examples: Sequence[Any]
-    ) -> ExampleSet:
+    def example_set(self, data: Any, examples: Sequence[Any]) -> ExampleSet:
         """Checks that a model of one text gets no pair."""
         if len(data.text_columns) == 1 and any(e.text_b for e in examples):
             raise ValueError(
@@ -108,7 +100,7 @@ class ClassifierSpec(HeadSpec):
     serving_settings = ClassifierSettings
     export_task = "classifier"
 
-    def make_signatures(self, exported: Exported) -> "list[Signature]":
+    def make_signatures(self, exported: Exported) -> Signatures:
         """Traces those of labels, or of a number."""
         from albert_tf.tasks.classification import signatures
 

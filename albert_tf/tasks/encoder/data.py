@@ -5,22 +5,16 @@ Data flow: one text or two -> records -> [model] -> vectors.
 
 import dataclasses
 from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import tensorflow as tf
 
 from albert_tf import checks
 from albert_tf.features import ArraySpec
 from albert_tf.tasks import task
+from albert_tf.tasks.inputs import OneOrTwoTexts
 from albert_tf.tasks.task import AnswerTask, Batch, Outputs, Record, Totals
 from albert_tf.text.base import Tokenizer
-
-
-class OneOrTwoTexts(NamedTuple):
-    """One text, or two."""
-
-    text_a: str
-    text_b: str = ""
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

@@ -1,17 +1,13 @@
 """The bare encoder: vectors of texts."""
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from albert_tf.checkpoints import heads
 from albert_tf.checkpoints.checkpoint import Checkpoint
 from albert_tf.tasks import inputs
-from albert_tf.tasks.spec import Exported, HeadSpec
+from albert_tf.tasks.spec import Exported, HeadSpec, Signatures
 from albert_tf.tasks.task import AnswerData, AnswerTask
-
-if TYPE_CHECKING:
-    from albert_tf.serving.signature import Signature
-    from albert_tf.tasks.encoder.data import OneOrTwoTexts
 
 
 class EncoderSpec(HeadSpec):
@@ -23,11 +19,9 @@ class EncoderSpec(HeadSpec):
         """Takes those of vectors, not those of a fine-tuning."""
         return source.settings if "pooling" in source.settings else {}
 
-    def example(self, position: int, item: Any) -> "OneOrTwoTexts":
+    def example(self, position: int, item: Any) -> inputs.OneOrTwoTexts:
         """Takes one text, or two."""
-        from albert_tf.tasks.encoder.data import OneOrTwoTexts
-
-        return OneOrTwoTexts(**inputs.one_or_two_texts(position, item))
+        return inputs.one_or_two_texts(position, item)
 
     def answer_data(
         self, source: Checkpoint, model: Any, settings: Mapping[str, Any]
@@ -52,7 +46,7 @@ class EncoderSpec(HeadSpec):
     joins_outputs = False
     export_task = "encoder"
 
-    def make_signatures(self, exported: Exported) -> "list[Signature]":
+    def make_signatures(self, exported: Exported) -> Signatures:
         """Traces those of the vectors."""
         from albert_tf.serving import exported_encoder
 

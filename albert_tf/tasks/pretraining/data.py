@@ -14,7 +14,7 @@ import tensorflow as tf
 from albert_tf.features import ArraySpec
 from albert_tf.metrics import classification
 from albert_tf.tasks import task
-from albert_tf.tasks.encoder.data import OneOrTwoTexts
+from albert_tf.tasks.inputs import OneOrTwoTexts
 from albert_tf.tasks.task import AnswerTask, Batch, Outputs, Record, Totals
 from albert_tf.text.base import Tokenizer
 

@@ -1,17 +1,13 @@
 """The heads of pretraining: masked words, and the order of two segments."""
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from albert_tf.checkpoints import heads
 from albert_tf.checkpoints.checkpoint import Checkpoint
 from albert_tf.tasks.encoder.spec import EncoderSpec
-from albert_tf.tasks.spec import Exported
-from albert_tf.tasks.task import AnswerTask
-
-if TYPE_CHECKING:
-    from albert_tf.serving.signature import Signature
-    from albert_tf.tasks.pretraining.data import MaskedTextData
+from albert_tf.tasks.spec import Exported, Signatures
+from albert_tf.tasks.task import AnswerData, AnswerTask
 
 
 class PretrainingSpec(EncoderSpec):
@@ -21,7 +17,7 @@ class PretrainingSpec(EncoderSpec):
 
     def answer_data(
         self, source: Checkpoint, model: Any, settings: Mapping[str, Any]
-    ) -> "MaskedTextData":
+    ) -> AnswerData:
         """Takes the objectives of the model."""
         from albert_tf.tasks.pretraining.data import MaskedTextData
 
@@ -40,7 +36,7 @@ class PretrainingSpec(EncoderSpec):
     # The masked positions are not among the ids.
     litert_head = heads.ENCODER.name
 
-    def make_signatures(self, exported: Exported) -> "list[Signature]":
+    def make_signatures(self, exported: Exported) -> Signatures:
         """Traces those of the encoder, and of the heads that there are."""
         from albert_tf.tasks.pretraining import signatures
 

@@ -9,7 +9,7 @@ import dataclasses
 import json
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -17,15 +17,11 @@ from albert_tf import files
 from albert_tf.features import ArraySpec
 from albert_tf.metrics import classification
 from albert_tf.metrics.scores import Score, Scores
-from albert_tf.tasks import error_tables, label_frequencies, task
-from albert_tf.tasks.label_frequencies import Comparison
+from albert_tf.tasks import error_tables, task
 from albert_tf.tasks.race import examples as examples_lib
 from albert_tf.tasks.race.examples import ChoiceLengths, MultipleChoiceExample
 from albert_tf.tasks.task import Outputs, Record
 from albert_tf.text.tokenizer import Tokenizer
-
-if TYPE_CHECKING:
-    from albert_tf.data.bucketed_batches import RecordColumns
 
 PREDICTIONS_FILE = "predictions.jsonl"
 SCORES_FILE = "predict_results.json"
@@ -93,14 +89,6 @@ class MultipleChoiceData:
     def baselines(self, examples: _Examples) -> dict[str, float]:
         """Returns the accuracy of a choice by chance."""
         return {self.primary_metric: 1 / self.num_choices}
-
-    def compare_with_chance(
-        self, columns: "RecordColumns", outputs: Outputs
-    ) -> Comparison | None:
-        """See `task.TaskData`."""
-        return label_frequencies.compare_labels(
-            columns.field("label_ids"), np.asarray(outputs["logits"])
-        )
 
     @contextlib.contextmanager
     def open_predictions(

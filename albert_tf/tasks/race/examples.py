@@ -27,7 +27,7 @@ from typing import Any
 import numpy as np
 
 from albert_tf import checks, files
-from albert_tf.tasks import example_files
+from albert_tf.tasks import example_files, task
 from albert_tf.tasks.example_files import Source
 from albert_tf.tasks.lengths import NUM_SPECIAL_TOKENS, Lengths
 from albert_tf.tasks.task import Record
@@ -269,23 +269,16 @@ def _rows(
     special: SpecialIds,
 ) -> Record:
     """Returns a row for each choice, with as much of the article as fits."""
-    pairs = [(article[: room - len(choice)], choice) for choice in choices]
-    longest = max(len(text) + len(choice) for text, choice in pairs)
-    shape = (len(pairs), longest + NUM_SPECIAL_TOKENS)
-    input_ids = np.full(shape, special.pad, np.int32)
-    input_mask = np.zeros(shape, np.int32)
-    segment_ids = np.zeros(shape, np.int32)
-    for row, (text, choice) in enumerate(pairs):
-        start = len(text) + 2
-        end = start + len(choice) + 1
-        input_ids[row, 0] = special.cls
-        input_ids[row, 1 : start - 1] = text
-        input_ids[row, [start - 1, end - 1]] = special.sep
-        input_ids[row, start : end - 1] = choice
-        input_mask[row, :end] = 1
-        segment_ids[row, start:end] = 1
-    return {
-        "input_ids": input_ids,
-        "input_mask": input_mask,
-        "segment_ids": segment_ids,
+    rows = [
+        task.two_text_record(article[: room - len(choice)], choice, special)
+        for choice in choices
+    ]
+    shape = (len(rows), max(len(row["input_ids"]) for row in rows))
+    arrays = {
+        spec.name: np.full(shape, spec.pad_value, np.int32)
+        for spec in task.encoder_specs(special.pad)
     }
+    for i, row in enumerate(rows):
+        for name, values in row.items():
+            arrays[name][i, : len(values)] = values
+    return arrays

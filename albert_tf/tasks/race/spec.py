@@ -2,7 +2,7 @@
 
 import dataclasses
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from albert_tf import checks
 from albert_tf.checkpoints import heads
@@ -11,17 +11,9 @@ from albert_tf.settings import setting
 from albert_tf.tasks import inputs
 from albert_tf.tasks.head_flags import EarlyExitSettings
 from albert_tf.tasks.race import examples as examples_lib
-from albert_tf.tasks.race.examples import (
-    MIN_OPTIONS,
-    ChoiceLengths,
-    MultipleChoiceExample,
-)
-from albert_tf.tasks.spec import Exported, HeadSpec
-from albert_tf.tasks.task import ExampleSet
-
-if TYPE_CHECKING:
-    from albert_tf.serving.signature import Signature
-    from albert_tf.tasks.race.data import MultipleChoiceData
+from albert_tf.tasks.race.examples import ChoiceLengths, MultipleChoiceExample
+from albert_tf.tasks.spec import Exported, HeadSpec, Signatures
+from albert_tf.tasks.task import AnswerData, ExampleSet
 
 _NUM_CHOICES = 4
 
@@ -45,9 +37,8 @@ class ChoiceSettings(EarlyExitSettings):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        checks.check_integer(
-            "num_choices", self.num_options, at_least=MIN_OPTIONS
-        )
+        least = examples_lib.MIN_OPTIONS
+        checks.check_integer("num_choices", self.num_options, at_least=least)
         self.choice_lengths()
 
     @property
@@ -70,21 +61,17 @@ class MultipleChoiceSpec(HeadSpec):
         article, question, options = inputs.values_by_name(
             position, item, "article", "question", "options"
         ).values()
+        options = examples_lib.check_options(options, f"Input {position}")
         return MultipleChoiceExample(
             guid=str(position),
             article=inputs.text(position, article),
             question=inputs.text(position, question),
-            options=tuple(
-                inputs.text(position, option)
-                for option in examples_lib.check_options(
-                    options, f"Input {position}"
-                )
-            ),
+            options=tuple(inputs.text(position, each) for each in options),
         )
 
     def answer_data(
         self, source: Checkpoint, model: Any, settings: Mapping[str, Any]
-    ) -> "MultipleChoiceData":
+    ) -> AnswerData:
         """Reads the lengths of the settings."""
         from albert_tf.tasks.race.data import MultipleChoiceData
 
@@ -92,9 +79,7 @@ class MultipleChoiceSpec(HeadSpec):
             tokenizer=source.tokenizer, lengths=ChoiceLengths.within(settings)
         )
 
-    def example_set(
-        self, data: "MultipleChoiceData", examples: Sequence[Any]
-    ) -> ExampleSet:
+    def example_set(self, data: Any, examples: Sequence[Any]) -> ExampleSet:
         """Checks that all questions have the same number of options."""
         num_choices = examples_lib.num_options(examples, "The input")
         data = dataclasses.replace(data, num_choices=num_choices)
@@ -106,7 +91,7 @@ class MultipleChoiceSpec(HeadSpec):
     has_litert = False
     export_task = "race"
 
-    def make_signatures(self, exported: Exported) -> "list[Signature]":
+    def make_signatures(self, exported: Exported) -> Signatures:
         """Traces those of the choice among options."""
         from albert_tf.tasks.race import signatures
 

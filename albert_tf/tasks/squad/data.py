@@ -10,7 +10,7 @@ import json
 import logging
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -18,8 +18,7 @@ from albert_tf import files
 from albert_tf.features import ArraySpec
 from albert_tf.metrics import squad as metrics
 from albert_tf.metrics.scores import Role, Score, Scores
-from albert_tf.tasks import label_frequencies, task
-from albert_tf.tasks.label_frequencies import Comparison
+from albert_tf.tasks import task
 from albert_tf.tasks.squad import examples as examples_lib
 from albert_tf.tasks.squad import predictions, windows
 from albert_tf.tasks.squad.examples import SquadExample
@@ -27,9 +26,6 @@ from albert_tf.tasks.squad.predictions import QuestionPrediction, SpanLimits
 from albert_tf.tasks.squad.windows import Questions, WindowLengths
 from albert_tf.tasks.task import Outputs, Record
 from albert_tf.text.tokenizer import Tokenizer
-
-if TYPE_CHECKING:
-    from albert_tf.data.bucketed_batches import RecordColumns
 
 _LOGGER = logging.getLogger(__name__)
 
@@ -177,7 +173,8 @@ class SquadData:
         best = [one.best() for one in self.predict(examples, outputs)]
         threshold = self.null_score_diff_threshold
         if threshold is None and self.version_2_with_negative:
-            threshold = self._threshold_curves(examples, best)["F1"].best
+            curve = self._threshold_curves(examples, best)["F1"]
+            threshold = float(curve[np.argmax(curve[:, 1]), 0])
         texts = self.final_texts(best, threshold)
         return self._scores(examples, texts, threshold)
 
@@ -195,14 +192,6 @@ class SquadData:
             for texts in (nothing, everything)
         )
         return {self.primary_metric: max(scores)}
-
-    def compare_with_chance(
-        self, columns: "RecordColumns", outputs: Outputs
-    ) -> Comparison | None:
-        """See `task.TaskData`."""
-        return label_frequencies.compare_starts(
-            columns.field("start_positions"), columns.lengths, outputs
-        )
 
     def final_texts(
         self, best: _Predictions, null_threshold: float | None
@@ -306,7 +295,7 @@ class SquadData:
 
     def _threshold_curves(
         self, examples: _Examples, best: _Predictions
-    ) -> dict[str, metrics.ThresholdCurve]:
+    ) -> dict[str, np.ndarray]:
         scores = self._answer_scores(examples, [one.text for one in best])
         has_answer = examples_lib.has_answer(examples)
         odds = np.array([one.null_odds for one in best])
@@ -321,10 +310,8 @@ class SquadData:
         """Returns a chart of the scores of version 2.0 by null threshold."""
         curves = {}
         for name, curve in self._threshold_curves(examples, best).items():
-            size = len(curve.scores)
-            shown = np.linspace(0, size - 1, _MAX_POINTS).astype(int)
-            points = [curve.thresholds, curve.scores]
-            curves[name] = np.stack(points, 1)[np.unique(shown)].tolist()
+            shown = np.linspace(0, len(curve) - 1, _MAX_POINTS).astype(int)
+            curves[name] = curve[np.unique(shown)].tolist()
         return {
             "title": "Scores by null threshold",
             "unit": "score",
@@ -337,25 +324,17 @@ class SquadData:
     ) -> dict[str, Any]:
         """Returns a table of the likeliest of the wrong answers, `texts`."""
         answers = examples_lib.answer_texts(examples)
-        wrong = [
-            (one.spans[0].probability, example, own, text)
-            for example, one, own, text in zip(
-                examples, best, answers, texts, strict=True
-            )
-            if not metrics.f1(text, own or [""], language=self.metric_language)
-        ]
-        wrong.sort(key=lambda row: -row[0])
+        wrong: list[tuple[float, list[str]]] = []
+        for example, one, own, text in zip(
+            examples, best, answers, texts, strict=True
+        ):
+            if not metrics.f1(text, own or [""], language=self.metric_language):
+                row = [example.guid, example.question]
+                row += [own[0] if own else _NONE, text or _NONE]
+                wrong.append((one.spans[0].probability, row))
+        wrong.sort(key=lambda pair: -pair[0])
         return {
             "title": f"The worst of {len(wrong)} answers without a right word",
             "header": ["id", "question", "answer", "prediction", "probability"],
-            "rows": [
-                [
-                    example.guid,
-                    example.question,
-                    own[0] if own else _NONE,
-                    text or _NONE,
-                    f"{probability:.4f}",
-                ]
-                for probability, example, own, text in wrong[:_MAX_ERRORS]
-            ],
+            "rows": [[*row, f"{p:.4f}"] for p, row in wrong[:_MAX_ERRORS]],
         }

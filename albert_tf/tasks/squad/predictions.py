@@ -10,8 +10,8 @@ Source: google-research/albert, `squad_utils` (`accumulate_predictions_v1`, ...)
 """
 
 import dataclasses
-from collections.abc import Iterable, Sequence
-from typing import NamedTuple, TypeAlias
+from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 
@@ -30,8 +30,6 @@ BEAM_NAMES = (
     "end_top_log_probs",
     "end_top_index",
 )
-# Starts and ends of spans.
-_Pairs: TypeAlias = tuple[np.ndarray, np.ndarray]
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -111,33 +109,38 @@ def spans_of_logits(
     Returns the candidates among them; if there is none, all of the windows.
     The outputs `start_logits` and `end_logits` have a row for each window.
     """
-    logits = outputs["start_logits"], outputs["end_logits"]
-    rows = list(zip(*logits, strict=True))
-
-    def candidates(pairs: Iterable[_Pairs]) -> ScoredSpans:
-        spans = [
-            ScoredSpans(starts, ends, start_logits[starts], end_logits[ends])
-            for (starts, ends), (start_logits, end_logits) in zip(
-                pairs, rows, strict=True
-            )
-        ]
-        return _candidates(question, spans, limits)
-
-    best: list[_Pairs] = []
-    for row in rows:
-        starts, ends = (
-            np.argsort(-each, kind="stable")[: limits.n_best_size]
-            for each in row
-        )
-        best.append((np.repeat(starts, len(ends)), np.tile(ends, len(starts))))
-    found = candidates(best)
+    rows = [*zip(outputs["start_logits"], outputs["end_logits"], strict=True)]
+    likeliest = [_likeliest_spans(*row, limits.n_best_size) for row in rows]
+    found = _candidates(question, likeliest, limits)
     if found.first.size:
         return found
     # Differs: the reference answers "empty" here.
-    return candidates(
-        _all_pairs(question.offset, len(window), limits.max_answer_length)
-        for window in question.windows
-    )
+    spans = []
+    for row, window in zip(rows, question.windows, strict=True):
+        context = range(question.offset, question.offset + len(window))
+        spans.append(_all_spans(*row, context, limits.max_answer_length))
+    return _candidates(question, spans, limits)
+
+
+def _likeliest_spans(
+    start_logits: np.ndarray, end_logits: np.ndarray, num_best: int
+) -> ScoredSpans:
+    order = [np.argsort(-x, kind="stable") for x in (start_logits, end_logits)]
+    starts, ends = (positions[:num_best] for positions in order)
+    starts, ends = np.repeat(starts, len(ends)), np.tile(ends, len(starts))
+    return ScoredSpans(starts, ends, start_logits[starts], end_logits[ends])
+
+
+def _all_spans(
+    start_logits: np.ndarray, end_logits: np.ndarray, context: range, most: int
+) -> ScoredSpans:
+    """Returns all spans of the context that have `most` tokens or fewer."""
+    longest = min(most, len(context))
+    starts = np.repeat(np.arange(context.start, context.stop), longest)
+    ends = starts + np.tile(np.arange(longest), len(context))
+    is_inside = ends < context.stop
+    starts, ends = starts[is_inside], ends[is_inside]
+    return ScoredSpans(starts, ends, start_logits[starts], end_logits[ends])
 
 
 def spans_of_beams(
@@ -197,15 +200,6 @@ def best_spans(
         spans.first[indices[0]], spans.last[indices[0]]
     )
     return QuestionPrediction(spans=rows, characters=best)
-
-
-def _all_pairs(offset: int, size: int, max_answer_length: int) -> _Pairs:
-    """Returns all spans of a window's context that are not too long."""
-    longest = min(max_answer_length, size)
-    starts = np.repeat(np.arange(size), longest)
-    ends = starts + np.tile(np.arange(longest), size)
-    is_inside = ends < size
-    return starts[is_inside] + offset, ends[is_inside] + offset
 
 
 def _candidates(

@@ -18,6 +18,7 @@ from albert_tf.tasks import example_files, task
 from albert_tf.tasks.example_files import RowsInMemory
 from albert_tf.tasks.spec import FinetuningSpec
 from albert_tf.tasks.squad import examples as examples_lib
+from albert_tf.tasks.squad.data import SquadData
 from albert_tf.tasks.squad.predictions import SpanLimits
 from albert_tf.tasks.squad.spec import BeamSpanSpec, SpanSpec
 from albert_tf.tasks.squad.windows import WindowLengths
@@ -109,8 +110,6 @@ def read_sets(
     given_examples: Mapping[str, RowsInMemory] = {},
 ) -> Sets[Any]:
     """Reads the questions of a run, and checks that they can be used."""
-    from albert_tf.tasks.squad.data import SquadData
-
     values = vars(config) | {"max_seq_length": max_seq_length}
     data = SquadData(
         tokenizer=tokenizer,

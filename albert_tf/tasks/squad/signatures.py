@@ -70,8 +70,7 @@ def make_signatures(exported: Exported) -> list[Signature]:
     )
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class ContextWindows:
+class ContextWindows(NamedTuple):
     """W windows over the contexts of B questions; at least one for each.
 
     Their `rows`, int32 `[W]`, are the questions, and never decrease.
@@ -80,13 +79,6 @@ class ContextWindows:
     rows: tf.Tensor
     questions: Ranges  # of tokens; the same in all windows of a question
     contexts: Ranges
-
-    def __getitem__(self, windows: slice) -> "ContextWindows":
-        return ContextWindows(
-            rows=self.rows[windows],
-            questions=self.questions[windows],
-            contexts=self.contexts[windows],
-        )
 
 
 def split_contexts(tokens: Tokens, lengths: WindowLengths) -> ContextWindows:
@@ -168,7 +160,8 @@ class _Reader:
 
         def search_some(begin: tf.Tensor) -> tuple[tf.Tensor, _WindowAnswers]:
             end = tf.minimum(begin + _WINDOWS_PER_CALL, num_windows)
-            return end, self._search(windows[begin:end], begin, tokens, owners)
+            some = ContextWindows(*(values[begin:end] for values in windows))
+            return end, self._search(some, begin, tokens, owners)
 
         shape = [0, _NUM_SETS]
         none = _WindowAnswers(

@@ -2,7 +2,7 @@
 
 import dataclasses
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 from albert_tf import settings as settings_lib
 from albert_tf.checkpoints import heads
@@ -10,15 +10,12 @@ from albert_tf.checkpoints.checkpoint import Checkpoint
 from albert_tf.checkpoints.metadata import Metadata
 from albert_tf.settings import setting
 from albert_tf.tasks import inputs
-from albert_tf.tasks.spec import Exported, HeadSpec, ServingSettings
+from albert_tf.tasks.spec import Exported, HeadSpec, ServingSettings, Signatures
+from albert_tf.tasks.squad.data import SquadData
 from albert_tf.tasks.squad.examples import SquadExample
 from albert_tf.tasks.squad.predictions import SpanLimits
 from albert_tf.tasks.squad.windows import WindowLengths
 from albert_tf.tasks.task import AnswerTask, ExampleSet
-
-if TYPE_CHECKING:
-    from albert_tf.serving.signature import Signature
-    from albert_tf.tasks.squad.data import SquadData
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -114,10 +111,8 @@ class SpanSpec(HeadSpec):
 
     def answer_data(
         self, source: Checkpoint, model: Any, settings: Mapping[str, Any]
-    ) -> "SquadData":
+    ) -> SquadData:
         """Reads the lengths and limits of the settings."""
-        from albert_tf.tasks.squad.data import SquadData
-
         if source.metadata.null_from_cls:
             raise ValueError(
                 "The logits of [CLS] are those of there being no answer, which "
@@ -132,9 +127,7 @@ class SpanSpec(HeadSpec):
             null_score_diff_threshold=source.metadata.null_threshold,
         )
 
-    def example_set(
-        self, data: "SquadData", examples: Sequence[Any]
-    ) -> ExampleSet:
+    def example_set(self, data: Any, examples: Sequence[Any]) -> ExampleSet:
         """Cuts the contexts into windows."""
         return super().example_set(data, data.questions(examples))
 
@@ -143,7 +136,7 @@ class SpanSpec(HeadSpec):
     served_batch_size = 8
     export_task = "squad"
 
-    def make_signatures(self, exported: Exported) -> "list[Signature]":
+    def make_signatures(self, exported: Exported) -> Signatures:
         """Traces those of the answer to a question."""
         from albert_tf.tasks.squad import signatures
 
@@ -158,7 +151,7 @@ class BeamSpanSpec(SpanSpec):
 
     sequence_outputs = frozenset()
 
-    def answer_task(self, data: "SquadData", model: Any) -> AnswerTask:
+    def answer_task(self, data: SquadData, model: Any) -> AnswerTask:
         """Pads sequences that are shorter than a beam."""
         from albert_tf.tasks.squad.model import BeamSpanOutputs
 

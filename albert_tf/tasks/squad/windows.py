@@ -25,6 +25,7 @@ import numpy as np
 
 from albert_tf import checks
 from albert_tf.metrics import squad as metrics
+from albert_tf.tasks import task
 from albert_tf.tasks.lengths import NUM_SPECIAL_TOKENS, Lengths
 from albert_tf.tasks.squad.examples import Answer, SquadExample
 from albert_tf.tasks.task import Record
@@ -117,30 +118,24 @@ class WindowedQuestion:
         return len(self.question_ids) + 2
 
 
+@dataclasses.dataclass(frozen=True, eq=False)
 class Questions(Sequence[SquadExample]):
     """The questions of a set, and the windows over their contexts.
 
     `windowed` are made once, for the records and for the predictions.
     """
 
-    def __init__(
-        self,
-        examples: Sequence[SquadExample],
-        tokenizer: Tokenizer,
-        lengths: WindowLengths,
-    ) -> None:
-        self._examples = examples
-        self._tokenizer = tokenizer
-        self._lengths = lengths
+    examples: Sequence[SquadExample]
+    tokenizer: Tokenizer
+    lengths: WindowLengths
 
     def __len__(self) -> int:
-        return len(self._examples)
+        return len(self.examples)
 
     def __getitem__(self, index: Any) -> Any:
-        examples: Any = self._examples[index]
         if isinstance(index, slice):
-            return Questions(examples, self._tokenizer, self._lengths)
-        return examples
+            return dataclasses.replace(self, examples=self.examples[index])
+        return self.examples[index]
 
     @property
     def num_windows(self) -> int:
@@ -154,11 +149,11 @@ class Questions(Sequence[SquadExample]):
 
     def split(self) -> Iterator[WindowedQuestion]:
         """Yields the questions with their windows, without keeping them."""
-        room = self._lengths.max_seq_length - NUM_SPECIAL_TOKENS
+        room = self.lengths.max_seq_length - NUM_SPECIAL_TOKENS
         for first in range(0, len(self), QUESTIONS_PER_CALL):
-            chunk = self._examples[first : first + QUESTIONS_PER_CALL]
+            chunk = self.examples[first : first + QUESTIONS_PER_CALL]
             contexts = list(dict.fromkeys(e.context for e in chunk))
-            all_ids, sizes, offsets = self._tokenizer.encode_batch_with_offsets(
+            all_ids, sizes, offsets = self.tokenizer.encode_batch_with_offsets(
                 contexts
             )
             splits = np.cumsum(sizes)[:-1]
@@ -172,13 +167,13 @@ class Questions(Sequence[SquadExample]):
                     strict=True,
                 )
             }
-            ids, sizes = self._tokenizer.encode_batch(
+            ids, sizes = self.tokenizer.encode_batch(
                 [example.question for example in chunk]
             )
             rows = np.split(ids, np.cumsum(sizes)[:-1])
             for example, row in zip(chunk, rows, strict=True):
                 paragraph = paragraph_of[example.context]
-                question_ids = row[: self._lengths.max_query_length]
+                question_ids = row[: self.lengths.max_query_length]
                 yield WindowedQuestion(
                     example=example,
                     question_ids=question_ids,
@@ -186,7 +181,7 @@ class Questions(Sequence[SquadExample]):
                     windows=split_windows(
                         len(paragraph.ids),
                         size=room - len(question_ids),
-                        stride=self._lengths.doc_stride,
+                        stride=self.lengths.doc_stride,
                     ),
                 )
 
@@ -260,7 +255,12 @@ def make_records(
                 shift = question.offset - window.start
                 start, end = tokens[0] + shift, tokens[1] + shift
                 is_impossible = False
-            yield _inputs(question, window, special) | {
+            ids = question.paragraph.ids[window.start : window.stop]
+            record = task.two_text_record(question.question_ids, ids, special)
+            p_mask = 1 - record["segment_ids"].astype(np.float32)
+            p_mask[[0, -1]] = 0, 1
+            yield record | {
+                "p_mask": p_mask,
                 "start_positions": np.array(start, np.int32),
                 "end_positions": np.array(end, np.int32),
                 "is_impossible": np.array(is_impossible, np.float32),
@@ -293,25 +293,3 @@ def find_answer(question: WindowedQuestion) -> tuple[int, int] | None:
             return tokens
         touched = touched or tokens
     return touched
-
-
-def _inputs(
-    question: WindowedQuestion, window: range, special: SpecialIds
-) -> Record:
-    offset = question.offset
-    size = offset + len(window) + 1
-    input_ids = np.full(size, special.sep, np.int32)
-    input_ids[0] = special.cls
-    input_ids[1 : offset - 1] = question.question_ids
-    input_ids[offset:-1] = question.paragraph.ids[window.start : window.stop]
-    segment_ids = np.zeros(size, np.int32)
-    segment_ids[offset:] = 1
-    p_mask = np.zeros(size, np.float32)
-    p_mask[1:offset] = 1
-    p_mask[-1] = 1
-    return {
-        "input_ids": input_ids,
-        "input_mask": np.ones(size, np.int32),
-        "segment_ids": segment_ids,
-        "p_mask": p_mask,
-    }

@@ -7,6 +7,7 @@ import pytest
 
 from albert_tf.checkpoints.checkpoint import Checkpoint
 from albert_tf.checkpoints.metadata import Metadata
+from albert_tf.metrics.scores import Scores
 from albert_tf.tasks.classification import custom
 from albert_tf.tasks.classification import sets as sets_lib
 from albert_tf.tasks.classification.examples import ClassificationExample
@@ -155,11 +156,11 @@ def test_the_rows_held_out_of_a_training_are_evaluated_later(read):
     trained = read("train", validation_share=0.2).data.settings
 
     assert trained["validation"][:2] == [0.2, 0]
-    # The weights say where the rows that they have not seen end.
+    # The weights say which rows they have not seen.
     trained = json.loads(json.dumps(trained))
-    trained["validation"][2]["1"] = 1.0
+    del trained["validation"][2][1:]
     sets = read("eval", validation_share=0.2, kept_settings=trained)
-    assert len(sets.evaluation[0].examples) == 1 + 15
+    assert len(sets.evaluation[0].examples) == 1
     # A file of its own, and weights of another task.
     read("eval", kept_settings=trained)
     read("eval", validation_share=0.2, kept_settings={"task": "mrpc"})
@@ -178,6 +179,20 @@ def test_rows_may_have_several_labels(read):
     assert data.thresholds is None
 
 
+def test_a_list_of_zeros_and_ones_is_not_one_of_labels(read, tmp_path):
+    table = tmp_path / "a.jsonl"
+    table.write_text('{"text": "a", "tags": [0, 1]}\n' * 2)
+    given = {**TAGS, "train_file": "a.jsonl"}
+
+    with pytest.raises(ValueError, match="All 2 rows to train on have all 2"):
+        read("train", **given)
+    # Where a row has fewer, they are labels.
+    with table.open("a") as file:
+        file.write('{"text": "c", "tags": [1]}\n')
+    rows = read("train", **given).train.examples
+    assert [row.label for row in rows] == [(0, 1), (0, 1), (1,)]
+
+
 def test_weights_with_several_labels_say_so_themselves(read):
     kept = Metadata(
         task="custom",
@@ -190,7 +205,7 @@ def test_weights_with_several_labels_say_so_themselves(read):
 
     assert data.is_multi_label
     assert (data.labels, data.thresholds) == (("a", "b"), (0.25, 0.75))
-    chosen = sets_lib.FINETUNING.thresholds(data, {})
+    chosen = sets_lib.FINETUNING.thresholds(data, Scores())
     assert chosen == {"thresholds": (0.25, 0.75)}
 
 
@@ -228,19 +243,21 @@ def test_equal_texts_are_on_one_side_whatever_their_labels():
 
 
 def test_a_row_stays_on_its_side_whatever_happens_to_the_table():
-    examples = rows_of([0, 1] * 30)
-    training, validation, cutoffs = custom.hold_out(examples, share=0.2, seed=4)
-
-    more = [*reversed(rows_of([0, 1] * 35)), *examples[:10], *rows_of([2])]
-    later_training, later_validation, _ = custom.hold_out(
-        more, share=0.2, seed=4, cutoffs=cutoffs
+    examples = rows_of([0, 0, 0, 1] * 15)
+    training, validation, held_out = custom.hold_out(
+        examples, share=0.2, seed=4
     )
 
-    trained, held_out, trained_later, held_out_later = (
+    # Sorted anew, with more rows, other labels, and another copy of some.
+    more = [*reversed(rows_of([1, 0, 1] * 25)), *examples[:20], *rows_of([2])]
+    later_training, later_validation, _ = custom.hold_out(
+        more, share=0.2, seed=4, held_out=held_out
+    )
+
+    trained, held, trained_later, held_later = (
         {row.text_a for row in part}
         for part in (training, validation, later_training, later_validation)
     )
     assert trained < trained_later
-    assert held_out < held_out_later
-    assert not trained_later & held_out_later
+    assert held == held_later
     assert custom.hold_out(examples, share=0.2, seed=5)[1] != validation

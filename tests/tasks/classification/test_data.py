@@ -184,7 +184,7 @@ def test_areas_that_are_not_defined_are_left_out_and_told(make_data, caplog):
     # As 0, they would be taken for those of a very bad model.
     assert not {"roc_auc", "average_precision"} & found.flat().keys()
     assert found["accuracy"] == 0.5
-    assert "roc_auc, average_precision: left out, because" in caplog.text
+    assert "roc_auc, average_precision: left out. The" in caplog.text
 
 
 @pytest.mark.parametrize(

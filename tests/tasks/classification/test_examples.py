@@ -94,10 +94,11 @@ def test_a_column_may_be_a_label(tmp_path):
 
 def test_one_and_one_point_zero_are_one_class(tmp_path):
     table, lines = tmp_path / "a.csv", tmp_path / "a.jsonl"
-    table.write_text("text,kind\na,0.0\nb,1\nc,1.0\nd,0.50\n")
+    table.write_text("text,kind\na,0.0\nb,1\nc,1.0\nd,0.50\ne,-0.0\n")
     lines.write_text(
         '{"text": "a", "kind": 0.0}\n{"text": "b", "kind": 1}\n'
         '{"text": "c", "kind": 1.0}\n{"text": "d", "kind": "0.50"}\n'
+        '{"text": "e", "kind": -0.0}\n'
     )
 
     for path in (table, lines):
@@ -105,10 +106,10 @@ def test_one_and_one_point_zero_are_one_class(tmp_path):
         assert labels == ("0.0", "0.50", "1")
         columns = Columns(texts=("text",), label="kind")
         found = read(path, columns, labels=labels)
-        assert [example.label for example in found] == [0, 2, 2, 1]
+        assert [example.label for example in found] == [0, 2, 2, 1, 0]
         # Weights may know them by another spelling.
         again = read(path, columns, labels=("0", "0.50", "1.0"))
-        assert [example.label for example in again] == [0, 2, 2, 1]
+        assert [example.label for example in again] == [0, 2, 2, 1, 0]
 
 
 @pytest.mark.parametrize(
