@@ -57,7 +57,8 @@ def check(config: ExportConfig, source: Checkpoint) -> None:
     if config.format == SAVED_MODEL:
         import tensorflow_text  # noqa: F401  Missing, it is an error here.
 
-    for spec in config.specs:
+    if config.head:
+        spec = table.spec_of(config.head)
         _settings(config, spec, {}, source.known_config)
     _ = _with_vocabulary(source, config).tokenizer  # raises if it cannot be
 
@@ -144,11 +145,8 @@ def export(
 
 def _find_spec(config: ExportConfig, source: Checkpoint) -> HeadSpec:
     """Returns the head to export, which the checkpoint has."""
-    if not config.names_head:
-        return table.spec_of(source.head().name)
-    found = [spec for spec in config.specs if spec.head.groups & source.heads]
-    [spec, *_] = found or config.specs
-    source.head(spec.head)
+    spec = table.spec_of(config.head or source.head().name)
+    source.head(spec.head)  # raises if it has another
     return spec
 
 

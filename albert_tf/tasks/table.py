@@ -32,16 +32,6 @@ def all_specs() -> Mapping[str, type[HeadSpec]]:
     return {name: spec_class(name) for name in heads.HEADS}
 
 
-@functools.cache
-def export_tasks() -> Mapping[str, list[str]]:
-    """Returns the older words of exports, with the heads they stand for."""
-    words: dict[str, list[str]] = {}
-    for name, spec in all_specs().items():
-        if spec.export_task:
-            words.setdefault(spec.export_task, []).append(name)
-    return words
-
-
 def serving_settings() -> list[type[ServingSettings]]:
     """Returns the classes of the settings of exports, each once."""
     specs = all_specs().values()

@@ -50,7 +50,6 @@ class EncoderSpec(HeadSpec):
 
     # Sequences of different lengths.
     joins_outputs = False
-    export_task = "encoder"
 
     def make_signatures(self, exported: Exported) -> "list[Signature]":
         """Traces those of the vectors."""

@@ -104,7 +104,6 @@ class MultipleChoiceSpec(HeadSpec):
     # An article and several options.
     served_batch_size = 8
     has_litert = False
-    export_task = "race"
 
     def make_signatures(self, exported: Exported) -> "list[Signature]":
         """Traces those of the choice among options."""
