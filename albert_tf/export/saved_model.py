@@ -60,18 +60,9 @@ def check(config: ExportConfig, source: Checkpoint) -> None:
     if config.head:
         spec = table.spec_of(config.head)
         _settings(config, spec, {}, source.known_config)
-    _ = _with_vocabulary(source, config).tokenizer  # raises if it cannot be
-
-
-def _with_vocabulary(source: Checkpoint, config: ExportConfig) -> Checkpoint:
-    source = compatibility.with_vocabulary(
-        source,
-        config.spm_model_file or config.vocab_file,
-        config.do_lower_case,
-        config.keep_accents,
-    )
+    source = compatibility.with_vocabulary(source, config)
     compatibility.check_vocabulary(source)
-    return source
+    _ = source.tokenizer  # raises if it cannot be
 
 
 def export(
@@ -88,7 +79,8 @@ def export(
     if albert_config is None and config.albert_config_file:
         albert_config = config_lib.load_config(config.albert_config_file)
     source = discovery.open(config.init_checkpoint, albert_config=albert_config)
-    source = _with_vocabulary(source, config)
+    source = compatibility.with_vocabulary(source, config)
+    compatibility.check_vocabulary(source)
     spec = _find_spec(config, source)
     trained = spec.trained_settings(source)
     settings = _settings(config, spec, trained, source.known_config)

@@ -60,10 +60,7 @@ class Evaluation(NamedTuple):
 
 
 class FinetuningRun:
-    """One run, with one seed: trains; evaluates and predicts with weights.
-
-    It is the `loop.Evaluator` of its own training.
-    """
+    """One run, with one seed: trains; evaluates and predicts with weights."""
 
     def __init__(
         self,
@@ -74,7 +71,6 @@ class FinetuningRun:
         workers: Workers,
         start: Checkpoint | None,
     ) -> None:
-        self.primary_metric = sets.data.primary_metric
         self._config = config
         self._sets = sets
         self._workers = workers
@@ -120,7 +116,6 @@ class FinetuningRun:
             is_finished = loop.TrainingLoop(
                 config,
                 training,
-                self._workers,
                 batches_from=functools.partial(
                     finetuning_data.training_batches,
                     config,
@@ -128,7 +123,8 @@ class FinetuningRun:
                     self._workers.strategy,
                     self._padding,
                 ),
-                evaluator=self if self._sets.evaluation else None,
+                evaluate=self.evaluate if self._sets.evaluation else None,
+                metric=self._sets.data.primary_metric,
                 patience=config.early_stopping_patience,
             ).run()
         if not is_finished:

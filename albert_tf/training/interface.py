@@ -23,7 +23,6 @@ from albert_tf.training import plan as plans
 from albert_tf.training import pretrain as pretrain_lib
 from albert_tf.training.plan import FinetuningPlan
 from albert_tf.training.pretrain_config import PretrainingConfig
-from albert_tf.training.start import StartConfig
 
 _STOPPED = "A signal stopped the run. Call it again to go on."
 
@@ -186,8 +185,8 @@ def pretrain(**given: Any) -> RunResult:
         ValueError: A setting or a file cannot be used.
         KeyboardInterrupt: A signal stopped the training, after a checkpoint.
     """
-    classes = (PretrainingConfig, StartConfig)
-    config = pretrain_config.plan(settings.checked(given, classes))
+    values = settings.checked(given, [PretrainingConfig])
+    config = pretrain_config.plan(values)
     scores = pretrain_lib.run(config)
     if scores is None:
         raise KeyboardInterrupt(_STOPPED)

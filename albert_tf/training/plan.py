@@ -34,9 +34,8 @@ from albert_tf.tasks import (
 from albert_tf.tasks.spec import FinetuningSpec
 from albert_tf.tasks.task import NO_WEIGHTS, SPLITS, Sets
 from albert_tf.text.tokenizer import NewTokens, VocabularyBeside
-from albert_tf.training import run_folder, start
+from albert_tf.training import run_config, run_folder
 from albert_tf.training.run_config import FinetuningConfig
-from albert_tf.training.start import StartConfig
 
 _LOGGER = logging.getLogger(__name__)
 
@@ -104,7 +103,7 @@ class FinetuningPlan:
 
 def config_classes(spec: FinetuningSpec) -> tuple[type, ...]:
     """Returns the classes whose fields are the settings of a fine-tuning."""
-    return FinetuningOptions, FinetuningConfig, spec.config_class, StartConfig
+    return FinetuningOptions, FinetuningConfig, spec.config_class
 
 
 def defaults(spec: FinetuningSpec) -> dict[str, Any]:
@@ -126,15 +125,18 @@ def finetuning(
         given: The settings that the user gave, by name.
         examples: Rows in place of files, by use: `train`, `eval`, `predict`.
     """
-    resolved = start.resolved(given, defaults(spec))
+    resolved = run_config.resolved(given, defaults(spec))
     values = defaults(spec) | _only_asked_uses(resolved) | resolved
     # 1. What can be checked before any file is read.
     options = settings.read(FinetuningOptions, values)
     _check(values, resolved)
     task_config: Any = settings.read(spec.config_class, values)
 
-    # 2. The weights to start from.
-    source = _open_start(values, options)
+    # 2. The weights to start from, with their config and vocabulary.
+    source = run_config.open_checkpoint(values)
+    source = compatibility.with_vocabulary(source, options)
+    compatibility.check_vocabulary(source)
+    source = compatibility.with_new_tokens(source, options.new_token_names)
     albert_config = source.known_config
 
     # 3. The paper's settings; the weights in use, and lengths that suit them.
@@ -171,7 +173,7 @@ def finetuning(
         task_settings=settings.affects_training(task_config),
         vocabulary=source,
         head=spec.head_spec(task_config).head.name,
-        **start.run_fields(values, examples),
+        **run_config.run_fields(values, examples),
         **warmup,
     )
     return FinetuningPlan(
@@ -243,20 +245,6 @@ def _check(values: Mapping[str, Any], given: Collection[str]) -> None:
             "Leave it out, and export the --output_dir with "
             "export_saved_model.py."
         )
-
-
-def _open_start(
-    values: Mapping[str, Any], options: FinetuningOptions
-) -> Checkpoint:
-    """Opens what the training starts from, with its config and vocabulary."""
-    source = compatibility.with_vocabulary(
-        start.open_checkpoint(values),
-        options.spm_model_file or options.vocab_file,
-        options.do_lower_case,
-        options.keep_accents,
-    )
-    compatibility.check_vocabulary(source)
-    return compatibility.with_new_tokens(source, options.new_token_names)
 
 
 def _find_weights(values: Mapping[str, Any]) -> Checkpoint:

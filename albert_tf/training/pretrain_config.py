@@ -21,9 +21,8 @@ from albert_tf import checks, settings
 from albert_tf.checkpoints import compatibility, heads
 from albert_tf.settings import setting
 from albert_tf.text.tokenizer import NewTokens
-from albert_tf.training import start
+from albert_tf.training import run_config
 from albert_tf.training.run_config import Phase, RunConfig
-from albert_tf.training.start import StartConfig
 
 _AS_BUILT = (
     " Default: as the records were built; only those of --masking=dynamic can "
@@ -300,10 +299,10 @@ def in_steps(schedule: str, num_train_steps: int) -> str:
 
 def plan(given: Mapping[str, Any]) -> PretrainingConfig:
     """Plans a pretraining, of the settings that the user gave, by name."""
-    fields = settings.fields_of(PretrainingConfig, StartConfig)
+    fields = settings.fields_of(PretrainingConfig)
     values: dict[str, Any] = {n: field.default for n, field in fields.items()}
-    values |= start.resolved(given, values)
-    source = start.open_checkpoint(values)
+    values |= run_config.resolved(given, values)
+    source = run_config.open_checkpoint(values)
     new_tokens = settings.read(NewTokens, values).new_token_names
     source = compatibility.with_new_tokens(source, new_tokens)
     return settings.read(
@@ -311,5 +310,5 @@ def plan(given: Mapping[str, Any]) -> PretrainingConfig:
         values,
         albert_config=source.known_config,
         head=heads.PRETRAINING.name,
-        **start.run_fields(values),
+        **run_config.run_fields(values),
     )

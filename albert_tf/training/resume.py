@@ -42,6 +42,7 @@ class Training:
     """What the loop trains with; a run that `is_new` has no checkpoint yet."""
 
     train_step: TrainStep
+    workers: Workers
     checkpointer: Checkpointer
     log: MetricLog
     state: RunState
@@ -122,6 +123,7 @@ def prepare_training(
         stack.callback(log.close)
         yield Training(
             train_step=train_step,
+            workers=workers,
             checkpointer=checkpointer,
             log=log,
             state=state,

@@ -64,7 +64,7 @@ def make_examples(num_batches, changes):
 
 
 class Run:
-    """A run in a directory; made again, it resumes. Also batches, evaluator.
+    """A run in a directory; made again, it resumes. Also batches, scores.
 
     Args:
         trainer: Holds config, task, optimizer and step.
@@ -74,8 +74,6 @@ class Run:
         in_evaluation_of: A step; `action` is done in its evaluation.
         log: Arguments of `Log`.
     """
-
-    primary_metric = "accuracy"
 
     def __init__(
         self,
@@ -116,14 +114,15 @@ class Run:
             trainer.config,
             resume.Training(
                 train_step=trainer.step,
+                workers=self.workers,
                 checkpointer=checkpointer,
                 log=Log(self.folder, **where, **log),
                 state=self.start or RunState(),
                 is_new=self.start is None,
             ),
-            self.workers,
             batches_from=self.starting_at,
-            evaluator=self if scores else None,
+            evaluate=self.evaluate if scores else None,
+            metric="accuracy",
             is_pretraining=like_pretraining,
             patience=patience,
         )
