@@ -93,13 +93,6 @@ def run(
 
 def _check_settings(config: FinetuningConfig, sets: Sets[ExampleSet]) -> None:
     """Checks that the settings fit the examples."""
-    vocab_size = sets.data.tokenizer.vocab_size
-    if vocab_size != config.albert_config.vocab_size:
-        raise ValueError(
-            f"The vocabulary has {vocab_size} tokens, but the config has "
-            f"vocab_size={config.albert_config.vocab_size}. Pass the "
-            "vocabulary and the --albert_config_file of the same checkpoint."
-        )
     unused = {"best_metric": None, "early_stopping_patience": 0, "num_seeds": 1}
     is_selected = sets.train and (sets.evaluation or config.num_folds > 1)
     for name, default in unused.items():

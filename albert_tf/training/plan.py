@@ -346,9 +346,7 @@ def _run_length(
         num_examples = sets.train.examples.num_windows
         if epochs is None:
             raise ValueError(
-                "--count_windows_as_epochs is for --num_train_epochs, but "
-                "--num_train_steps or --preset determines the number of steps. "
-                "Pass --num_train_epochs alone."
+                "--count_windows_as_epochs needs --num_train_epochs alone."
             )
     if epochs is not None:
         checks.check_number("num_train_epochs", epochs, above=0)
