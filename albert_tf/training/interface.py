@@ -16,6 +16,7 @@ from albert_tf.inference.predictor import Predictor, load_predictor
 from albert_tf.metrics.scores import Scores
 from albert_tf.tasks import example_files, table
 from albert_tf.tasks.spec import FinetuningSpec, HeadSpec
+from albert_tf.tasks.task import SPLITS
 from albert_tf.text.tokenizer import VocabularyBeside
 from albert_tf.training import baselines, pretrain_config
 from albert_tf.training import finetune as finetune_lib
@@ -102,10 +103,10 @@ def finetune(
         values["task_name"] = task_name
     examples = {
         use: example_files.rows_in_memory(f"{use}_examples", rows)
-        for use, rows in (
-            ("train", train_examples),
-            ("eval", eval_examples),
-            ("predict", predict_examples),
+        for use, rows in zip(
+            SPLITS,
+            (train_examples, eval_examples, predict_examples),
+            strict=True,
         )
         if rows is not None
     }

@@ -279,8 +279,7 @@ class PretrainingConfig(NewTokens, RunConfig):
         if self.depth_schedule and max(num_sets) > 1:
             raise ValueError(
                 "`depth_schedule` needs a model whose layers share all their "
-                "weights, because the layers that are left out would not be "
-                "trained. Received: "
+                "weights: others would not be trained. Received: "
                 f"parameter_sharing={config.parameter_sharing!r}, "
                 f"num_hidden_groups={config.num_hidden_groups}."
             )

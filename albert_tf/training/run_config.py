@@ -191,13 +191,9 @@ class RunConfig(DeviceSettings, OptimizerConfig):
     def check_sequence_length(self, max_seq_length: int) -> None:
         """Checks that the model has so many positions."""
         longest = self.albert_config.max_position_embeddings
-        checks.check_integer("max_seq_length", max_seq_length, at_least=1)
-        if max_seq_length > longest:
-            raise ValueError(
-                f"`max_seq_length` must not exceed the {longest} position "
-                "embeddings of the config. Received: "
-                f"max_seq_length={max_seq_length}."
-            )
+        checks.check_integer(
+            "max_seq_length", max_seq_length, at_least=1, at_most=longest
+        )
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -260,16 +256,14 @@ class FinetuningConfig(RunConfig):
         )
         if self.has_remote_hosts:
             raise ValueError(
-                "Fine-tuning makes its batches in this process, which the "
-                "hosts of a TPU with a name cannot call. Run the command on "
-                "the machine of the TPU, and leave --tpu_name out. Received: "
-                f"tpu_name={self.tpu_name!r}."
+                "The hosts of a TPU with a name cannot make the batches of a "
+                "fine-tuning. Run the command on the machine of the TPU, "
+                f"without --tpu_name. Received: tpu_name={self.tpu_name!r}."
             )
         if self.train_adapters_only and not self.albert_config.adapter_rank:
             raise ValueError(
-                "--train_adapters_only needs a model with adapters. Pass "
-                "--adapter_rank=8 to convert_checkpoint.py, and its output as "
-                "--init_checkpoint."
+                "--train_adapters_only needs a model with adapters, which "
+                "convert_checkpoint.py --adapter_rank=8 adds."
             )
         if not (self.do_train or self.do_eval or self.do_predict):
             raise ValueError(
