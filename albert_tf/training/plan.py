@@ -249,13 +249,10 @@ def _check(values: Mapping[str, Any], given: Collection[str]) -> None:
 
 def _find_weights(values: Mapping[str, Any]) -> Checkpoint:
     """Finds the weights to use; or to resume from, if there are any yet."""
-    path: str | None
-    if values["do_train"]:
-        path = run_checkpoints.trained_weights(values["output_dir"])
-    else:
-        path = run_folder.weights_to_use(
-            values["output_dir"], values["init_checkpoint"], is_training=False
-        )
+    output_dir = values["output_dir"]
+    path = run_checkpoints.trained_weights(output_dir)
+    if not values["do_train"]:
+        path = run_folder.weights_to_use(output_dir, values["init_checkpoint"])
     return NO_WEIGHTS if path is None else discovery.open(path)
 
 

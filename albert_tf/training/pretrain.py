@@ -405,13 +405,10 @@ def _weights_to_evaluate(
     config: PretrainingConfig, folder: RunFolder
 ) -> Checkpoint:
     """Returns the weights to evaluate, after training or without it."""
-    if not config.do_train:
-        run_folder.check_model(config, None)
-    path = run_folder.weights_to_use(
-        config.output_dir, config.init_checkpoint, is_training=config.do_train
-    )
     if config.do_train:
-        return tf1.of_run(path)
+        return tf1.of_run(run_folder.weights_to_use(config.output_dir))
+    run_folder.check_model(config, None)
+    path = run_folder.weights_to_use(config.output_dir, config.init_checkpoint)
     weights = discovery.open(path, albert_config=config.albert_config)
     compatibility.check_task(weights, folder.metadata)
     return weights
