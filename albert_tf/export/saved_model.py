@@ -12,12 +12,18 @@ from typing import Any
 
 import tensorflow as tf
 
-from albert_tf import checks, quiet
+from albert_tf import checks, files, quiet
 from albert_tf import config as config_lib
-from albert_tf.checkpoints import checkpoint, compatibility, discovery, load
+from albert_tf.checkpoints import (
+    checkpoint,
+    compatibility,
+    discovery,
+    load,
+    metadata,
+)
 from albert_tf.checkpoints.checkpoint import Checkpoint, Note
 from albert_tf.config import CONFIG_FILE, AlbertConfig
-from albert_tf.export import litert, version_folder
+from albert_tf.export import version_folder
 from albert_tf.export.export_config import LITERT, SAVED_MODEL, ExportConfig
 from albert_tf.serving import graph_tokenizer, model_inputs, signature
 from albert_tf.serving.exported_encoder import ExportedWeights
@@ -110,7 +116,7 @@ def export(
     # 4. The files, which appear all at once.
     def write(folder: str) -> None:
         if config.format == LITERT:
-            litert.write(folder, exported, signatures, source, spec, config)
+            _write_litert(folder, exported, signatures, source, spec, config)
         else:
             _write(folder, exported, signatures, source, config.model_name)
 
@@ -194,3 +200,42 @@ def _write(
             )
     signature.check_operations(folder)
     version_folder.write_warmup(folder, signatures, model_name=model_name)
+
+
+def _write_litert(
+    folder: str,
+    exported: Exported,
+    signatures: Sequence[Signature],
+    source: Checkpoint,
+    spec: HeadSpec,
+    config: ExportConfig,
+) -> None:
+    """Writes the signature of ids, and what `load_predictor` needs beside it.
+
+    Only LiteRT's own operations are used, which have no tokenizers. In int8,
+    the matrices of linear layers have a scale for each output, and their inputs
+    one for each token, found when the model runs: what varies from text to
+    text, and from pass to pass through the shared block, needs no calibration.
+    The table of words has one scale. Everything else is float32.
+    """
+    [by_ids] = (one for one in signatures if one.name == signature.TOKENS)
+    module = tf.Module()
+    module.weights = exported.weights.copies
+    converter = tf.lite.TFLiteConverter.from_concrete_functions(
+        [by_ids.function], module
+    )
+    if config.quantize:
+        converter.optimizations = [tf.lite.Optimize.DEFAULT]
+    with quiet.hidden():
+        content = converter.convert()
+    path = os.path.join(folder, discovery.LITERT_MODEL)
+    with files.atomic_write(path) as file:
+        file.write(content)
+    source.known_config.to_json_file(os.path.join(folder, CONFIG_FILE))
+    checkpoint.write_vocabulary(source, folder)
+    known = dataclasses.replace(
+        exported.settings.applied_to(source.metadata),
+        head=spec.litert_head,
+        settings={**source.settings, **exported.settings.answer_settings()},
+    )
+    metadata.write(folder, known)
