@@ -229,7 +229,18 @@ class PretrainingConfig(NewTokens, RunConfig):
         return dict(zip(starts, values, strict=True))
 
     def _check_together(self) -> None:
-        """Checks settings that need, or exclude, each other."""
+        """Checks settings that depend on each other."""
+        for phase in self.phases:
+            self.check_sequence_length(phase.max_seq_length)
+        config = self.albert_config
+        num_sets = map(config.num_weight_sets, ("attention", "ffn"))
+        if self.depth_schedule and max(num_sets) > 1:
+            raise ValueError(
+                "`depth_schedule` needs a model whose layers share all their "
+                "weights: others would not be trained. Received: "
+                f"parameter_sharing={config.parameter_sharing!r}, "
+                f"num_hidden_groups={config.num_hidden_groups}."
+            )
         for name, other in _EXCLUDED.items():
             if getattr(self, name) and getattr(self, other):
                 raise ValueError(
@@ -256,7 +267,6 @@ class PretrainingConfig(NewTokens, RunConfig):
             checks.check_number(
                 "masked_lm_prob", self.masked_lm_prob, above=0, at_most=1
             )
-        self._check_phases()
         self._check_together()
         if not self.do_train and not self.do_eval:
             raise ValueError(
@@ -270,19 +280,6 @@ class PretrainingConfig(NewTokens, RunConfig):
                     "--read_order=files, or copy them to a local folder. "
                     f"Received: {name}={value!r}."
                 )
-
-    def _check_phases(self) -> None:
-        for phase in self.phases:
-            self.check_sequence_length(phase.max_seq_length)
-        config = self.albert_config
-        num_sets = map(config.num_weight_sets, ("attention", "ffn"))
-        if self.depth_schedule and max(num_sets) > 1:
-            raise ValueError(
-                "`depth_schedule` needs a model whose layers share all their "
-                "weights: others would not be trained. Received: "
-                f"parameter_sharing={config.parameter_sharing!r}, "
-                f"num_hidden_groups={config.num_hidden_groups}."
-            )
 
 
 def in_steps(schedule: str, num_train_steps: int) -> str:
