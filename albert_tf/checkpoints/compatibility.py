@@ -224,12 +224,13 @@ def check_vocabulary(source: Checkpoint) -> None:
 
 
 def with_vocabulary(
-    source: Checkpoint, options: VocabularyBeside
+    source: Checkpoint, options: VocabularyBeside, *, may_lack: bool = False
 ) -> Checkpoint:
     """Returns a checkpoint with the vocabulary and normalization to use.
 
-    They are those that the user names, or else those beside the checkpoint. If
-    the tokenizer of the training is known, what contradicts it is an error.
+    They are those that the user names, or else those beside the checkpoint; to
+    have none is an error, unless it `may_lack` one. If the tokenizer of the
+    training is known, what contradicts it is an error.
     """
     given = options.spm_model_file or options.vocab_file
     path, result = given or source.vocabulary, source
@@ -247,6 +248,8 @@ def with_vocabulary(
             text = "The checkpoint says %s=%s; %s is used, as you say."
             _LOGGER.warning(text, name, known, value)
     if path is None:
+        if not may_lack or any(x.kind == REFUSED for x in result.notes):
+            check_vocabulary(result)
         return result
     num_tokens = result.tokenizer.vocab_size
     vocab_size = source.known_config.vocab_size

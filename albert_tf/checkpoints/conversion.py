@@ -136,9 +136,7 @@ def _read(config: ConversionConfig) -> Checkpoint:
     source = discovery.open(config.input_path, albert_config=given)
     compatibility.check_shapes(source)
     compatibility.check_values(source.arrays, source.path)
-    source = compatibility.with_vocabulary(source, config)
-    if any(note.kind == checkpoint.REFUSED for note in source.notes):
-        compatibility.check_vocabulary(source)
+    source = compatibility.with_vocabulary(source, config, may_lack=True)
     source = compatibility.with_new_tokens(source, config.new_token_names)
     known, notes = source.metadata, source.notes
     names = heads.candidates(source.heads, known)

@@ -67,26 +67,19 @@ def check(config: ExportConfig, source: Checkpoint) -> None:
         spec = table.spec_of(config.head)
         _settings(config, spec, {}, source.known_config)
     source = compatibility.with_vocabulary(source, config)
-    compatibility.check_vocabulary(source)
     _ = source.tokenizer  # raises if it cannot be
 
 
-def export(
-    config: ExportConfig, *, albert_config: AlbertConfig | None = None
-) -> ExportSummary:
-    """Exports a checkpoint.
-
-    `albert_config` is None for `config.albert_config_file`, or else the config
-    beside the checkpoint.
-    """
+def export(config: ExportConfig) -> ExportSummary:
+    """Exports a checkpoint."""
     version_folder.version_path(config.export_dir, config.export_version)
     # 1. The checkpoint; its config, vocabulary and lengths, unless others are
     # given.
-    if albert_config is None and config.albert_config_file:
+    albert_config = None
+    if config.albert_config_file:
         albert_config = config_lib.load_config(config.albert_config_file)
     source = discovery.open(config.init_checkpoint, albert_config=albert_config)
     source = compatibility.with_vocabulary(source, config)
-    compatibility.check_vocabulary(source)
     spec = _find_spec(config, source)
     trained = spec.trained_settings(source)
     settings = _settings(config, spec, trained, source.known_config)

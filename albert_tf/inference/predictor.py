@@ -83,7 +83,6 @@ def load_predictor(  # noqa: PLR0913
         spm_model_file=vocabulary, do_lower_case=do_lower_case
     )
     source = compatibility.with_vocabulary(discovery.open(path), options)
-    compatibility.check_vocabulary(source)
     is_export = source.format == discovery.LITERT
     if is_export:
         model: Any = LiteRtModel(source)

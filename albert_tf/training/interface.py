@@ -128,7 +128,7 @@ def run_finetuning(plan: FinetuningPlan) -> RunResult | None:
     """Does what a plan says; returns None if a signal stopped the training."""
     config, spec = plan.config, plan.spec
     export = None
-    if plan.options.export_dir:
+    if config.export_dir:
         # An export that cannot succeed is refused before hours of training.
         export = _export_config(plan, config.output_dir, Scores())
         saved_model.check(export, plan.source)
@@ -139,7 +139,7 @@ def run_finetuning(plan: FinetuningPlan) -> RunResult | None:
     summary = None
     if export:
         export = _export_config(plan, result.weights, result.scores)
-        summary = saved_model.export(export, albert_config=config.albert_config)
+        summary = saved_model.export(export)
     return RunResult(
         scores=result.scores,
         output_dir=os.path.abspath(config.output_dir),
@@ -152,18 +152,19 @@ def run_finetuning(plan: FinetuningPlan) -> RunResult | None:
 def _export_config(
     plan: FinetuningPlan, weights: str, scores: Scores
 ) -> ExportConfig:
-    head, sets = plan.spec.head_spec(plan.task_config), plan.sets
+    config, sets = plan.config, plan.sets
+    head = plan.spec.head_spec(plan.task_config)
     # Of different numbers of options, that of the set to predict.
     values = vars(plan.task_config) | vars(sets.all[-1].data)
     values |= plan.spec.thresholds(sets.data, scores)
-    # A run that was trained has its vocabulary in its folder.
-    given = () if plan.config.do_train else settings.fields_of(VocabularyBeside)
+    # A run that was trained has its config and vocabulary in its folder.
+    given = [*settings.fields_of(VocabularyBeside), "albert_config_file"]
     return ExportConfig(
         init_checkpoint=weights,
-        export_dir=plan.options.export_dir or "",
-        **{name: getattr(plan.options, name) for name in given},
+        export_dir=config.export_dir or "",
+        **{n: getattr(config, n) for n in given if not config.do_train},
         head=head,
-        max_seq_length=plan.config.max_seq_length,
+        max_seq_length=config.max_seq_length,
         settings={
             name: values[name]
             for name in head.serving_settings.names()

@@ -24,7 +24,6 @@ from albert_tf.checkpoints import (
     run_checkpoints,
 )
 from albert_tf.checkpoints.checkpoint import Checkpoint
-from albert_tf.settings import setting
 from albert_tf.tasks import (
     head_flags,
     lengths,
@@ -54,27 +53,6 @@ _DEFAULTS = {"optimizer": "adamw", "eval_batch_size": 8}
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class FinetuningOptions(NewTokens, VocabularyBeside):
-    """Settings that a plan resolves, before the run."""
-
-    preset: str | None = setting(
-        None,
-        "Values for flags that are not given, and the dropout of the encoder: "
-        "those of the paper for the task or, for RACE, those for the v2 "
-        "checkpoints.",
-        choices=paper_presets.PRESETS,
-    )
-    num_train_epochs: float | None = setting(
-        None, "Epochs over the training examples, instead of --num_train_steps."
-    )
-    export_dir: str | None = setting(
-        None,
-        "Directory for a SavedModel of the best weights, in float32: a new "
-        "version each time the command ends.",
-    )
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
 class FinetuningPlan:
     """All that a fine-tuning will do.
 
@@ -85,7 +63,6 @@ class FinetuningPlan:
     spec: FinetuningSpec
     config: FinetuningConfig
     task_config: Any
-    options: FinetuningOptions
     sets: Sets[Any]
     source: Checkpoint
     weights: Checkpoint
@@ -103,7 +80,7 @@ class FinetuningPlan:
 
 def config_classes(spec: FinetuningSpec) -> tuple[type, ...]:
     """Returns the classes whose fields are the settings of a fine-tuning."""
-    return FinetuningOptions, FinetuningConfig, spec.config_class
+    return FinetuningConfig, spec.config_class
 
 
 def defaults(spec: FinetuningSpec) -> dict[str, Any]:
@@ -128,20 +105,20 @@ def finetuning(
     resolved = run_config.resolved(given, defaults(spec))
     values = defaults(spec) | _only_asked_uses(resolved) | resolved
     # 1. What can be checked before any file is read.
-    options = settings.read(FinetuningOptions, values)
     _check(values, resolved)
     task_config: Any = settings.read(spec.config_class, values)
 
     # 2. The weights to start from, with their config and vocabulary.
     source = run_config.open_checkpoint(values)
-    source = compatibility.with_vocabulary(source, options)
-    compatibility.check_vocabulary(source)
-    source = compatibility.with_new_tokens(source, options.new_token_names)
+    vocabulary = settings.read(VocabularyBeside, values)
+    source = compatibility.with_vocabulary(source, vocabulary)
+    new_tokens = settings.read(NewTokens, values).new_token_names
+    source = compatibility.with_new_tokens(source, new_tokens)
     albert_config = source.known_config
 
     # 3. The paper's settings; the weights in use, and lengths that suit them.
-    if options.preset:
-        preset = paper_presets.paper_settings(task_config.name, options.preset)
+    if name := values["preset"]:
+        preset = paper_presets.paper_settings(task_config.name, name)
         values |= _not_given(preset.flag_values(), resolved)
         albert_config = preset.with_dropout(albert_config)
     weights = _find_weights(values)
@@ -180,7 +157,6 @@ def finetuning(
         spec=spec,
         config=config,
         task_config=task_config,
-        options=options,
         sets=sets,
         source=source,
         weights=weights,

@@ -16,6 +16,8 @@ from albert_tf.config import AlbertConfig
 from albert_tf.devices.device_settings import DeviceSettings
 from albert_tf.optimization.optimizer_config import OptimizerConfig
 from albert_tf.settings import setting
+from albert_tf.tasks import paper_presets
+from albert_tf.text.tokenizer import NewTokens, VocabularyBeside
 
 # Seeds are int32.
 LARGEST_SEED = 2**31 - 1
@@ -197,9 +199,24 @@ class RunConfig(DeviceSettings, OptimizerConfig):
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class FinetuningConfig(RunConfig):
+class FinetuningConfig(NewTokens, VocabularyBeside, RunConfig):
     """Settings of a fine-tuning run, whatever the task."""
 
+    preset: str | None = setting(
+        None,
+        "Values for flags that are not given, and the dropout of the encoder: "
+        "those of the paper for the task or, for RACE, those for the v2 "
+        "checkpoints.",
+        choices=paper_presets.PRESETS,
+    )
+    num_train_epochs: float | None = setting(
+        None, "Epochs over the training examples, instead of --num_train_steps."
+    )
+    export_dir: str | None = setting(
+        None,
+        "Directory for a SavedModel of the best weights, in float32: a new "
+        "version each time the command ends.",
+    )
     do_train: bool = setting(False, "Whether to train.")
     do_eval: bool = setting(False, "Whether to evaluate.")
     do_predict: bool = setting(False, "Whether to write predictions.")

@@ -2,6 +2,7 @@
 
 import dataclasses
 import os
+import tempfile
 
 import numpy as np
 import pytest
@@ -85,7 +86,10 @@ def check_before_training(config, albert_config):
 
 
 def export(config, albert_config):
-    saved_model.export(config, albert_config=albert_config)
+    with tempfile.TemporaryDirectory() as folder:
+        path = f"{folder}/config.json"
+        albert_config.to_json_file(path)
+        saved_model.export(dataclasses.replace(config, albert_config_file=path))
 
 
 @pytest.mark.parametrize("check", [check_before_training, export])
