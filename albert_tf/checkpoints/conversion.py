@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 
 from albert_tf import checks, files
-from albert_tf import config as config_lib
 from albert_tf.checkpoints import (
     checkpoint,
     compatibility,
@@ -130,10 +129,9 @@ def convert(config: ConversionConfig) -> Summary:
 
 def _read(config: ConversionConfig) -> Checkpoint:
     """Reads the input, adds what the settings name, and checks the whole."""
-    given = None
-    if config.albert_config_file:
-        given = config_lib.load_config(config.albert_config_file)
-    source = discovery.open(config.input_path, albert_config=given)
+    source = discovery.open(
+        config.input_path, albert_config=config.albert_config_file
+    )
     compatibility.check_shapes(source)
     compatibility.check_values(source.arrays, source.path)
     source = compatibility.with_vocabulary(source, config, may_lack=True)

@@ -13,7 +13,6 @@ from typing import Any
 import tensorflow as tf
 
 from albert_tf import checks, files, quiet
-from albert_tf import config as config_lib
 from albert_tf.checkpoints import (
     checkpoint,
     compatibility,
@@ -75,10 +74,9 @@ def export(config: ExportConfig) -> ExportSummary:
     version_folder.version_path(config.export_dir, config.export_version)
     # 1. The checkpoint; its config, vocabulary and lengths, unless others are
     # given.
-    albert_config = None
-    if config.albert_config_file:
-        albert_config = config_lib.load_config(config.albert_config_file)
-    source = discovery.open(config.init_checkpoint, albert_config=albert_config)
+    source = discovery.open(
+        config.init_checkpoint, albert_config=config.albert_config_file
+    )
     source = compatibility.with_vocabulary(source, config)
     spec = _find_spec(config, source)
     trained = spec.trained_settings(source)

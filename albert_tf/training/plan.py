@@ -17,13 +17,13 @@ from collections.abc import Collection, Mapping
 from typing import Any
 
 from albert_tf import checks, files, settings
-from albert_tf import config as config_lib
 from albert_tf.checkpoints import (
     compatibility,
     discovery,
     run_checkpoints,
 )
 from albert_tf.checkpoints.checkpoint import Checkpoint
+from albert_tf.config import AlbertConfig
 from albert_tf.tasks import (
     head_flags,
     lengths,
@@ -236,7 +236,7 @@ def _as_trained(
     spec: FinetuningSpec,
     values: Mapping[str, Any],
     given: Collection[str],
-    config: config_lib.AlbertConfig,
+    config: AlbertConfig,
     weights: Checkpoint,
 ) -> dict[str, Any]:
     """Returns settings: those given, else those of the weights' training.
@@ -268,7 +268,7 @@ def _suit_small_data(
     given: Collection[str],
     task_config: Any,
     sets: Sets[Any],
-    config: config_lib.AlbertConfig,
+    config: AlbertConfig,
     has_rows: bool,
 ) -> dict[str, Any]:
     """Returns settings that suit a table, or few questions in a file."""

@@ -9,10 +9,9 @@ from collections.abc import Collection, Mapping
 from typing import Any
 
 from albert_tf import checks, hub, settings
-from albert_tf import config as config_lib
 from albert_tf.checkpoints import discovery, run_checkpoints
 from albert_tf.checkpoints.checkpoint import Checkpoint
-from albert_tf.config import AlbertConfig
+from albert_tf.config import AlbertConfig, load_config
 from albert_tf.devices.device_settings import DeviceSettings
 from albert_tf.optimization.optimizer_config import OptimizerConfig
 from albert_tf.settings import setting
@@ -330,9 +329,7 @@ def open_checkpoint(values: Mapping[str, Any]) -> Checkpoint:
     output_dir = values["output_dir"]
     if not output_dir:
         raise ValueError("--output_dir must be given.")
-    config = None
-    if values["albert_config_file"]:
-        config = config_lib.load_config(values["albert_config_file"])
+    config = values["albert_config_file"]
     path = values["init_checkpoint"] or values.get("continue_from")
     if not path and run_checkpoints.trained_weights(output_dir):
         path = output_dir
@@ -342,11 +339,11 @@ def open_checkpoint(values: Mapping[str, Any]) -> Checkpoint:
             albert_config=config,
             may_change_layers=bool(values.get("init_from_group0")),
         )
-    if config is None:
+    if not config:
         raise ValueError(
             "--albert_config_file or --init_checkpoint must be given."
         )
-    return Checkpoint(path=output_dir, config=config)
+    return Checkpoint(path=output_dir, config=load_config(config))
 
 
 def run_fields(
