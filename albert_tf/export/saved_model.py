@@ -30,7 +30,6 @@ from albert_tf.serving.signature import Signature
 from albert_tf.tasks import table
 from albert_tf.tasks.spec import Exported, HeadSpec, ServingSettings
 
-_NOT_USED = "the task has no use for it"
 _KERAS_DTYPES = {"float32": "float32", "bfloat16": "mixed_bfloat16"}
 
 
@@ -125,7 +124,7 @@ def export(config: ExportConfig) -> ExportSummary:
         signatures=tuple(one.name for one in signatures),
         num_bytes=sum(map(os.path.getsize, written)),
         notes=(
-            *(Note("left out", f"{n} ({_NOT_USED})") for n in left_out),
+            *(Note("left out", f"{n} (unused by the task)") for n in left_out),
             *source.notes,
             *settings.notes(source.metadata),
         ),

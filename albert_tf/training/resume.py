@@ -298,14 +298,10 @@ def _continue(
         theirs[name] == fingerprint[name] for name in _ORDER_SETTINGS
     )
     same_records = theirs["records"].items() & fingerprint["records"].items()
-    lengths = [length for length, _ in same_records] if has_same_order else []
+    lengths = {length for length, _ in same_records if has_same_order}
+    read = {n: k for n, k in state.examples_read.items() if n in lengths}
     return RunState(
-        step=state.step,
-        examples_read={
-            length: num_examples if length in lengths else 0
-            for length, num_examples in state.examples_read.items()
-        },
-        loss_scale=state.loss_scale,
+        step=state.step, examples_read=read, loss_scale=state.loss_scale
     )
 
 
