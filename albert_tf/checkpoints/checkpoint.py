@@ -223,7 +223,7 @@ class Checkpoint:
                 raise ValueError(
                     f"Checkpoint {self.path!r} has the heads of several tasks: "
                     f"{', '.join(names)}. Name the one to use, such as "
-                    f"head={name!r}, or by --task."
+                    f"head={name!r}, or by --head."
                 )
             if name not in heads.HEADS:
                 raise ValueError(

@@ -17,6 +17,7 @@ from albert_tf.checkpoints import checkpoint, metadata, variable_names
 from albert_tf.checkpoints.checkpoint import REFUSED, Arrays, Checkpoint
 from albert_tf.checkpoints.metadata import Metadata
 from albert_tf.config import AlbertConfig
+from albert_tf.text.tokenizer import VocabularyBeside
 
 _LOGGER = logging.getLogger(__name__)
 _ROWS_BY_TOKEN = {
@@ -219,16 +220,15 @@ def check_vocabulary(source: Checkpoint) -> None:
 
 
 def with_vocabulary(
-    source: Checkpoint,
-    given: str | None = None,
-    do_lower_case: bool | None = None,
-    keep_accents: bool | None = None,
+    source: Checkpoint, options: VocabularyBeside, *, may_lack: bool = False
 ) -> Checkpoint:
     """Returns a checkpoint with the vocabulary and normalization to use.
 
-    They are those that the user names, or else those beside the checkpoint. If
-    the tokenizer of the training is known, what contradicts it is an error.
+    They are those that the user names, or else those beside the checkpoint; to
+    have none is an error, unless it `may_lack` one. If the tokenizer of the
+    training is known, what contradicts it is an error.
     """
+    given = options.spm_model_file or options.vocab_file
     path, result = given or source.vocabulary, source
     if path != source.vocabulary:
         # What is known of the one beside the checkpoint is not of this one.
@@ -236,7 +236,7 @@ def with_vocabulary(
         result = dataclasses.replace(
             source, vocabulary=path, content=None, notes=tuple(notes)
         )
-    stated = {"do_lower_case": do_lower_case, "keep_accents": keep_accents}
+    stated = {n: getattr(options, n) for n in ("do_lower_case", "keep_accents")}
     result = as_trained(result, **stated)
     for name, value in stated.items():
         known = getattr(source.metadata, name)
@@ -244,6 +244,8 @@ def with_vocabulary(
             text = "The checkpoint says %s=%s; %s is used, as you say."
             _LOGGER.warning(text, name, known, value)
     if path is None:
+        if not may_lack or any(x.kind == REFUSED for x in result.notes):
+            check_vocabulary(result)
         return result
     num_tokens = result.tokenizer.vocab_size
     vocab_size = source.known_config.vocab_size

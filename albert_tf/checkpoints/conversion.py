@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 
 from albert_tf import checks, files
-from albert_tf import config as config_lib
 from albert_tf.checkpoints import (
     checkpoint,
     compatibility,
@@ -131,20 +130,12 @@ def convert(config: ConversionConfig) -> Summary:
 
 def _read(config: ConversionConfig) -> Checkpoint:
     """Reads the input, adds what the settings name, and checks the whole."""
-    given = None
-    if config.albert_config_file:
-        given = config_lib.load_config(config.albert_config_file)
-    source = discovery.open(config.input_path, albert_config=given)
+    source = discovery.open(
+        config.input_path, albert_config=config.albert_config_file
+    )
     compatibility.check_shapes(source)
     compatibility.check_values(source.arrays, source.path)
-    source = compatibility.with_vocabulary(
-        source,
-        config.spm_model_file or config.vocab_file,
-        config.do_lower_case,
-        config.keep_accents,
-    )
-    if any(note.kind == checkpoint.REFUSED for note in source.notes):
-        compatibility.check_vocabulary(source)
+    source = compatibility.with_vocabulary(source, config, may_lack=True)
     source = compatibility.with_new_tokens(source, config.new_token_names)
     known, notes = source.metadata, source.notes
     names = heads.candidates(source.heads, known)

@@ -22,7 +22,7 @@ from albert_tf.checkpoints import (
     tf1,
 )
 from albert_tf.checkpoints.checkpoint import Checkpoint
-from albert_tf.config import AlbertConfig
+from albert_tf.config import AlbertConfig, load_config
 from albert_tf.text import tokenizer
 from albert_tf.text.tokenizer import Tokenizer
 
@@ -96,7 +96,7 @@ def recognise(path: files.Path) -> str:
 def open(  # noqa: A001
     path: files.Path,
     *,
-    albert_config: AlbertConfig | None = None,
+    albert_config: AlbertConfig | str | None = None,
     may_change_layers: bool = False,
 ) -> Checkpoint:
     """Opens a checkpoint of any format that `recognise` knows.
@@ -105,19 +105,23 @@ def open(  # noqa: A001
         path: A prefix, file or folder, `hf://owner/name`, or the folder of a
             run, which stands for its `run_checkpoints.trained_weights`.
         albert_config: Replaces the config beside the checkpoint, which it must
-            agree with, and answers what is ambiguous in it.
+            agree with, and answers what is ambiguous in it. A text is that of
+            `load_config`, or empty.
         may_change_layers: Whether it may have other layers.
     """
+    wanted = albert_config or None
+    if isinstance(wanted, str):
+        wanted = load_config(wanted)
     name = files.check_local(hub.local_folder(path))
     name = huggingface.model_folder(name)
     format_name = recognise(name)
     # Our own files name themselves in errors.
     is_ours = format_name in ("tf1", LITERT)
     with contextlib.nullcontext() if is_ours else checkpoint.naming(name):
-        source = _DESCRIBERS[format_name](name, albert_config)
+        source = _DESCRIBERS[format_name](name, wanted)
     return compatibility.with_config(
         dataclasses.replace(source, path=name, format=format_name),
-        albert_config,
+        wanted,
         may_change_layers=may_change_layers,
     )
 

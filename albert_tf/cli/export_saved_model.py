@@ -26,12 +26,8 @@ def run(values: flags.FlagValues) -> None:
     """Exports the model and prints a summary."""
     given = flags.given(values)
     of_heads = settings.fields_of(*table.serving_settings())
-    changed = {
-        name: given[name]
-        for name, field in of_heads.items()
-        if given.get(name, field.default) != field.default
-    }
-    config = settings.read(ExportConfig, given, settings=changed)
+    own = {name: given[name] for name in of_heads if name in given}
+    config = settings.read(ExportConfig, given, settings=own)
     with program.quiet_import():
         from albert_tf.export import saved_model
 

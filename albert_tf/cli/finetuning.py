@@ -1,8 +1,4 @@
-"""What the fine-tuning commands share: their flags, and the run from them.
-
-Source: google-research/albert, `run_classifier.py`, `run_race.py`,
-`run_squad_v1.py` and `run_squad_v2.py`, whose flag names all work.
-"""
+"""What the fine-tuning commands share: their flags, and the run from them."""
 
 import logging
 import shlex

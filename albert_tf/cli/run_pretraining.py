@@ -18,12 +18,11 @@ from albert_tf.cli import flags as cli_flags
 from albert_tf.cli import program
 from albert_tf.training import pretrain_config
 from albert_tf.training.pretrain_config import PretrainingConfig
-from albert_tf.training.start import StartConfig
 
 
 def define_flags() -> None:
     """Defines the flags of the command."""
-    cli_flags.define(PretrainingConfig, StartConfig)
+    cli_flags.define(PretrainingConfig)
     flags.DEFINE_alias("master", "tpu_name")
 
 

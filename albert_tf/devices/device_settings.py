@@ -36,9 +36,8 @@ class DeviceSettings:
         is_many = self.strategy in ("auto", "multi_worker")
         if self.cluster and (self.uses_tpu or not is_many):
             raise ValueError(
-                "`cluster` names the workers of --strategy=multi_worker. Pass "
-                "that, or leave --cluster out. Received: "
-                f"strategy={self.strategy!r}."
+                "`cluster` names the workers of --strategy=multi_worker. "
+                f"Received: strategy={self.strategy!r}."
             )
 
     @property

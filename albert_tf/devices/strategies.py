@@ -46,8 +46,7 @@ def create_strategy(settings: DeviceSettings) -> tf.distribute.Strategy:
     if settings.num_tpu_cores not in (None, strategy.num_replicas_in_sync):
         raise ValueError(
             f"The TPU {name!r} has {strategy.num_replicas_in_sync} cores, not "
-            f"{settings.num_tpu_cores}. Correct --num_tpu_cores or leave it "
-            "out."
+            f"--num_tpu_cores={settings.num_tpu_cores}."
         )
     return strategy
 
@@ -93,8 +92,6 @@ def distribute(
         )
         return make_dataset(*args, shard, **options)
 
-    if is_default(strategy):
-        return make_dataset(*args, InputShard(), **options)
     return strategy.distribute_datasets_from_function(for_worker)
 
 

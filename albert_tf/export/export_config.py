@@ -45,14 +45,6 @@ class ExportConfig(VocabularyBeside):
         "head for, or else pretraining, or else encoder.",
         choices=tuple(heads.HEADS),
     )
-    task: str | None = setting(
-        None,
-        "Older name of --head, with older words: squad for span and beam_span, "
-        "race for multiple_choice, encoder for pretraining, too.",
-        choices=tuple(
-            dict.fromkeys(spec.export_task for spec in table.SPECS.values())
-        ),
-    )
     precision: str = setting(
         "float32",
         "Precision of the stored matrices and of the computation; bfloat16 "
@@ -94,11 +86,6 @@ class ExportConfig(VocabularyBeside):
 
     def __post_init__(self) -> None:
         check_given(self, "init_checkpoint", "export_dir")
-        if None not in (self.head, self.task):
-            raise ValueError(
-                "--task is an older name of --head. Pass only one of them. "
-                f"Received: head={self.head}, task={self.task}."
-            )
         check_choices(self)
         if self.export_version is not None:
             check_integer("export_version", self.export_version, at_least=1)
@@ -112,34 +99,10 @@ class ExportConfig(VocabularyBeside):
                 "--format=litert is in float32. Received: "
                 f"precision={self.precision}."
             )
-        if not self.specs:
-            raise ValueError(
-                f"No head has the settings {', '.join(self.settings)} together."
-            )
         # Without the name of a head, they are checked once the checkpoint is
         # read.
-        if self.names_head:
-            for spec in self.specs:
-                self.settings_of(spec)
-
-    @property
-    def names_head(self) -> bool:
-        """Whether the user names the head; else it is the checkpoint's."""
-        return self.head is not None or self.task is not None
-
-    @property
-    def specs(self) -> list[HeadSpec]:
-        """The heads that may be meant."""
-        if self.head is not None:
-            return [table.spec_of(self.head)]
-        if self.task is not None:
-            specs = table.SPECS.values()
-            return [spec() for spec in specs if spec.export_task == self.task]
-        return [
-            spec()
-            for spec in table.SPECS.values()
-            if {*self.settings} <= {*spec.serving_settings.names()}
-        ]
+        if self.head:
+            self.settings_of(table.spec_of(self.head))
 
     def settings_of(
         self, spec: HeadSpec, defaults: Mapping[str, Any] | None = None

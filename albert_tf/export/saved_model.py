@@ -12,12 +12,17 @@ from typing import Any
 
 import tensorflow as tf
 
-from albert_tf import checks, quiet
-from albert_tf import config as config_lib
-from albert_tf.checkpoints import checkpoint, compatibility, discovery, load
+from albert_tf import checks, files, quiet
+from albert_tf.checkpoints import (
+    checkpoint,
+    compatibility,
+    discovery,
+    load,
+    metadata,
+)
 from albert_tf.checkpoints.checkpoint import Checkpoint, Note
 from albert_tf.config import CONFIG_FILE, AlbertConfig
-from albert_tf.export import litert, version_folder
+from albert_tf.export import version_folder
 from albert_tf.export.export_config import LITERT, SAVED_MODEL, ExportConfig
 from albert_tf.serving import graph_tokenizer, model_inputs, signature
 from albert_tf.serving.exported_encoder import ExportedWeights
@@ -25,7 +30,6 @@ from albert_tf.serving.signature import Signature
 from albert_tf.tasks import table
 from albert_tf.tasks.spec import Exported, HeadSpec, ServingSettings
 
-_NOT_USED = "the task has no use for it"
 _KERAS_DTYPES = {"float32": "float32", "bfloat16": "mixed_bfloat16"}
 
 
@@ -57,37 +61,22 @@ def check(config: ExportConfig, source: Checkpoint) -> None:
     if config.format == SAVED_MODEL:
         import tensorflow_text  # noqa: F401  Missing, it is an error here.
 
-    for spec in config.specs:
+    if config.head:
+        spec = table.spec_of(config.head)
         _settings(config, spec, {}, source.known_config)
-    _ = _with_vocabulary(source, config).tokenizer  # raises if it cannot be
+    source = compatibility.with_vocabulary(source, config)
+    _ = source.tokenizer  # raises if it cannot be
 
 
-def _with_vocabulary(source: Checkpoint, config: ExportConfig) -> Checkpoint:
-    source = compatibility.with_vocabulary(
-        source,
-        config.spm_model_file or config.vocab_file,
-        config.do_lower_case,
-        config.keep_accents,
-    )
-    compatibility.check_vocabulary(source)
-    return source
-
-
-def export(
-    config: ExportConfig, *, albert_config: AlbertConfig | None = None
-) -> ExportSummary:
-    """Exports a checkpoint.
-
-    `albert_config` is None for `config.albert_config_file`, or else the config
-    beside the checkpoint.
-    """
+def export(config: ExportConfig) -> ExportSummary:
+    """Exports a checkpoint."""
     version_folder.version_path(config.export_dir, config.export_version)
     # 1. The checkpoint; its config, vocabulary and lengths, unless others are
     # given.
-    if albert_config is None and config.albert_config_file:
-        albert_config = config_lib.load_config(config.albert_config_file)
-    source = discovery.open(config.init_checkpoint, albert_config=albert_config)
-    source = _with_vocabulary(source, config)
+    source = discovery.open(
+        config.init_checkpoint, albert_config=config.albert_config_file
+    )
+    source = compatibility.with_vocabulary(source, config)
     spec = _find_spec(config, source)
     trained = spec.trained_settings(source)
     settings = _settings(config, spec, trained, source.known_config)
@@ -117,7 +106,7 @@ def export(
     # 4. The files, which appear all at once.
     def write(folder: str) -> None:
         if config.format == LITERT:
-            litert.write(folder, exported, signatures, source, spec, config)
+            _write_litert(folder, exported, signatures, source, spec, config)
         else:
             _write(folder, exported, signatures, source, config.model_name)
 
@@ -135,7 +124,7 @@ def export(
         signatures=tuple(one.name for one in signatures),
         num_bytes=sum(map(os.path.getsize, written)),
         notes=(
-            *(Note("left out", f"{n} ({_NOT_USED})") for n in left_out),
+            *(Note("left out", f"{n} (unused by the task)") for n in left_out),
             *source.notes,
             *settings.notes(source.metadata),
         ),
@@ -144,11 +133,8 @@ def export(
 
 def _find_spec(config: ExportConfig, source: Checkpoint) -> HeadSpec:
     """Returns the head to export, which the checkpoint has."""
-    if not config.names_head:
-        return table.spec_of(source.head().name)
-    found = [spec for spec in config.specs if spec.head.groups & source.heads]
-    [spec, *_] = found or config.specs
-    source.head(spec.head)
+    spec = table.spec_of(config.head or source.head().name)
+    source.head(spec.head)  # raises if it has another
     return spec
 
 
@@ -204,3 +190,42 @@ def _write(
             )
     signature.check_operations(folder)
     version_folder.write_warmup(folder, signatures, model_name=model_name)
+
+
+def _write_litert(
+    folder: str,
+    exported: Exported,
+    signatures: Sequence[Signature],
+    source: Checkpoint,
+    spec: HeadSpec,
+    config: ExportConfig,
+) -> None:
+    """Writes the signature of ids, and what `load_predictor` needs beside it.
+
+    Only LiteRT's own operations are used, which have no tokenizers. In int8,
+    the matrices of linear layers have a scale for each output, and their inputs
+    one for each token, found when the model runs: what varies from text to
+    text, and from pass to pass through the shared block, needs no calibration.
+    The table of words has one scale. Everything else is float32.
+    """
+    [by_ids] = (one for one in signatures if one.name == signature.TOKENS)
+    module = tf.Module()
+    module.weights = exported.weights.copies
+    converter = tf.lite.TFLiteConverter.from_concrete_functions(
+        [by_ids.function], module
+    )
+    if config.quantize:
+        converter.optimizations = [tf.lite.Optimize.DEFAULT]
+    with quiet.hidden():
+        content = converter.convert()
+    path = os.path.join(folder, discovery.LITERT_MODEL)
+    with files.atomic_write(path) as file:
+        file.write(content)
+    source.known_config.to_json_file(os.path.join(folder, CONFIG_FILE))
+    checkpoint.write_vocabulary(source, folder)
+    known = dataclasses.replace(
+        exported.settings.applied_to(source.metadata),
+        head=spec.litert_head,
+        settings={**source.settings, **exported.settings.answer_settings()},
+    )
+    metadata.write(folder, known)

@@ -79,9 +79,8 @@ def version_path(export_dir: files.Path, version: int | None) -> str:
     path = os.path.join(name, str(version))
     if os.path.lexists(path):
         raise ValueError(
-            f"{path} exists already, and may be in use by TF Serving. Pass "
-            "another --export_version, or none for the next free number. "
-            f"Received: export_version={version}."
+            f"{path} exists already. Pass another --export_version, or none "
+            "for the next free number."
         )
     return path
 

@@ -20,6 +20,7 @@ from albert_tf.inference.record_outputs import OutputComputer
 from albert_tf.tasks import table
 from albert_tf.tasks.spec import HeadSpec
 from albert_tf.tasks.task import AnswerData, AnswerTask
+from albert_tf.text.tokenizer import VocabularyBeside
 
 _LOGGER = logging.getLogger(__name__)
 
@@ -78,10 +79,10 @@ def load_predictor(  # noqa: PLR0913
             `in_order`, the probability that they are in this order.
         encoder: a text, or two; `vector`, float32 `[H]`.
     """
-    source = compatibility.with_vocabulary(
-        discovery.open(path), vocabulary, do_lower_case
+    options = VocabularyBeside(
+        spm_model_file=vocabulary, do_lower_case=do_lower_case
     )
-    compatibility.check_vocabulary(source)
+    source = compatibility.with_vocabulary(discovery.open(path), options)
     # 1. The head.
     is_export = source.format == discovery.LITERT
     own = source.metadata.head

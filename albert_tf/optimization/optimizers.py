@@ -139,9 +139,8 @@ class AlbertAdamW(keras.optimizers.Optimizer):
         for variable in variables:
             if variable.dtype != "float32":
                 raise ValueError(
-                    "Weights must be float32, because smaller types lose small "
-                    "updates. Use a `mixed_` dtype policy, which computes in "
-                    "the smaller type and keeps float32 weights. Received: "
+                    "Weights must be float32, or small updates are lost. A "
+                    "`mixed_` dtype policy keeps them so. Received: "
                     f"{variable.path} of type {variable.dtype}."
                 )
         super().build(variables)

@@ -132,8 +132,6 @@ class HeadSpec(abc.ABC):
     joins_outputs: ClassVar[bool] = True
     # Whether `load_predictor` runs an export for LiteRT.
     has_litert: ClassVar[bool] = True
-    # The older word of exports for this head, and perhaps for others.
-    export_task: ClassVar[str] = ""
 
     @property
     def litert_head(self) -> str:

@@ -60,7 +60,8 @@ def run(
     # 1. Checks, before records are made.
     _check_settings(config, sets)
     resume.make_deterministic(config)
-    with workers_lib.start(config) as workers:
+    with contextlib.ExitStack() as stack:
+        workers = stack.enter_context(workers_lib.start(config))
         config.check_batch_sizes(
             workers.strategy.num_replicas_in_sync,
             train_batch_size=sets.train,
@@ -74,9 +75,8 @@ def run(
             FinetuningRun, make_task=make_task, workers=workers, start=start
         )
         if config.num_folds > 1 and sets.train:
-            with contextlib.ExitStack() as stack:
-                workers.run_in_chief(_claim, config, sets, stack)
-                return _run_folds(config, sets.train, make_run, workers)
+            workers.run_in_chief(_claim, config, sets, stack)
+            return _run_folds(config, sets.train, make_run, workers)
 
         # 2. Records, which all seeds share.
         record_sets = finetuning_data.make_sets(config, sets)
@@ -87,19 +87,13 @@ def run(
 
         # 3. Training, evaluation, predictions, report.
         if config.num_seeds > 1:
+            workers.run_in_chief(_claim, config, record_sets, stack)
             return _run_seeds(config, record_sets, make_run, workers)
         return make_run(config, record_sets).run()
 
 
 def _check_settings(config: FinetuningConfig, sets: Sets[ExampleSet]) -> None:
     """Checks that the settings fit the examples."""
-    vocab_size = sets.data.tokenizer.vocab_size
-    if vocab_size != config.albert_config.vocab_size:
-        raise ValueError(
-            f"The vocabulary has {vocab_size} tokens, but the config has "
-            f"vocab_size={config.albert_config.vocab_size}. Pass the "
-            "vocabulary and the --albert_config_file of the same checkpoint."
-        )
     unused = {"best_metric": None, "early_stopping_patience": 0, "num_seeds": 1}
     is_selected = sets.train and (sets.evaluation or config.num_folds > 1)
     for name, default in unused.items():
@@ -189,45 +183,40 @@ def _run_seeds(
     workers: Workers,
 ) -> Result | None:
     """Runs every seed in a directory of its own; uses the best weights."""
-    with contextlib.ExitStack() as stack:
-        workers.run_in_chief(_claim, config, sets, stack)
+    # 1. Training and evaluation of each seed.
+    scores: dict[int, Scores] = {}
+    failures: dict[int, str] = {}
+    folders: dict[int, str] = {}
+    seed_sets = dataclasses.replace(sets, prediction=())
+    for seed_config in config.seed_configs():
+        seed = seed_config.random_seed
+        folders[seed] = seed_config.output_dir
+        _LOGGER.info("Seed %d, of %d seeds.", seed, config.num_seeds)
+        try:
+            result = make_run(seed_config, seed_sets).run()
+        except loop.TrainingDiverged as problem:
+            failures[seed] = str(problem)
+            _LOGGER.warning("%s", problem)
+            continue
+        if result is None:
+            return None
+        scores[seed] = result.scores
+        if result.problem:
+            failures[seed] = result.problem
+        gc.collect()  # the model of this seed, which refers to itself
 
-        # 1. Training and evaluation of each seed.
-        scores: dict[int, Scores] = {}
-        failures: dict[int, str] = {}
-        folders: dict[int, str] = {}
-        seed_sets = dataclasses.replace(sets, prediction=())
-        for seed_config in config.seed_configs():
-            seed = seed_config.random_seed
-            folders[seed] = seed_config.output_dir
-            _LOGGER.info("Seed %d, of %d seeds.", seed, config.num_seeds)
-            try:
-                result = make_run(seed_config, seed_sets).run()
-            except loop.TrainingDiverged as problem:
-                failures[seed] = str(problem)
-                _LOGGER.warning("%s", problem)
-                continue
-            if result is None:
-                return None
-            scores[seed] = result.scores
-            if result.problem:
-                failures[seed] = result.problem
-            gc.collect()  # the model of this seed, which refers to itself
+    # 2. The best seed, and the results of all.
+    best, medians = _summarize(config, sets, scores, failures)
+    all_seeds = SeedResults(scores=medians, by_seed=scores, failures=failures)
 
-        # 2. The best seed, and the results of all.
-        best, medians = _summarize(config, sets, scores, failures)
-        all_seeds = SeedResults(
-            scores=medians, by_seed=scores, failures=failures
-        )
-
-        # 3. Evaluation, predictions, report.
-        path = os.path.join(config.output_dir, run_checkpoints.BEST_FOLDER)
-        workers.run_in_chief(_copy_weights, folders[best], path)
-        final_run = make_run(config, dataclasses.replace(sets, train=None))
-        result = final_run.evaluate_and_predict(
-            tf1.of_run(path), all_seeds=all_seeds
-        )
-        return result._replace(scores=medians)
+    # 3. Evaluation, predictions, report.
+    path = os.path.join(config.output_dir, run_checkpoints.BEST_FOLDER)
+    workers.run_in_chief(_copy_weights, folders[best], path)
+    final_run = make_run(config, dataclasses.replace(sets, train=None))
+    result = final_run.evaluate_and_predict(
+        tf1.of_run(path), all_seeds=all_seeds
+    )
+    return result._replace(scores=medians)
 
 
 def _claim(

@@ -1,5 +1,6 @@
 """One fine-tuning run, with one seed, in its directory."""
 
+import dataclasses
 import functools
 import logging
 import math
@@ -60,10 +61,7 @@ class Evaluation(NamedTuple):
 
 
 class FinetuningRun:
-    """One run, with one seed: trains; evaluates and predicts with weights.
-
-    It is the `loop.Evaluator` of its own training.
-    """
+    """One run, with one seed: trains; evaluates and predicts with weights."""
 
     def __init__(
         self,
@@ -74,7 +72,6 @@ class FinetuningRun:
         workers: Workers,
         start: Checkpoint | None,
     ) -> None:
-        self.primary_metric = sets.data.primary_metric
         self._config = config
         self._sets = sets
         self._workers = workers
@@ -120,7 +117,6 @@ class FinetuningRun:
             is_finished = loop.TrainingLoop(
                 config,
                 training,
-                self._workers,
                 batches_from=functools.partial(
                     finetuning_data.training_batches,
                     config,
@@ -128,7 +124,8 @@ class FinetuningRun:
                     self._workers.strategy,
                     self._padding,
                 ),
-                evaluator=self if self._sets.evaluation else None,
+                evaluate=self.evaluate if self._sets.evaluation else None,
+                metric=self._sets.data.primary_metric,
                 patience=config.early_stopping_patience,
             ).run()
         if not is_finished:
@@ -182,26 +179,23 @@ class FinetuningRun:
         The results of all seeds, if any, are written in place of the scores.
         """
         config, sets, workers = self._config, self._sets, self._workers
-        path, step = weights.path, weights.step
         resume.set_weights(self._task.model, weights, workers)
         computer = OutputComputer(self._task, workers, self._padding)
 
         # 1. Evaluation.
         evaluation = self._evaluate(computer)
-        entries = [*evaluation.scores]
-        if sets.evaluation:
-            main = sets.evaluation[0]
-            plain = main.data.baselines(main.examples)
-            entries += [Score.baseline(*row) for row in plain.items()]
         problem = self._problem(computer, evaluation)
         if problem:
-            _LOGGER.warning("%s: %s", path, problem)
-        scores = Scores(
-            entries=tuple(entries), is_degenerate=bool(problem), step=step
+            _LOGGER.warning("%s: %s", weights.path, problem)
+        scores = dataclasses.replace(
+            evaluation.scores, is_degenerate=bool(problem), step=weights.step
         )
         found, thresholds = None, weights.metadata.chosen
         if sets.evaluation:
             main, thresholds = sets.evaluation[0], evaluation.scores
+            plain = main.data.baselines(main.examples).items()
+            rows = (Score.baseline(*row) for row in plain)
+            scores += Scores(entries=tuple(rows))
             found = baselines.describe(scores, main, config.evaluated)
 
         # 2. Predictions. A set that is evaluated and predicted has one file.
@@ -224,7 +218,7 @@ class FinetuningRun:
         write = self._write_results
         workers.run_in_chief(write, weights, evaluation, results, found)
         outputs = next(iter(evaluation.outputs.values()), {})
-        return Result(scores, path, problem, outputs)
+        return Result(scores, weights.path, problem, outputs)
 
     def _problem(
         self, computer: OutputComputer, evaluation: Evaluation

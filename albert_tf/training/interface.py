@@ -16,6 +16,7 @@ from albert_tf.inference.predictor import Predictor, load_predictor
 from albert_tf.metrics.scores import Scores
 from albert_tf.tasks import example_files, table
 from albert_tf.tasks.spec import FinetuningSpec, HeadSpec
+from albert_tf.tasks.task import SPLITS
 from albert_tf.text.tokenizer import VocabularyBeside
 from albert_tf.training import baselines, pretrain_config
 from albert_tf.training import finetune as finetune_lib
@@ -23,7 +24,6 @@ from albert_tf.training import plan as plans
 from albert_tf.training import pretrain as pretrain_lib
 from albert_tf.training.plan import FinetuningPlan
 from albert_tf.training.pretrain_config import PretrainingConfig
-from albert_tf.training.start import StartConfig
 
 _STOPPED = "A signal stopped the run. Call it again to go on."
 
@@ -103,10 +103,10 @@ def finetune(
         values["task_name"] = task_name
     examples = {
         use: example_files.rows_in_memory(f"{use}_examples", rows)
-        for use, rows in (
-            ("train", train_examples),
-            ("eval", eval_examples),
-            ("predict", predict_examples),
+        for use, rows in zip(
+            SPLITS,
+            (train_examples, eval_examples, predict_examples),
+            strict=True,
         )
         if rows is not None
     }
@@ -128,7 +128,7 @@ def run_finetuning(plan: FinetuningPlan) -> RunResult | None:
     """Does what a plan says; returns None if a signal stopped the training."""
     config, spec = plan.config, plan.spec
     export = None
-    if plan.options.export_dir:
+    if config.export_dir:
         # An export that cannot succeed is refused before hours of training.
         export = _export_config(plan, config.output_dir, Scores())
         saved_model.check(export, plan.source)
@@ -139,7 +139,7 @@ def run_finetuning(plan: FinetuningPlan) -> RunResult | None:
     summary = None
     if export:
         export = _export_config(plan, result.weights, result.scores)
-        summary = saved_model.export(export, albert_config=config.albert_config)
+        summary = saved_model.export(export)
     return RunResult(
         scores=result.scores,
         output_dir=os.path.abspath(config.output_dir),
@@ -152,18 +152,19 @@ def run_finetuning(plan: FinetuningPlan) -> RunResult | None:
 def _export_config(
     plan: FinetuningPlan, weights: str, scores: Scores
 ) -> ExportConfig:
-    head, sets = plan.spec.head_spec(plan.task_config), plan.sets
+    config, sets = plan.config, plan.sets
+    head = plan.spec.head_spec(plan.task_config)
     # Of different numbers of options, that of the set to predict.
     values = vars(plan.task_config) | vars(sets.all[-1].data)
     values |= plan.spec.thresholds(sets.data, scores)
-    # A run that was trained has its vocabulary in its folder.
-    given = () if plan.config.do_train else settings.fields_of(VocabularyBeside)
+    # A run that was trained has its config and vocabulary in its folder.
+    given = [*settings.fields_of(VocabularyBeside), "albert_config_file"]
     return ExportConfig(
         init_checkpoint=weights,
-        export_dir=plan.options.export_dir or "",
-        **{name: getattr(plan.options, name) for name in given},
+        export_dir=config.export_dir or "",
+        **{n: getattr(config, n) for n in given if not config.do_train},
         head=head,
-        max_seq_length=plan.config.max_seq_length,
+        max_seq_length=config.max_seq_length,
         settings={
             name: values[name]
             for name in head.serving_settings.names()
@@ -186,8 +187,8 @@ def pretrain(**given: Any) -> RunResult:
         ValueError: A setting or a file cannot be used.
         KeyboardInterrupt: A signal stopped the training, after a checkpoint.
     """
-    classes = (PretrainingConfig, StartConfig)
-    config = pretrain_config.plan(settings.checked(given, classes))
+    values = settings.checked(given, [PretrainingConfig])
+    config = pretrain_config.plan(values)
     scores = pretrain_lib.run(config)
     if scores is None:
         raise KeyboardInterrupt(_STOPPED)

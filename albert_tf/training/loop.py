@@ -18,21 +18,19 @@ import signal
 import statistics
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import tensorflow as tf
 
 from albert_tf import progress
 from albert_tf.devices import strategies
-from albert_tf.devices.workers import Workers
 from albert_tf.metrics.scores import Scores
 from albert_tf.tasks.task import Batch
 from albert_tf.training import metric_log
 from albert_tf.training import step as step_lib
-from albert_tf.training.resume import Training
+from albert_tf.training.resume import DivergenceDetector, Training
 from albert_tf.training.run_config import Phase, RunConfig
-from albert_tf.training.run_state import DivergenceDetector
 
 _LOGGER = logging.getLogger(__name__)
 
@@ -52,24 +50,14 @@ class TrainingDiverged(ValueError):
 BatchesFrom = Callable[[Phase, int], Iterable[Batch]]
 
 
-class Evaluator(Protocol):
-    """Evaluates the model that is being trained.
-
-    `primary_metric` selects the best weights unless `best_metric` is given.
-    """
-
-    primary_metric: str
-
-    def evaluate(self) -> Scores:
-        """Returns the scores of the current weights."""
-        ...
-
-
 class TrainingLoop:
     """Trains until `num_train_steps`, a signal, or a divergence.
 
     Args:
-        evaluator: Called at every checkpoint; None for no evaluations.
+        evaluate: Returns the scores of the weights, at every checkpoint; None
+            for no evaluations.
+        metric: The score that selects the best weights, unless `best_metric`
+            is given.
         is_pretraining: Whether a new run is evaluated before its first step,
             and a sudden rise of the loss, which small batches have by chance,
             counts as divergence.
@@ -81,10 +69,10 @@ class TrainingLoop:
         self,
         config: RunConfig,
         training: Training,
-        workers: Workers,
         *,
         batches_from: BatchesFrom,
-        evaluator: Evaluator | None = None,
+        evaluate: Callable[[], Scores] | None = None,
+        metric: str = "",
         is_pretraining: bool = False,
         patience: int = 0,
     ) -> None:
@@ -92,15 +80,16 @@ class TrainingLoop:
         self._train_step = training.train_step
         self._checkpointer = training.checkpointer
         self._log = training.log
-        self._workers = workers
+        self._workers = training.workers
         self._batches_from = batches_from
-        self._evaluator = evaluator
+        self._evaluate_model = evaluate
+        self._metric = config.best_metric or metric
         self._is_pretraining = is_pretraining
         self._patience = patience
         self._phases = config.phases
         self._steps_per_call = (
             config.iterations_per_loop
-            or _STEPS_PER_CALL[strategies.device_type(workers.strategy)]
+            or _STEPS_PER_CALL[strategies.device_type(self._workers.strategy)]
         )
         scaled = ["loss_scale"] * (config.precision == "float16")
         self._logged_names = ["learning_rate", "gradient_norm", *scaled]
@@ -109,7 +98,7 @@ class TrainingLoop:
         self._has_signal = False
         self._is_new = training.is_new
         self.state = training.state
-        if evaluator is None:
+        if evaluate is None:
             # Earlier evaluations were of weights that are trained further.
             self.state.best_score = self.state.best_loss = None
             self.state.evaluations_since_best = 0
@@ -206,9 +195,9 @@ class TrainingLoop:
         self.state.phase = self._phase_index()
         if self._is_pretraining:
             self._evaluate()
-        elif self._config.best_metric and self._evaluator:
+        elif self._config.best_metric and self._evaluate_model:
             # An unknown metric is refused before the first update.
-            self._evaluator.evaluate().check_known(self._config.best_metric)
+            self._evaluate_model().check_known(self._metric)
         self._save()
 
     def _report_end(self, is_stopped: bool) -> None:
@@ -289,7 +278,7 @@ class TrainingLoop:
         if ends_phase and state.window:
             self._write_window()
         if self._is_checkpoint_due():
-            state.needs_evaluation = self._evaluator is not None
+            state.needs_evaluation = self._evaluate_model is not None
             self._save()
             if state.needs_evaluation:
                 self._evaluate_checkpoint()
@@ -363,15 +352,15 @@ class TrainingLoop:
         self.state.detector.update(loss)
 
     def _evaluate(self) -> dict[str, float]:
-        if self._evaluator is None:
+        if self._evaluate_model is None:
             return {}
-        state = self.state
-        scores = self._evaluator.evaluate()
-        metric = self._config.best_metric or self._evaluator.primary_metric
+        state, metric = self.state, self._metric
+        scores = self._evaluate_model()
+        values = scores.flat()
         self._log.write_scores(
             state.step, scores, self._phase_fields(), metric=metric
         )
-        for name, value in scores.flat().items():
+        for name, value in values.items():
             if math.isnan(value):
                 raise TrainingDiverged(
                     f"Training diverged before step {state.step}: the "
@@ -379,7 +368,7 @@ class TrainingLoop:
                 )
         scores.check_known(metric)
         if state.phase < len(self._phases) - 1:
-            return scores.flat()
+            return values
         score, loss = scores[metric], scores.loss
         gain = math.inf
         if state.best_score is not None:
@@ -391,11 +380,11 @@ class TrainingLoop:
         elif gain < 0 or (
             state.best_loss is not None and loss > state.best_loss
         ):
-            return scores.flat()
+            return values
         state.best_score = score
         state.best_loss = loss if math.isfinite(loss) else None
-        self._write(self._checkpointer.save_best, scores.flat())
-        return scores.flat()
+        self._write(self._checkpointer.save_best, values)
+        return values
 
     def _save(self) -> None:
         self._write(self._checkpointer.save, dataclasses.asdict(self.state))

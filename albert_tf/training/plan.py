@@ -17,14 +17,13 @@ from collections.abc import Collection, Mapping
 from typing import Any
 
 from albert_tf import checks, files, settings
-from albert_tf import config as config_lib
 from albert_tf.checkpoints import (
     compatibility,
     discovery,
     run_checkpoints,
 )
 from albert_tf.checkpoints.checkpoint import Checkpoint
-from albert_tf.settings import setting
+from albert_tf.config import AlbertConfig
 from albert_tf.tasks import (
     head_flags,
     lengths,
@@ -34,9 +33,8 @@ from albert_tf.tasks import (
 from albert_tf.tasks.spec import FinetuningSpec
 from albert_tf.tasks.task import NO_WEIGHTS, SPLITS, Sets
 from albert_tf.text.tokenizer import NewTokens, VocabularyBeside
-from albert_tf.training import run_folder, start
+from albert_tf.training import run_config, run_folder
 from albert_tf.training.run_config import FinetuningConfig
-from albert_tf.training.start import StartConfig
 
 _LOGGER = logging.getLogger(__name__)
 
@@ -55,27 +53,6 @@ _DEFAULTS = {"optimizer": "adamw", "eval_batch_size": 8}
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class FinetuningOptions(NewTokens, VocabularyBeside):
-    """Settings that a plan resolves, before the run."""
-
-    preset: str | None = setting(
-        None,
-        "Values for flags that are not given, and the dropout of the encoder: "
-        "those of the paper for the task or, for RACE, those for the v2 "
-        "checkpoints.",
-        choices=paper_presets.PRESETS,
-    )
-    num_train_epochs: float | None = setting(
-        None, "Epochs over the training examples, instead of --num_train_steps."
-    )
-    export_dir: str | None = setting(
-        None,
-        "Directory for a SavedModel of the best weights, in float32: a new "
-        "version each time the command ends.",
-    )
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
 class FinetuningPlan:
     """All that a fine-tuning will do.
 
@@ -86,7 +63,6 @@ class FinetuningPlan:
     spec: FinetuningSpec
     config: FinetuningConfig
     task_config: Any
-    options: FinetuningOptions
     sets: Sets[Any]
     source: Checkpoint
     weights: Checkpoint
@@ -104,7 +80,7 @@ class FinetuningPlan:
 
 def config_classes(spec: FinetuningSpec) -> tuple[type, ...]:
     """Returns the classes whose fields are the settings of a fine-tuning."""
-    return FinetuningOptions, FinetuningConfig, spec.config_class, StartConfig
+    return FinetuningConfig, spec.config_class
 
 
 def defaults(spec: FinetuningSpec) -> dict[str, Any]:
@@ -126,20 +102,23 @@ def finetuning(
         given: The settings that the user gave, by name.
         examples: Rows in place of files, by use: `train`, `eval`, `predict`.
     """
-    resolved = start.resolved(given, defaults(spec))
+    resolved = run_config.resolved(given, defaults(spec))
     values = defaults(spec) | _only_asked_uses(resolved) | resolved
     # 1. What can be checked before any file is read.
-    options = settings.read(FinetuningOptions, values)
     _check(values, resolved)
     task_config: Any = settings.read(spec.config_class, values)
 
-    # 2. The weights to start from.
-    source = _open_start(values, options)
+    # 2. The weights to start from, with their config and vocabulary.
+    source = run_config.open_checkpoint(values)
+    vocabulary = settings.read(VocabularyBeside, values)
+    source = compatibility.with_vocabulary(source, vocabulary)
+    new_tokens = settings.read(NewTokens, values).new_token_names
+    source = compatibility.with_new_tokens(source, new_tokens)
     albert_config = source.known_config
 
     # 3. The paper's settings; the weights in use, and lengths that suit them.
-    if options.preset:
-        preset = paper_presets.paper_settings(task_config.name, options.preset)
+    if name := values["preset"]:
+        preset = paper_presets.paper_settings(task_config.name, name)
         values |= _not_given(preset.flag_values(), resolved)
         albert_config = preset.with_dropout(albert_config)
     weights = _find_weights(values)
@@ -171,14 +150,13 @@ def finetuning(
         task_settings=settings.affects_training(task_config),
         vocabulary=source,
         head=spec.head_spec(task_config).head.name,
-        **start.run_fields(values, examples),
+        **run_config.run_fields(values, examples),
         **warmup,
     )
     return FinetuningPlan(
         spec=spec,
         config=config,
         task_config=task_config,
-        options=options,
         sets=sets,
         source=source,
         weights=weights,
@@ -245,29 +223,12 @@ def _check(values: Mapping[str, Any], given: Collection[str]) -> None:
         )
 
 
-def _open_start(
-    values: Mapping[str, Any], options: FinetuningOptions
-) -> Checkpoint:
-    """Opens what the training starts from, with its config and vocabulary."""
-    source = compatibility.with_vocabulary(
-        start.open_checkpoint(values),
-        options.spm_model_file or options.vocab_file,
-        options.do_lower_case,
-        options.keep_accents,
-    )
-    compatibility.check_vocabulary(source)
-    return compatibility.with_new_tokens(source, options.new_token_names)
-
-
 def _find_weights(values: Mapping[str, Any]) -> Checkpoint:
     """Finds the weights to use; or to resume from, if there are any yet."""
-    path: str | None
-    if values["do_train"]:
-        path = run_checkpoints.trained_weights(values["output_dir"])
-    else:
-        path = run_folder.weights_to_use(
-            values["output_dir"], values["init_checkpoint"], is_training=False
-        )
+    output_dir = values["output_dir"]
+    path = run_checkpoints.trained_weights(output_dir)
+    if not values["do_train"]:
+        path = run_folder.weights_to_use(output_dir, values["init_checkpoint"])
     return NO_WEIGHTS if path is None else discovery.open(path)
 
 
@@ -275,7 +236,7 @@ def _as_trained(
     spec: FinetuningSpec,
     values: Mapping[str, Any],
     given: Collection[str],
-    config: config_lib.AlbertConfig,
+    config: AlbertConfig,
     weights: Checkpoint,
 ) -> dict[str, Any]:
     """Returns settings: those given, else those of the weights' training.
@@ -307,7 +268,7 @@ def _suit_small_data(
     given: Collection[str],
     task_config: Any,
     sets: Sets[Any],
-    config: config_lib.AlbertConfig,
+    config: AlbertConfig,
     has_rows: bool,
 ) -> dict[str, Any]:
     """Returns settings that suit a table, or few questions in a file."""
@@ -358,9 +319,7 @@ def _run_length(
         num_examples = sets.train.examples.num_windows
         if epochs is None:
             raise ValueError(
-                "--count_windows_as_epochs is for --num_train_epochs, but "
-                "--num_train_steps or --preset determines the number of steps. "
-                "Pass --num_train_epochs alone."
+                "--count_windows_as_epochs needs --num_train_epochs alone."
             )
     if epochs is not None:
         checks.check_number("num_train_epochs", epochs, above=0)

@@ -7,7 +7,7 @@ import dataclasses
 import functools
 import logging
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -78,7 +78,7 @@ def run(config: PretrainingConfig) -> Scores | None:
                 seed=config.random_seed,
                 dtype=config.dtype_policy,
             )
-        evaluator = _evaluator(config, eval_records, task, strategy)
+        evaluate = _evaluation(config, eval_records, task, strategy)
         if config.do_train:
             with resume.prepare_training(
                 config,
@@ -93,11 +93,11 @@ def run(config: PretrainingConfig) -> Scores | None:
                 is_finished = loop.TrainingLoop(
                     config,
                     training,
-                    workers,
                     batches_from=functools.partial(
                         _training_batches, config, train_records, strategy
                     ),
-                    evaluator=evaluator,
+                    evaluate=evaluate,
+                    metric=config.primary_metric,
                     is_pretraining=True,
                 ).run()
             if not is_finished:
@@ -105,10 +105,9 @@ def run(config: PretrainingConfig) -> Scores | None:
 
         # 5. Evaluation of the best weights, which the chief has written.
         weights, scores = _weights_to_evaluate(config, folder), Scores()
-        if evaluator:
+        if evaluate:
             resume.set_weights(task.model, weights, workers)
-            scores = evaluator.evaluate()
-            scores = dataclasses.replace(scores, step=weights.step)
+            scores = dataclasses.replace(evaluate(), step=weights.step)
         workers.run_in_chief(
             _write_results, config, scores, weights, eval_records
         )
@@ -281,57 +280,46 @@ def _training_batches(
     )
 
 
-class TotalsEvaluator:
-    """Adds up a task's metric totals over batches; a `loop.Evaluator`.
+def evaluator(
+    task: PretrainingTask,
+    strategy: tf.distribute.Strategy,
+    batches: Iterable[Batch],
+) -> Callable[[], Scores]:
+    """Returns a function that gives the scores of a model over all batches.
 
     `batches` yields the same batches, one per replica, every time.
     """
+    names = task.total_names
+    of_replica = functools.partial(_replica_totals, task)
 
-    def __init__(
-        self,
-        task: PretrainingTask,
-        strategy: tf.distribute.Strategy,
-        *,
-        batches: Iterable[Batch],
-        primary_metric: str,
-    ) -> None:
-        self._task = task
-        self._strategy = strategy
-        self._batches = batches
-        self.primary_metric = primary_metric
-        self._batch_totals = tf.function(
-            self._totals_over_replicas, autograph=False
-        )
+    @tf.function(autograph=False)
+    def batch_totals(batch: Batch) -> tf.Tensor:
+        totals = strategy.run(of_replica, args=(batch,))
+        return strategy.reduce(tf.distribute.ReduceOp.SUM, totals, axis=None)
 
-    def evaluate(self) -> Scores:
-        """Returns the scores over all batches."""
-        names = self._task.total_names
+    def evaluate() -> Scores:
         totals = np.zeros(len(names))
-        for batch in self._batches:
-            totals += self._batch_totals(batch).numpy().astype(np.float64)
+        for batch in batches:
+            totals += batch_totals(batch).numpy().astype(np.float64)
         by_name = dict(zip(names, totals.tolist(), strict=True))
-        return self._task.evaluation_scores(by_name)
+        return task.evaluation_scores(by_name)
 
-    def _totals_over_replicas(self, batch: Batch) -> tf.Tensor:
-        totals = self._strategy.run(self._replica_totals, args=(batch,))
-        return self._strategy.reduce(
-            tf.distribute.ReduceOp.SUM, totals, axis=None
-        )
-
-    def _replica_totals(self, batch: Batch) -> tf.Tensor:
-        # Only the totals are used, so the denominators do not matter.
-        names = self._task.loss_denominators(batch)
-        ones = dict.fromkeys(names, tf.ones([]))
-        _, totals = self._task.loss(batch, ones, seed=None)
-        return tf.stack([totals[name] for name in self._task.total_names])
+    return evaluate
 
 
-def _evaluator(
+def _replica_totals(task: PretrainingTask, batch: Batch) -> tf.Tensor:
+    # Only the totals are used, so the denominators do not matter.
+    ones = dict.fromkeys(task.loss_denominators(batch), tf.ones([]))
+    _, totals = task.loss(batch, ones, seed=None)
+    return tf.stack([totals[name] for name in task.total_names])
+
+
+def _evaluation(
     config: PretrainingConfig,
     records: RecordSource | None,
     task: PretrainingTask,
     strategy: tf.distribute.Strategy,
-) -> TotalsEvaluator | None:
+) -> Callable[[], Scores] | None:
     if records is None:
         return None
     num_evaluated = _num_evaluated(config, records)
@@ -349,9 +337,7 @@ def _evaluator(
         max_steps=config.num_eval_steps,
         by_files=config.read_order == "files",
     )
-    return TotalsEvaluator(
-        task, strategy, batches=batches, primary_metric=config.primary_metric
-    )
+    return evaluator(task, strategy, batches)
 
 
 def _open_records(
@@ -419,13 +405,10 @@ def _weights_to_evaluate(
     config: PretrainingConfig, folder: RunFolder
 ) -> Checkpoint:
     """Returns the weights to evaluate, after training or without it."""
-    if not config.do_train:
-        run_folder.check_model(config, None)
-    path = run_folder.weights_to_use(
-        config.output_dir, config.init_checkpoint, is_training=config.do_train
-    )
     if config.do_train:
-        return tf1.of_run(path)
+        return tf1.of_run(run_folder.weights_to_use(config.output_dir))
+    run_folder.check_model(config, None)
+    path = run_folder.weights_to_use(config.output_dir, config.init_checkpoint)
     weights = discovery.open(path, albert_config=config.albert_config)
     compatibility.check_task(weights, folder.metadata)
     return weights

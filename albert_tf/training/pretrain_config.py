@@ -21,9 +21,8 @@ from albert_tf import checks, settings
 from albert_tf.checkpoints import compatibility, heads
 from albert_tf.settings import setting
 from albert_tf.text.tokenizer import NewTokens
-from albert_tf.training import start
+from albert_tf.training import run_config
 from albert_tf.training.run_config import Phase, RunConfig
-from albert_tf.training.start import StartConfig
 
 _AS_BUILT = (
     " Default: as the records were built; only those of --masking=dynamic can "
@@ -230,7 +229,18 @@ class PretrainingConfig(NewTokens, RunConfig):
         return dict(zip(starts, values, strict=True))
 
     def _check_together(self) -> None:
-        """Checks settings that need, or exclude, each other."""
+        """Checks settings that depend on each other."""
+        for phase in self.phases:
+            self.check_sequence_length(phase.max_seq_length)
+        config = self.albert_config
+        num_sets = map(config.num_weight_sets, ("attention", "ffn"))
+        if self.depth_schedule and max(num_sets) > 1:
+            raise ValueError(
+                "`depth_schedule` needs a model whose layers share all their "
+                "weights: others would not be trained. Received: "
+                f"parameter_sharing={config.parameter_sharing!r}, "
+                f"num_hidden_groups={config.num_hidden_groups}."
+            )
         for name, other in _EXCLUDED.items():
             if getattr(self, name) and getattr(self, other):
                 raise ValueError(
@@ -257,7 +267,6 @@ class PretrainingConfig(NewTokens, RunConfig):
             checks.check_number(
                 "masked_lm_prob", self.masked_lm_prob, above=0, at_most=1
             )
-        self._check_phases()
         self._check_together()
         if not self.do_train and not self.do_eval:
             raise ValueError(
@@ -271,20 +280,6 @@ class PretrainingConfig(NewTokens, RunConfig):
                     "--read_order=files, or copy them to a local folder. "
                     f"Received: {name}={value!r}."
                 )
-
-    def _check_phases(self) -> None:
-        for phase in self.phases:
-            self.check_sequence_length(phase.max_seq_length)
-        config = self.albert_config
-        num_sets = map(config.num_weight_sets, ("attention", "ffn"))
-        if self.depth_schedule and max(num_sets) > 1:
-            raise ValueError(
-                "`depth_schedule` needs a model whose layers share all their "
-                "weights, because the layers that are left out would not be "
-                "trained. Received: "
-                f"parameter_sharing={config.parameter_sharing!r}, "
-                f"num_hidden_groups={config.num_hidden_groups}."
-            )
 
 
 def in_steps(schedule: str, num_train_steps: int) -> str:
@@ -300,10 +295,10 @@ def in_steps(schedule: str, num_train_steps: int) -> str:
 
 def plan(given: Mapping[str, Any]) -> PretrainingConfig:
     """Plans a pretraining, of the settings that the user gave, by name."""
-    fields = settings.fields_of(PretrainingConfig, StartConfig)
+    fields = settings.fields_of(PretrainingConfig)
     values: dict[str, Any] = {n: field.default for n, field in fields.items()}
-    values |= start.resolved(given, values)
-    source = start.open_checkpoint(values)
+    values |= run_config.resolved(given, values)
+    source = run_config.open_checkpoint(values)
     new_tokens = settings.read(NewTokens, values).new_token_names
     source = compatibility.with_new_tokens(source, new_tokens)
     return settings.read(
@@ -311,5 +306,5 @@ def plan(given: Mapping[str, Any]) -> PretrainingConfig:
         values,
         albert_config=source.known_config,
         head=heads.PRETRAINING.name,
-        **start.run_fields(values),
+        **run_config.run_fields(values),
     )

@@ -1,19 +1,27 @@
-"""The configuration of a run, under the names of its flags: plain Python."""
+"""The configuration of a run, under the names of its flags: plain Python.
+
+And what every run starts with: settings that were given, and a checkpoint.
+"""
 
 import dataclasses
 import os
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
-from albert_tf import checks
+from albert_tf import checks, hub, settings
+from albert_tf.checkpoints import discovery, run_checkpoints
 from albert_tf.checkpoints.checkpoint import Checkpoint
-from albert_tf.config import AlbertConfig
+from albert_tf.config import AlbertConfig, load_config
 from albert_tf.devices.device_settings import DeviceSettings
 from albert_tf.optimization.optimizer_config import OptimizerConfig
 from albert_tf.settings import setting
+from albert_tf.tasks import paper_presets
+from albert_tf.text.tokenizer import NewTokens, VocabularyBeside
 
 # Seeds are int32.
 LARGEST_SEED = 2**31 - 1
+# The first of these that is given names what is evaluated.
+_EVALUATED = "eval_file validation_share data_dir predict_file input_file"
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -44,6 +52,18 @@ class RunConfig(DeviceSettings, OptimizerConfig):
     """
 
     albert_config: AlbertConfig
+    albert_config_file: str | None = setting(
+        None,
+        "JSON file with the shape of the model, or the name of a published "
+        "one (base_v2, xxlarge_v1, base_zh, bert_base, ...). Default: the "
+        "config beside --init_checkpoint.",
+    )
+    use_tpu: bool = setting(False, "Same as --strategy=tpu.")
+    preemption_exit_code: int = setting(
+        3,
+        "Exit code if SIGTERM or Ctrl-C stopped the run, after a checkpoint if "
+        "it was training; 0 for schedulers that take others for a failure.",
+    )
     output_dir: str = setting(
         "",
         "Output directory of the run. Running the same command again resumes.",
@@ -127,6 +147,9 @@ class RunConfig(DeviceSettings, OptimizerConfig):
         checks.check_integer(
             "random_seed", self.random_seed, at_most=LARGEST_SEED
         )
+        checks.check_integer(
+            "preemption_exit_code", self.preemption_exit_code, at_most=255
+        )
         DeviceSettings.__post_init__(self)
 
     @property
@@ -169,19 +192,30 @@ class RunConfig(DeviceSettings, OptimizerConfig):
     def check_sequence_length(self, max_seq_length: int) -> None:
         """Checks that the model has so many positions."""
         longest = self.albert_config.max_position_embeddings
-        checks.check_integer("max_seq_length", max_seq_length, at_least=1)
-        if max_seq_length > longest:
-            raise ValueError(
-                f"`max_seq_length` must not exceed the {longest} position "
-                "embeddings of the config. Received: "
-                f"max_seq_length={max_seq_length}."
-            )
+        checks.check_integer(
+            "max_seq_length", max_seq_length, at_least=1, at_most=longest
+        )
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class FinetuningConfig(RunConfig):
+class FinetuningConfig(NewTokens, VocabularyBeside, RunConfig):
     """Settings of a fine-tuning run, whatever the task."""
 
+    preset: str | None = setting(
+        None,
+        "Values for flags that are not given, and the dropout of the encoder: "
+        "those of the paper for the task or, for RACE, those for the v2 "
+        "checkpoints.",
+        choices=paper_presets.PRESETS,
+    )
+    num_train_epochs: float | None = setting(
+        None, "Epochs over the training examples, instead of --num_train_steps."
+    )
+    export_dir: str | None = setting(
+        None,
+        "Directory for a SavedModel of the best weights, in float32: a new "
+        "version each time the command ends.",
+    )
     do_train: bool = setting(False, "Whether to train.")
     do_eval: bool = setting(False, "Whether to evaluate.")
     do_predict: bool = setting(False, "Whether to write predictions.")
@@ -238,16 +272,14 @@ class FinetuningConfig(RunConfig):
         )
         if self.has_remote_hosts:
             raise ValueError(
-                "Fine-tuning makes its batches in this process, which the "
-                "hosts of a TPU with a name cannot call. Run the command on "
-                "the machine of the TPU, and leave --tpu_name out. Received: "
-                f"tpu_name={self.tpu_name!r}."
+                "The hosts of a TPU with a name cannot make the batches of a "
+                "fine-tuning. Run the command on the machine of the TPU, "
+                f"without --tpu_name. Received: tpu_name={self.tpu_name!r}."
             )
         if self.train_adapters_only and not self.albert_config.adapter_rank:
             raise ValueError(
-                "--train_adapters_only needs a model with adapters. Pass "
-                "--adapter_rank=8 to convert_checkpoint.py, and its output as "
-                "--init_checkpoint."
+                "--train_adapters_only needs a model with adapters, which "
+                "convert_checkpoint.py --adapter_rank=8 adds."
             )
         if not (self.do_train or self.do_eval or self.do_predict):
             raise ValueError(
@@ -273,3 +305,55 @@ class FinetuningConfig(RunConfig):
             )
             for seed in seeds
         ]
+
+
+def resolved(
+    given: Mapping[str, Any], names: Collection[str]
+) -> dict[str, Any]:
+    """Returns the given settings among `names`.
+
+    The name of a checkpoint is replaced by its fetched folder.
+    """
+    result = {name: given[name] for name in given if name in names}
+    if path := given.get("init_checkpoint"):
+        result["init_checkpoint"] = hub.local_folder(path)
+    return result
+
+
+def open_checkpoint(values: Mapping[str, Any]) -> Checkpoint:
+    """Opens the checkpoint that a run starts from, with a config.
+
+    Without `init_checkpoint`, it is the run in `output_dir`, if there is one.
+    The config is that of `albert_config_file`, or else the one beside it.
+    """
+    output_dir = values["output_dir"]
+    if not output_dir:
+        raise ValueError("--output_dir must be given.")
+    config = values["albert_config_file"]
+    path = values["init_checkpoint"] or values.get("continue_from")
+    if not path and run_checkpoints.trained_weights(output_dir):
+        path = output_dir
+    if path:
+        return discovery.open(
+            path,
+            albert_config=config,
+            may_change_layers=bool(values.get("init_from_group0")),
+        )
+    if not config:
+        raise ValueError(
+            "--albert_config_file or --init_checkpoint must be given."
+        )
+    return Checkpoint(path=output_dir, config=load_config(config))
+
+
+def run_fields(
+    values: Mapping[str, Any], in_memory: Collection[str] = ()
+) -> dict[str, Any]:
+    """Returns the fields of a run's config that these settings decide."""
+    strategy = {"strategy": "tpu"} if values["use_tpu"] else {}
+    evaluated = "rows in memory"
+    given = [n for n in _EVALUATED.split() if values.get(n)]
+    if given and "eval" not in in_memory:
+        evaluated = f"--{given[0]}={values[given[0]]}"
+    text = settings.as_text(values)
+    return {"flags_text": text, "evaluated": evaluated, **strategy}

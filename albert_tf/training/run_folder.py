@@ -240,15 +240,12 @@ def model_of(values: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def weights_to_use(
-    output_dir: str, init_checkpoint: str | None, *, is_training: bool
-) -> str:
+def weights_to_use(output_dir: str, given: str | None = None) -> str:
     """Returns the path of the weights that a run evaluates and predicts with.
 
-    In the directory of a run, these are its best weights; `init_checkpoint` may
-    name them or what the run started from. Else they are `init_checkpoint`.
+    In the directory of a run, these are its best weights; those that are given
+    may be these, or what the run started from. Else they are the given ones.
     """
-    given = None if is_training else init_checkpoint
     trained = run_checkpoints.trained_weights(output_dir)
     run = read_fingerprint(output_dir)
     if given and not run:

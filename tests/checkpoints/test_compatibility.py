@@ -7,6 +7,7 @@ import pytest
 from albert_tf.checkpoints import compatibility
 from albert_tf.checkpoints.checkpoint import Checkpoint
 from albert_tf.checkpoints.metadata import Metadata
+from albert_tf.text.tokenizer import VocabularyBeside
 from tests import tiny
 
 _NAMES = ("ham", "spam")
@@ -94,7 +95,8 @@ def test_lower_casing_is_what_the_user_says_or_what_is_known(
 ):
     source = dataclasses.replace(source, metadata=Metadata(do_lower_case=known))
 
-    result = compatibility.with_vocabulary(source, None, given)
+    options = VocabularyBeside(do_lower_case=given)
+    result = compatibility.with_vocabulary(source, options)
 
     assert result.metadata.do_lower_case is expected
     assert result.vocabulary == source.vocabulary
@@ -107,7 +109,8 @@ def test_the_tokenizer_of_the_training_decides_the_lower_casing(
     run = _trained_with(source, do_lower_case=is_lower)
     run = dataclasses.replace(run, vocabulary=None)
 
-    result = compatibility.with_vocabulary(run, source.vocabulary, None)
+    options = VocabularyBeside(spm_model_file=source.vocabulary)
+    result = compatibility.with_vocabulary(run, options)
 
     assert result.metadata.do_lower_case == is_lower
 
@@ -118,5 +121,7 @@ def test_a_vocabulary_that_is_surely_the_model_s_may_be_padded(source):
     beside = dataclasses.replace(source, config=larger)
     trained = dataclasses.replace(_trained_with(beside), vocabulary=None)
 
-    assert compatibility.with_vocabulary(beside, None, None).vocabulary == path
-    assert compatibility.with_vocabulary(trained, path, None).vocabulary == path
+    for known, named in ((beside, None), (trained, path)):
+        options = VocabularyBeside(spm_model_file=named)
+        result = compatibility.with_vocabulary(known, options)
+        assert result.vocabulary == path

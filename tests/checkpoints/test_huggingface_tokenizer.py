@@ -19,6 +19,7 @@ from albert_tf.checkpoints.checkpoint import Checkpoint
 from albert_tf.checkpoints.metadata import Metadata
 from albert_tf.modeling.pretraining_model import PretrainingModel
 from albert_tf.text.base import TokenizerSettings
+from albert_tf.text.tokenizer import VocabularyBeside
 from tests import tiny
 from tests.checkpoints.weights import convert, save, weights_of
 
@@ -172,7 +173,7 @@ def test_what_is_not_supported_is_named_unless_a_vocabulary_is(
         dataclasses.replace(
             source, config=dataclasses.replace(source.config, vocab_size=6)
         ),
-        f"{source.path}/vocab.txt",
+        VocabularyBeside(vocab_file=f"{source.path}/vocab.txt"),
     )
     assert named.tokenizer.vocab_size == 6
 

@@ -27,6 +27,7 @@ from albert_tf.checkpoints.conversion_config import ConversionConfig
 from albert_tf.checkpoints.metadata import Metadata
 from albert_tf.modeling.albert_model import AlbertModel
 from albert_tf.modeling.pretraining_model import PretrainingModel
+from albert_tf.text.tokenizer import VocabularyBeside
 from tests import tiny
 from tests.checkpoints.weights import convert, starting, weights_of
 
@@ -245,7 +246,10 @@ def _vocabulary(
             vocabulary=paths[beside],
             metadata=known,
         )
-        compatibility.with_vocabulary(source, paths[given], is_lower)
+        options = VocabularyBeside(
+            spm_model_file=paths[given], do_lower_case=is_lower
+        )
+        compatibility.with_vocabulary(source, options)
 
     return run
 

@@ -226,4 +226,5 @@ def test_the_commands_of_a_page_run(page, given, run_command, tmp_path):
         if "--do_train" in words or "_schedule" in " ".join(words):
             [output_dir] = [x[13:] for x in words if "--output_dir=" in x]
             shutil.rmtree(folder / output_dir, ignore_errors=True)
-        run_command(words, folder)
+
+        assert run_command(words, folder).returncode == 0

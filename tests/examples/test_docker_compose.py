@@ -56,7 +56,12 @@ def test_the_server_understands_the_file_of_versions():
     from tensorflow_serving.config import model_server_config_pb2
 
     text = (FOLDER / "models.config").read_text("utf-8")
-    text_format.Parse(text, model_server_config_pb2.ModelServerConfig())
+    empty = model_server_config_pb2.ModelServerConfig()
+    [model] = text_format.Parse(text, empty).model_config_list.config
+
+    served = model.model_version_policy.specific.versions
+    assert (model.name, model.base_path) == ("albert", "/models/albert")
+    assert {*model.version_labels.values()} == {*served}
 
 
 @pytest.mark.parametrize(

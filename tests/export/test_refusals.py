@@ -2,6 +2,7 @@
 
 import dataclasses
 import os
+import tempfile
 
 import numpy as np
 import pytest
@@ -17,11 +18,9 @@ LITERT = {"format": "litert"}
     ("values", "words"),
     [
         ({"folder": ""}, "`export_dir` must be given"),
-        ({"task": "poetry"}, "`task` must be one of encoder.*task='poetry'"),
         ({"precision": "int8"}, "`precision` must be one of float32, bfloat16"),
         ({"export_version": 0}, "`export_version` must be .* at least 1"),
         ({"head": "poetry"}, "`head` must be one of encoder.*head='poetry'"),
-        ({"head": "span", "task": "squad"}, "--task is an older name of"),
         (
             {"head": "multiple_choice", "num_choices": 1},
             "`num_choices` must be .* at least 2.*=1",
@@ -30,9 +29,8 @@ LITERT = {"format": "litert"}
             {"head": "classifier", "exit_patience": -1},
             "`exit_patience` must be .*at least 0",
         ),
-        ({"labels": ("a",), "doc_stride": 2}, "No head has .*together"),
         (
-            {"task": "squad", "exit_patience": 2},
+            {"head": "span", "exit_patience": 2},
             "--exit_patience is for --head=classifier or multiple_choice only",
         ),
         (
@@ -50,13 +48,13 @@ LITERT = {"format": "litert"}
             "--format=litert is for encoder",
         ),
         (
-            {**LITERT, "task": "classifier", "exit_patience": 2},
+            {**LITERT, "head": "classifier", "exit_patience": 2},
             "without `exit_patience`.*exit_patience=2",
         ),
         ({"quantize": "int4", **LITERT}, "`quantize` must be one of int8"),
         ({"quantize": "int8"}, "needs --format=litert.*=saved_model"),
         (
-            {**LITERT, "task": "squad", "null_from_cls": True},
+            {**LITERT, "head": "span", "null_from_cls": True},
             "without .*null_from_cls=True",
         ),
         (
@@ -68,10 +66,10 @@ LITERT = {"format": "litert"}
             "`max_qa_length` must .* at most 60",
         ),
         (
-            {"task": "squad", "max_seq_length": 64, "max_query_length": 61},
+            {"head": "span", "max_seq_length": 64, "max_query_length": 61},
             "`max_query_length` must .* at most 60",
         ),
-        ({"task": "squad", "n_best_size": 0}, "`n_best_size` must .* 1"),
+        ({"head": "span", "n_best_size": 0}, "`n_best_size` must .* 1"),
     ],
 )
 def test_impossible_settings(values, words):
@@ -87,7 +85,10 @@ def check_before_training(config, albert_config):
 
 
 def export(config, albert_config):
-    saved_model.export(config, albert_config=albert_config)
+    with tempfile.TemporaryDirectory() as folder:
+        path = f"{folder}/config.json"
+        albert_config.to_json_file(path)
+        saved_model.export(dataclasses.replace(config, albert_config_file=path))
 
 
 @pytest.mark.parametrize("check", [check_before_training, export])
@@ -95,12 +96,12 @@ def export(config, albert_config):
     ("values", "changes", "words"),
     [
         (
-            {"max_seq_length": 4},
+            {"head": "encoder", "max_seq_length": 4},
             {},
             "at least 5 .*at most 64.*length=4",
         ),
         (
-            {"max_seq_length": 65},
+            {"head": "encoder", "max_seq_length": 65},
             {},
             "at least 5 .*at most 64.*length=65",
         ),
@@ -130,7 +131,7 @@ def test_lengths_of_a_task_are_checked_before_training(
     config = make_config(
         tmp_path,
         spm_model_file=str(tiny_spm_model),
-        task="squad",
+        head="span",
         max_query_length=61,
     )
 
@@ -143,7 +144,7 @@ def test_lengths_of_a_task_are_checked_before_training(
     ("asked_for", "groups", "words"),
     [
         ({"head": "classifier"}, [], "no classifier head. It has: none"),
-        ({"task": "squad"}, ["output_weights"], "no span head. It has: task"),
+        ({"head": "span"}, ["output_weights"], "no span head. It has: task"),
     ],
 )
 def test_a_checkpoint_without_the_head(asked_for, groups, words):
@@ -157,11 +158,11 @@ def test_a_checkpoint_without_the_head(asked_for, groups, words):
 @pytest.mark.parametrize(
     ("asked_for", "groups", "head"),
     [
-        ({"task": "encoder"}, [], "encoder"),
-        ({"task": "encoder"}, ["cls/predictions/output_bias"], "pretraining"),
+        ({"head": "encoder"}, [], "encoder"),
         ({"head": "encoder"}, ["cls/predictions/output_bias"], "encoder"),
-        ({"task": "race"}, ["output_weights"], "multiple_choice"),
-        ({"task": "squad"}, ["start_logits/dense/kernel"], "beam_span"),
+        ({"head": "multiple_choice"}, ["output_weights"], "multiple_choice"),
+        ({}, ["cls/predictions/output_bias"], "pretraining"),
+        ({}, ["start_logits/dense/kernel"], "beam_span"),
         ({}, ["cls/squad/output_bias"], "span"),
     ],
 )

@@ -347,9 +347,7 @@ class Job:
         """Returns the scores; None if the training was stopped."""
         start = self.config.init_checkpoint
         if not self.sets.train:
-            start = run_folder.weights_to_use(
-                self.output_dir, start, is_training=False
-            )
+            start = run_folder.weights_to_use(self.output_dir, start)
         opened = discovery.open(start) if start else None
         result = finetune.run(self.config, self.sets, self.make_task, opened)
         return result and result.scores.flat()

@@ -250,10 +250,6 @@ def test_a_damaged_newest_checkpoint_is_named_with_what_to_do(
     ("changes", "message"),
     [
         (
-            {"albert_config": runs.config(vocab_size=51)},
-            r"has 50 tokens, but the config has vocab_size=51\. Pass",
-        ),
-        (
             {"evaluation": (), "num_seeds": 2},
             "`num_seeds` needs training and evaluations",
         ),

@@ -14,8 +14,8 @@ from albert_tf.devices.workers import Workers
 from albert_tf.metrics.scores import Role, Score, Scores
 from albert_tf.training import loop, metric_log, resume
 from albert_tf.training.pretrain_config import PretrainingConfig
+from albert_tf.training.resume import RunState
 from albert_tf.training.run_config import RunConfig
-from albert_tf.training.run_state import RunState
 from tests.training import runs
 
 SIZE, FEATURES = 4, 8
@@ -64,7 +64,7 @@ def make_examples(num_batches, changes):
 
 
 class Run:
-    """A run in a directory; made again, it resumes. Also batches, evaluator.
+    """A run in a directory; made again, it resumes. Also batches, scores.
 
     Args:
         trainer: Holds config, task, optimizer and step.
@@ -74,8 +74,6 @@ class Run:
         in_evaluation_of: A step; `action` is done in its evaluation.
         log: Arguments of `Log`.
     """
-
-    primary_metric = "accuracy"
 
     def __init__(
         self,
@@ -116,14 +114,15 @@ class Run:
             trainer.config,
             resume.Training(
                 train_step=trainer.step,
+                workers=self.workers,
                 checkpointer=checkpointer,
                 log=Log(self.folder, **where, **log),
                 state=self.start or RunState(),
                 is_new=self.start is None,
             ),
-            self.workers,
             batches_from=self.starting_at,
-            evaluator=self if scores else None,
+            evaluate=self.evaluate if scores else None,
+            metric="accuracy",
             is_pretraining=like_pretraining,
             patience=patience,
         )

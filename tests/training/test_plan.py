@@ -312,11 +312,11 @@ def test_new_tokens_reach_the_sets_and_the_model(make_plan):
         ),
         (
             PAPER | {"count_windows_as_epochs": True},
-            "--preset determines the number of steps. Pass --num_train_epochs",
+            "--count_windows_as_epochs needs --num_train_epochs alone",
         ),
         (
             {"num_train_steps": 5, "count_windows_as_epochs": True},
-            "--count_windows_as_epochs is for --num_train_epochs, but",
+            "--count_windows_as_epochs needs --num_train_epochs alone",
         ),
         (
             {"num_train_steps": 5, "num_train_epochs": 1.0},

@@ -413,14 +413,9 @@ def test_other_records_to_evaluate_are_another_run(trained):
 
 
 def evaluate(task, batches):
-    evaluator = pretrain.TotalsEvaluator(
-        task,
-        tf.distribute.get_strategy(),
-        batches=batches,
-        primary_metric="masked_lm_accuracy",
-    )
-    scores = evaluator.evaluate()
-    assert evaluator.evaluate() == scores  # nothing is left over
+    scores_of = pretrain.evaluator(task, tf.distribute.get_strategy(), batches)
+    scores = scores_of()
+    assert scores_of() == scores  # nothing is left over
     return scores.flat()
 
 

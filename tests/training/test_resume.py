@@ -30,7 +30,6 @@ def start(config, folder, task):
         return loop.TrainingLoop(
             config,
             training,
-            alone,
             batches_from=lambda phase, number: dataset.skip(
                 number // phase.batch_size
             ),

@@ -331,15 +331,12 @@ def trained_folder(tmp_path):
 
 
 @pytest.mark.parametrize("given", [None, "start", "start/", "run", "run/best"])
-@pytest.mark.parametrize("is_training", [True, False])
 def test_in_its_folder_a_run_uses_its_own_weights(
-    given, is_training, trained_folder, monkeypatch
+    given, trained_folder, monkeypatch
 ):
     monkeypatch.chdir(trained_folder.parent)
 
-    found = run_folder.weights_to_use("run", given, is_training=is_training)
-
-    assert found == "run/best"
+    assert run_folder.weights_to_use("run", given) == "run/best"
 
 
 @pytest.mark.parametrize("name", ["other", "run/checkpoints/step-00000005"])
@@ -353,18 +350,17 @@ def test_the_results_of_a_run_are_not_overwritten_by_those_of_others(
         match="has the results of its own run.* Pass another --output_dir, or "
         "leave --init_checkpoint out",
     ):
-        run_folder.weights_to_use(folder, given, is_training=False)
-    found = run_folder.weights_to_use(folder, given, is_training=True)
+        run_folder.weights_to_use(folder, given)
+    found = run_folder.weights_to_use(folder)
     assert found == str(trained_folder / "best")
 
 
 def test_without_trained_weights_the_given_ones_are_used(tmp_path):
     folder = str(tmp_path)
 
-    assert run_folder.weights_to_use(folder, "a", is_training=False) == "a"
-    for given, is_training in ((None, False), ("base", True)):
-        with pytest.raises(ValueError, match="There are no trained weights in"):
-            run_folder.weights_to_use(folder, given, is_training=is_training)
+    assert run_folder.weights_to_use(folder, "a") == "a"
+    with pytest.raises(ValueError, match="There are no trained weights in"):
+        run_folder.weights_to_use(folder)
 
 
 def test_weights_are_used_for_the_same_model_only(tmp_path):

@@ -18,8 +18,7 @@ from albert_tf.tasks.head_flags import HeadFlags
 from albert_tf.tasks.pretraining.objectives import PretrainingTask
 from albert_tf.tasks.race.model import MultipleChoiceTask
 from albert_tf.tasks.squad.model import BeamSpanTask, SpanTask
-from albert_tf.training import finetuning_data, step
-from albert_tf.training.pretrain import TotalsEvaluator
+from albert_tf.training import finetuning_data, pretrain, step
 from tests.training import runs
 from tests.training import tpu as simulation
 from tests.training.runs import S
@@ -172,14 +171,8 @@ def test_outputs_can_be_compiled(kind, tpu):
 def test_an_evaluation_can_be_compiled(tpu):
     config = runs.run_config()
     task = PretrainingTask(config.albert_config)
-    evaluator = TotalsEvaluator(
-        task,
-        tpu,
-        batches=batches_of(_PRETRAINING | _WEIGHTS),
-        primary_metric="masked_lm_accuracy",
-    )
 
-    evaluator.evaluate()
+    pretrain.evaluator(task, tpu, batches_of(_PRETRAINING | _WEIGHTS))()
 
     assert not tpu.problems()
 

@@ -98,7 +98,6 @@ class ClassifierSpec(HeadSpec):
         return super().example_set(data, examples)
 
     serving_settings = ClassifierSettings
-    export_task = "classifier"
 
     def make_signatures(self, exported: Exported) -> Signatures:
         """Traces those of labels, or of a number."""

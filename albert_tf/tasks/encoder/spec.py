@@ -44,7 +44,6 @@ class EncoderSpec(HeadSpec):
 
     # Sequences of different lengths.
     joins_outputs = False
-    export_task = "encoder"
 
     def make_signatures(self, exported: Exported) -> Signatures:
         """Traces those of the vectors."""

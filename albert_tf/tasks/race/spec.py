@@ -89,7 +89,6 @@ class MultipleChoiceSpec(HeadSpec):
     # An article and several options.
     served_batch_size = 8
     has_litert = False
-    export_task = "race"
 
     def make_signatures(self, exported: Exported) -> Signatures:
         """Traces those of the choice among options."""

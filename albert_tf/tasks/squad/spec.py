@@ -134,7 +134,6 @@ class SpanSpec(HeadSpec):
     serving_settings = SpanSettings
     # A context may have any length.
     served_batch_size = 8
-    export_task = "squad"
 
     def make_signatures(self, exported: Exported) -> Signatures:
         """Traces those of the answer to a question."""
