@@ -87,7 +87,7 @@ def build_block(
     counts = [text_counts] + [BuildCounts()] * (num_parts - 1)
     framed: list[list[bytes]] = [[] for _ in range(num_parts)]
     for first in range(0, len(pairs), _BATCH_ROWS):
-        batch = pairs.take(slice(first, first + _BATCH_ROWS))
+        batch = pairs[first : first + _BATCH_ROWS]
         if config.masking == "static":
             encoded = _static_records(batch, tokens.ids, rng, tokenizer, config)
         else:
@@ -185,14 +185,15 @@ def draw_pairs(
     for _ in range(config.dupe_factor):
         pairs, without_pair = _draw_copy(chunker, config)
         copies.append(pairs)
-        num_distinct = pairs.num_distinct_tokens()
+        num_distinct = segment_pairs.num_distinct_tokens(pairs)
+        num_in_pairs = int(pairs.a_length.sum() + pairs.b_length.sum())
         counts += BuildCounts(
             chunks_without_pair=without_pair,
             tokens_left_out=len(tokens.ids) - num_distinct,
-            tokens_repeated=pairs.num_tokens - num_distinct,
+            tokens_repeated=num_in_pairs - num_distinct,
         )
-    pairs = segment_pairs.Pairs.concatenate(copies)
-    return pairs.take(rng.permutation(len(pairs))), counts
+    pairs = np.concatenate(copies).view(np.recarray)
+    return pairs[rng.permutation(len(pairs))], counts
 
 
 def _draw_copy(
