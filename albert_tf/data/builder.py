@@ -126,23 +126,20 @@ def run_here(
     )
 
     # 2. The shards of those blocks, less the finished ones.
-    planned = shard_building.plan(config, tokenizer, contents, paths)
-    done, unfinished = shard_building.split(planned)
+    done, unfinished = shard_building.plan(config, tokenizer, contents, paths)
+    num_parts = {n: s.part[1] for s in unfinished for n in range(*s.blocks)}
 
     # 3. A second reading: blocks, their records, shards, all in one order.
     build_block = functools.partial(
         pretraining_instances.build_block, tokenizer=tokenizer, config=config
     )
-    blocks = corpus.read_requested(
-        shard_building.requests(unfinished, contents), config
-    )
-    block_numbers = {b for s in unfinished for b in range(*s.blocks)}
+    blocks = corpus.read_requested(contents.requests(num_parts), config)
     with (
         ordered_workers.map_in_order(
             build_block, blocks, num_workers=config.num_workers
         ) as results,
         tqdm.tqdm(
-            total=sum(contents.block_sizes[block] for block in block_numbers),
+            total=sum(contents.block_sizes[block] for block in num_parts),
             unit="char",
             unit_scale=True,
             disable=None,  # Off where stderr is not a terminal.
