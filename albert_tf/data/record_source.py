@@ -21,11 +21,7 @@ import numpy as np
 
 from albert_tf import checks, features, files
 from albert_tf.data import example_codec, masking, record_files, shards
-from albert_tf.data.record_files import (
-    AnyRecordFile,
-    RecordFile,
-    RemoteRecordFile,
-)
+from albert_tf.data.record_files import RecordFile, RemoteRecordFile
 from albert_tf.data.shards import BuildCounts, Shard
 
 _LOGGER = logging.getLogger(__name__)
@@ -39,7 +35,7 @@ _NO_MASKS: Mapping[str, object] = types.MappingProxyType({})
 
 class _OpenShard(NamedTuple):
     shard: Shard
-    records: AnyRecordFile
+    records: RecordFile
 
 
 class RecordSource:
@@ -185,10 +181,9 @@ def _open_files(
 
 
 def _open_file(path: str, masks: Mapping[str, object]) -> _OpenShard:
-    records: AnyRecordFile
     if files.is_remote(path):
         shard = shards.read_sidecar(path)
-        records = RemoteRecordFile(path, shard.counts.records)
+        records: RecordFile = RemoteRecordFile(path, shard.counts.records)
     elif found := shards.read(path):
         shard, records = found, RecordFile(path, sha256=found.sha256)
     else:
