@@ -267,11 +267,10 @@ def check_sets(shards: Iterable[Shard]) -> None:
 
     Warns of missing shards, and of records that are in two files.
     """
-    sets: dict[tuple[str, int], list[Shard]] = {}
+    sets = collections.defaultdict(list)
     for shard in shards:
         if name := _NUMBERED.fullmatch(shard.path):
-            key = (name["stem"], int(name["count"]))
-            sets.setdefault(key, []).append(shard)
+            sets[name["stem"], int(name["count"])].append(shard)
     for (stem, count), members in sets.items():
         if len(members) < count:
             _LOGGER.warning(
@@ -281,8 +280,7 @@ def check_sets(shards: Iterable[Shard]) -> None:
                 f"{stem}@{count}",
             )
         described = [shard for shard in members if shard.has_sidecar]
-        for shard in described[1:]:
-            first = described[0]
+        for first, shard in itertools.pairwise(described):
             if differences := checks.differences(first.build, shard.build):
                 raise ValueError(
                     f"{first.path!r} and {shard.path!r} are shards of "
