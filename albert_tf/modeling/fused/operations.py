@@ -167,9 +167,6 @@ def _normalize_gradient(
     return [gradient, upstream * standard, upstream]
 
 
-# Attention.
-
-
 def attend(
     query: Tensor,
     key: Tensor,
@@ -273,9 +270,6 @@ def _softmax_gradient(
     return ops.cast(change * probabilities * scale, dtype)
 
 
-# Cross entropy.
-
-
 def cross_entropy(
     logits: Tensor, labels: Tensor, fusion: Fusion | None = None
 ) -> Tensor:
@@ -286,18 +280,13 @@ def cross_entropy(
     """
     labels = ops.convert_to_tensor(labels)
     is_per_row = labels.shape == logits.shape[:-1]
-    if fusion and fusion.fuses(logits) and is_per_row:
-        return _cross_entropy_in_kernels(fusion)(logits, labels)
-    return ops.sparse_categorical_crossentropy(
-        labels, ops.cast(logits, "float32"), from_logits=True
-    )
-
-
-def _cross_entropy_in_kernels(fusion: Fusion) -> Callable[..., Tensor]:
-    """Returns `cross_entropy` as two kernels, forward and gradient."""
+    if not (fusion and fusion.fuses(logits) and is_per_row):
+        return ops.sparse_categorical_crossentropy(
+            labels, ops.cast(logits, "float32"), from_logits=True
+        )
 
     @custom_gradient
-    def compute(logits: Tensor, labels: Tensor) -> Tensor:
+    def in_kernels(logits: Tensor, labels: Tensor) -> Tensor:
         loss, largest, log_total = fusion.call(_loss_and_total, logits, labels)
 
         def grad(upstream: Tensor) -> Tensor:
@@ -306,7 +295,7 @@ def _cross_entropy_in_kernels(fusion: Fusion) -> Callable[..., Tensor]:
 
         return loss, grad
 
-    return compute
+    return in_kernels(logits, labels)
 
 
 def _loss_and_total(
