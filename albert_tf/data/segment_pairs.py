@@ -7,12 +7,10 @@ document. A segment is a span of it, so a pair is four integers and a label; no
 tokens are copied here.
 
 The original fills a record with sentences until it is full, and cuts off the
-excess: 10% to 15% of the text at 128 tokens. A *fitted* pair ends with the
-sentence whose end is nearest to the end of the record: 3% is cut off, and 4% is
-padding. Sentences that are too long are divided beforehand. The first record of
-a document is shortened by a random number of tokens, at most as many as its
-last record has room for, so that every copy of the corpus is cut in other
-places, in hardly more records.
+excess. A *fitted* pair ends with the sentence whose end is nearest to the end
+of the record; docs/pretraining.md says how much text that saves. The first
+record of a document is shortened by a random number of tokens, at most as many
+as its last one has room for, so that every copy is cut in other places.
 
 Pairs are not simply cut after so many tokens, which would leave out nothing:
 the first segment would then often end in mid-sentence if the two are swapped,
