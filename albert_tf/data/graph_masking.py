@@ -222,7 +222,10 @@ def replace_tokens(
 
 def draw(keys: tf.Tensor, stream: int, counters: tf.Tensor | int) -> tf.Tensor:
     """Draws float64 numbers from 0 to below 1, one for each key and counter."""
-    return uniform(absorb(absorb(keys, stream), counters))
+    bits = absorb(absorb(keys, stream), counters)
+    # The 53 bits of a float64.
+    high = tf.bitwise.right_shift(bits, tf.constant(64 - 53, tf.uint64))
+    return tf.cast(high, tf.float64) * 2.0**-53
 
 
 def absorb(keys: tf.Tensor, numbers: tf.Tensor | int) -> tf.Tensor:
@@ -251,10 +254,3 @@ def example_keys(seed: int, epochs: tf.Tensor, indices: tf.Tensor) -> tf.Tensor:
     """
     run_key = absorb(tf.constant(0, tf.uint64), tf.constant(seed, tf.int64))
     return absorb(absorb(run_key, epochs), indices)
-
-
-def uniform(bits: tf.Tensor) -> tf.Tensor:
-    """Turns uint64 bits into float64 from 0 to below 1, same shape."""
-    # The 53 bits of a float64.
-    high = tf.bitwise.right_shift(bits, tf.constant(64 - 53, tf.uint64))
-    return tf.cast(high, tf.float64) * 2.0**-53

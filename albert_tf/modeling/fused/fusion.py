@@ -172,10 +172,11 @@ def copy_for_gradients(
 ) -> list[Tensor]:
     """Returns copies of a tensor, in its dtype or in another one.
 
-    The gradients of all of them are added in one kernel, in float32.
+    The gradients of all of them are added in one kernel, in float32, unless
+    its own dtype is asked for.
     """
     is_fused = fusion and fusion.fuses(tensor)
-    if dtype in (None, tensor.dtype) and not is_fused:
+    if dtype == tensor.dtype or (dtype is None and not is_fused):
         return [tensor] * num_copies
 
     @custom_gradient

@@ -89,15 +89,15 @@ def _passes(
     if not (recompute or is_cast or stacks):
         return [layer] * num_passes
     dtype = _dtype_of_matrices(layer)
-    copies_of = _one_by_one if recompute else _all_at_once
+    copies_of = _one_by_one if recompute else copy_for_gradients
     weights = [
         ops.unstack(ops.cast(variable, dtype))[:num_passes]
         if id(variable) in stacks
         else copies_of(
             variable.value,
-            dtype if _is_float_matrix(variable) else variable.dtype,
             num_passes,
             fusion,
+            dtype if _is_float_matrix(variable) else variable.dtype,
         )
         for variable in layer.variables
     ]
@@ -147,17 +147,8 @@ def _is_float_matrix(variable: keras.Variable) -> bool:
     return is_float and len(variable.shape) > 1
 
 
-def _all_at_once(
-    weight: Tensor, dtype: str, num_copies: int, fusion: Fusion | None
-) -> list[Tensor]:
-    """Returns copies of a weight whose gradients are added in one kernel."""
-    if weight.dtype == dtype:
-        return [weight] * num_copies
-    return copy_for_gradients(weight, num_copies, fusion, dtype)
-
-
 def _one_by_one(
-    weight: Tensor, dtype: str, num_copies: int, fusion: Fusion | None
+    weight: Tensor, num_copies: int, fusion: Fusion | None, dtype: str
 ) -> list[Tensor]:
     """Returns copies of a weight; the gradient of each is added to a sum.
 
