@@ -178,14 +178,14 @@ def _open_files(
 
 
 def _open_file(path: str, masks: Mapping[str, object]) -> _OpenShard:
-    if files.is_remote(path):
-        shard = shards.read_sidecar(path)
-        records: RecordFile = RemoteRecordFile(path, shard.counts.records)
-    elif found := shards.read(path):
-        shard, records = found, RecordFile(path, sha256=found.sha256)
-    else:
+    shard = shards.read(path, is_needed=files.is_remote(path))
+    if shard is None:
         records = RecordFile(path)
         return _OpenShard(_describe(records), records)
+    if files.is_remote(path):
+        records = RemoteRecordFile(path, shard.counts.records)
+    else:
+        records = RecordFile(path, sha256=shard.sha256)
     sizes = (records.num_bytes, len(records))
     expected = (shard.num_bytes, shard.counts.records)
     if sizes != expected:

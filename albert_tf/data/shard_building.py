@@ -205,7 +205,7 @@ def write_sidecar(shard: Shard) -> None:
     values = dataclasses.asdict(shard)
     path = values.pop("path")
     files.write_json(
-        shards.sidecar_path(path),
+        path + ".json",
         {"version": shards.FORMAT_VERSION, **values},
         sort_keys=True,
     )

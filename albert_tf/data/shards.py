@@ -224,23 +224,15 @@ class Shard:
         return dataclasses.replace(self, config={**self.config, **masks})
 
 
-def sidecar_path(record_path: files.Path) -> str:
-    """Returns the path of the sidecar of a record file."""
-    return os.fspath(record_path) + ".json"
-
-
-def read(record_path: files.Path) -> Shard | None:
-    """Reads the sidecar of a record file, if it has one."""
+def read(record_path: files.Path, *, is_needed: bool = False) -> Shard | None:
+    """Reads the sidecar of a record file, if it has one, as some need to."""
+    path = os.fspath(record_path) + ".json"
     try:
-        return read_sidecar(record_path)
+        text = files.read_bytes(path)
     except FileNotFoundError:
+        if is_needed:
+            raise
         return None
-
-
-def read_sidecar(record_path: files.Path) -> Shard:
-    """Reads the sidecar of a record file, which must have one."""
-    path = sidecar_path(record_path)
-    text = files.read_bytes(path)
     try:
         values = json.loads(text)
         if (version := values.pop("version")) != FORMAT_VERSION:

@@ -260,15 +260,12 @@ def _complete(
     gradients: Sequence[Tensor], inputs: Sequence[Tensor]
 ) -> tuple[Tensor, ...]:
     """Returns the gradients of all inputs, in their shapes and dtypes."""
-    return tuple(
-        ops.cast(
-            _sum_leading(gradient, x)
-            if len(gradient.shape) > len(x.shape)
-            else gradient,
-            x.dtype,
-        )
-        for gradient, x in zip(gradients, inputs, strict=True)
-    )
+    complete = []
+    for gradient, x in zip(gradients, inputs, strict=True):
+        if len(gradient.shape) > len(x.shape):
+            gradient = _sum_leading(gradient, x)
+        complete.append(ops.cast(gradient, x.dtype))
+    return tuple(complete)
 
 
 def _sum_leading(tensor: Tensor, like: Tensor) -> Tensor:
