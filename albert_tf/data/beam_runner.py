@@ -43,7 +43,7 @@ def run(
     config.load_tokenizer()  # Its errors are plain here.
     config.hashing()
     before = files.for_all(files.status, chosen)
-    run_pipeline = functools.partial(_run_pipeline, inputs=inputs, paths=paths)
+    run_pipeline = functools.partial(_run_pipeline, inputs=inputs)
     # In a process of its own, which can end at once, whatever Beam's threads
     # wait for.
     with ordered_workers.map_in_order(
@@ -58,9 +58,7 @@ def run(
     return result
 
 
-def _run_pipeline(
-    config: PretrainingDataConfig, inputs: list[str], paths: list[str]
-) -> int:
+def _run_pipeline(config: PretrainingDataConfig, inputs: list[str]) -> int:
     """Builds the shards; returns the number of bad lines, if it is counted.
 
     This process must have no other use.
@@ -82,14 +80,14 @@ def _run_pipeline(
     pipeline = beam.Pipeline(runner=runner, options=options)
     contents = (
         pipeline
-        | "Files" >> beam.Create(list(enumerate(inputs)), reshuffle=True)
-        | "Survey" >> beam.MapTuple(functools.partial(_survey, config=config))
+        | "Files" >> beam.Create(inputs, reshuffle=True)
+        | "Survey" >> beam.Map(corpus.survey_file, config, config.hashing())
     )
     _ = (
         pipeline
         | "Start" >> beam.Create([None], reshuffle=False)
         | "Plan"
-        >> beam.FlatMap(_plan, beam.pvalue.AsList(contents), config, paths)
+        >> beam.FlatMap(_plan, beam.pvalue.AsList(contents), config, inputs)
         | "Spread" >> beam.Reshuffle()
         | "Build"
         >> beam.MapTuple(functools.partial(build_shard, config=config))
@@ -102,29 +100,24 @@ def _run_pipeline(
     return sum(c.result for c in counters if c.key.metric.name == _BAD_LINES)
 
 
-def _survey(
-    number: int, path: str, config: PretrainingDataConfig
-) -> tuple[int, FileContents]:
-    return number, corpus.survey_file(path, config, config.hashing())
-
-
 def _plan(
     _: None,
-    surveyed: Iterable[tuple[int, FileContents]],
+    surveyed: Iterable[FileContents],
     config: PretrainingDataConfig,
-    paths: list[str],
+    inputs: list[str],
 ) -> Iterator[tuple[Shard, list[FileRequest]]]:
     """Yields the shards to build, and the blocks to read for each by file."""
     from apache_beam import metrics
 
-    in_order = sorted(surveyed, key=lambda numbered: numbered[0])
-    contents = corpus.join((file for _, file in in_order), config)
+    by_path = {file.path: file for file in surveyed}
+    contents = corpus.join([by_path[path] for path in inputs], config)
     counter = metrics.Metrics.counter(__name__, _BAD_LINES)
     counter.inc(contents.num_bad_lines)
     tokenizer = _load_tokenizer(config)
-    planned = shard_building.plan(config, tokenizer, contents, paths)
-    for shard in shard_building.split(planned)[1]:
-        yield shard, shard_building.requests([shard], contents)
+    paths = shard_building.output_files(config)
+    for shard in shard_building.plan(config, tokenizer, contents, paths)[1]:
+        num_parts = dict.fromkeys(range(*shard.blocks), shard.part[1])
+        yield shard, contents.requests(num_parts)
 
 
 def build_shard(

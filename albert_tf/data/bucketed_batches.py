@@ -115,17 +115,21 @@ def collect(
 ) -> RecordColumns:
     """Puts records into columns; at least one of their arrays is a sequence."""
     chunks: dict[str, list[np.ndarray]] = {spec.name: [] for spec in specs}
+    sequences = [spec.name for spec in specs if spec.is_sequence]
     lengths: list[int] = []
-    checked = (
-        (_length_of(index, record, specs, max_seq_length), record)
-        for index, record in enumerate(records)
-    )
-    while chunk := list(itertools.islice(checked, _CHUNK_SIZE)):
-        lengths += (length for length, _ in chunk)
+    left = iter(records)
+    while chunk := list(itertools.islice(left, _CHUNK_SIZE)):
+        for record in chunk:
+            sizes = {np.shape(record[name])[-1] for name in sequences}
+            if len(sizes) != 1 or not 1 <= min(sizes) <= max_seq_length:
+                raise ValueError(
+                    f"Record {len(lengths)} has {sorted(sizes)} tokens; "
+                    f"expected one length of 1 to {max_seq_length=}."
+                )
+            lengths += sizes
         for spec in specs:
-            rows = [np.ravel(record[spec.name]) for _, record in chunk]
-            values = np.concatenate(rows).astype(spec.dtype)
-            chunks[spec.name].append(_smallest(values))
+            values = np.concatenate([np.ravel(r[spec.name]) for r in chunk])
+            chunks[spec.name].append(_smallest(values.astype(spec.dtype)))
     if not lengths:
         raise ValueError(
             "The examples give no record. Check that the files contain "
@@ -147,24 +151,6 @@ def _smallest(values: np.ndarray) -> np.ndarray:
         if np.array_equal(small, values):
             return small
     return values
-
-
-def _length_of(
-    index: int,
-    record: Mapping[str, np.ndarray],
-    specs: tuple[ArraySpec, ...],
-    max_seq_length: int,
-) -> int:
-    """Returns the length of a record, which all its sequences have."""
-    lengths = {
-        np.shape(record[spec.name])[-1] for spec in specs if spec.is_sequence
-    }
-    if len(lengths) != 1 or not 1 <= min(lengths) <= max_seq_length:
-        raise ValueError(
-            f"Record {index} has {sorted(lengths)} tokens; expected one "
-            f"length of 1 to max_seq_length={max_seq_length}."
-        )
-    return int(min(lengths))
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

@@ -104,14 +104,6 @@ def build(config: PretrainingDataConfig) -> "BuildReport":
     )
     _warn(report)
     _warn_of_text(config, tokenizer)
-    empty = [shard.path for shard in shards if not shard.counts.records]
-    if empty:
-        _LOGGER.warning(
-            "%d of %d files have no record: %s",
-            len(empty),
-            len(shards),
-            checks.listed(empty, at_most=3),
-        )
     return report
 
 
@@ -126,23 +118,20 @@ def run_here(
     )
 
     # 2. The shards of those blocks, less the finished ones.
-    planned = shard_building.plan(config, tokenizer, contents, paths)
-    done, unfinished = shard_building.split(planned)
+    done, unfinished = shard_building.plan(config, tokenizer, contents, paths)
+    num_parts = {n: s.part[1] for s in unfinished for n in range(*s.blocks)}
 
     # 3. A second reading: blocks, their records, shards, all in one order.
     build_block = functools.partial(
         pretraining_instances.build_block, tokenizer=tokenizer, config=config
     )
-    blocks = corpus.read_requested(
-        shard_building.requests(unfinished, contents), config
-    )
-    block_numbers = {b for s in unfinished for b in range(*s.blocks)}
+    blocks = corpus.read_requested(contents.requests(num_parts), config)
     with (
         ordered_workers.map_in_order(
             build_block, blocks, num_workers=config.num_workers
         ) as results,
         tqdm.tqdm(
-            total=sum(contents.block_sizes[block] for block in block_numbers),
+            total=sum(contents.block_sizes[block] for block in num_parts),
             unit="char",
             unit_scale=True,
             disable=None,  # Off where stderr is not a terminal.
@@ -182,7 +171,7 @@ class BuildReport:
     merged_share: float = 0.0
 
     def __str__(self) -> str:
-        counts, config = self.counts, self.config
+        counts, config, shares = self.counts, self.config, self.shares
         is_dynamic = config.masking == "dynamic"
         copies = config.dupe_factor
         num_records = max(1, counts.records)
@@ -196,10 +185,10 @@ class BuildReport:
             "documents": f"{counts.documents:,}",
             "sentences": f"{counts.sentences:,}",
             "tokens": f"{counts.tokens:,}",
-            "unknown tokens": f"{self.unknown_share:.2%}",
+            "unknown tokens": f"{shares['unknown']:.2%}",
             "tokens left out": f"{counts.tokens_left_out:,} of "
             f"{f'{copies} copies' if copies > 1 else 'the text'} "
-            f"({self.left_out_share:.1%})",
+            f"({shares['left out']:.1%})",
             "records": f"{counts.records:,}",
             "chunks without a pair": f"{counts.chunks_without_pair:,}",
             "label 1": label_1,
@@ -207,14 +196,14 @@ class BuildReport:
             "padding": f"{1 - mean_length / config.max_seq_length:.1%}",
             "masked tokens": "drawn when read"
             if is_dynamic
-            else f"{self.masked_share:.1%}",
+            else f"{shares['masked']:.1%}",
             "tokens a second": f"{self.built.tokens / self.seconds:,.0f} read, "
             f"{self.built.record_tokens / self.seconds:,.0f} written"
             if self.built.records
             else "nothing to build",
         }
         if config.draws_unrelated:
-            values["lone documents"] = f"{self.lone_share:.1%} of the tokens"
+            values["lone documents"] = f"{shares['lone']:.1%} of the tokens"
         if self.duplicates:
             values["duplicates left out"] = (
                 f"{self.duplicates.documents:,} documents, "
@@ -229,25 +218,18 @@ class BuildReport:
         return "\n".join(lines)
 
     @property
-    def unknown_share(self) -> float:
-        """Share of the text's tokens that are unknown."""
-        return self.counts.unknown_tokens / max(1, self.counts.tokens)
-
-    @property
-    def lone_share(self) -> float:
-        """Share of the text's tokens that are in a block of one document."""
-        return self.counts.lone_tokens / max(1, self.counts.tokens)
-
-    @property
-    def left_out_share(self) -> float:
-        """Share of the text, of all copies, that is in no record."""
-        num_read = self.counts.tokens * self.config.dupe_factor
-        return self.counts.tokens_left_out / max(1, num_read)
-
-    @property
-    def masked_share(self) -> float:
-        """Share of the tokens in static records that are to be predicted."""
-        return self.counts.masked_tokens / max(1, self.counts.record_tokens)
+    def shares(self) -> dict[str, float]:
+        """Shares of tokens: of the text, of its copies, and of the records."""
+        counts = self.counts
+        num_tokens = max(1, counts.tokens)
+        return {
+            "unknown": counts.unknown_tokens / num_tokens,
+            # In a block of a single document.
+            "lone": counts.lone_tokens / num_tokens,
+            "left out": counts.tokens_left_out
+            / (num_tokens * self.config.dupe_factor),
+            "masked": counts.masked_tokens / max(1, counts.record_tokens),
+        }
 
 
 def _merged_share(config: PretrainingDataConfig, tokenizer: Tokenizer) -> float:
@@ -260,43 +242,44 @@ def _merged_share(config: PretrainingDataConfig, tokenizer: Tokenizer) -> float:
 
 def _warn(report: BuildReport) -> None:
     """Warns of what a user should know before training on the records."""
-    config = report.config
-    if report.unknown_share > _MANY_UNKNOWN:
-        _LOGGER.warning(
-            "%.1f%% of the tokens are unknown to the vocabulary. Check that "
-            "it was made for this language and this `do_lower_case`.",
-            100 * report.unknown_share,
-        )
-    if report.left_out_share > _MANY_LEFT_OUT:
-        _LOGGER.warning(
-            "%.1f%% of the text is in no record. %s",
-            100 * report.left_out_share,
-            "Documents of a single sentence give no pair: put blank lines "
-            "between documents only, or use pair_objective='none'."
-            if config.keep_more_text
-            else "Put one sentence (not a paragraph) on a line, or pass "
-            "keep_more_text, which divides what is too long.",
-        )
-    if config.draws_unrelated and report.lone_share > _MANY_LONE:
-        _LOGGER.warning(
-            "%.1f%% of the tokens are in a file, or in the rest of one, with a "
-            "single document, so their unrelated segments come from that same "
-            "document. Put more documents into a file.",
-            100 * report.lone_share,
-        )
+    config, shares = report.config, report.shares
     wanted = config.masked_lm_prob * (2 if config.do_permutation else 1)
-    is_few = report.masked_share < _FEW_MASKED * wanted
-    if config.masking == "static" and is_few:
-        _LOGGER.warning(
-            "%.1f%% of the tokens are to be predicted, not %.1f%%: "
-            "max_predictions_per_seq=%d is too few for max_seq_length=%d. "
-            "Full records need %d.",
-            100 * report.masked_share,
-            100 * wanted,
-            config.max_predictions_per_seq,
-            config.max_seq_length,
-            round(config.max_seq_length * config.masked_lm_prob),
-        )
+    is_few = shares["masked"] < _FEW_MASKED * wanted
+    for is_wrong, message in (
+        (
+            shares["unknown"] > _MANY_UNKNOWN,
+            f"{shares['unknown']:.1%} of the tokens are unknown to the "
+            "vocabulary. Check that it was made for this language and this "
+            "`do_lower_case`.",
+        ),
+        (
+            shares["left out"] > _MANY_LEFT_OUT,
+            f"{shares['left out']:.1%} of the text is in no record. "
+            + (
+                "Documents of a single sentence give no pair: put blank lines "
+                "between documents only, or use pair_objective='none'."
+                if config.keep_more_text
+                else "Put one sentence (not a paragraph) on a line, or pass "
+                "keep_more_text, which divides what is too long."
+            ),
+        ),
+        (
+            config.draws_unrelated and shares["lone"] > _MANY_LONE,
+            f"{shares['lone']:.1%} of the tokens are in a file, or in the rest "
+            "of one, with a single document, so their unrelated segments come "
+            "from that same document. Put more documents into a file.",
+        ),
+        (
+            config.masking == "static" and is_few,
+            f"{shares['masked']:.1%} of the tokens are to be predicted, not "
+            f"{wanted:.1%}: max_predictions_per_seq="
+            f"{config.max_predictions_per_seq} is too few for max_seq_length="
+            f"{config.max_seq_length}. Full records need "
+            f"{round(config.max_seq_length * config.masked_lm_prob)}.",
+        ),
+    ):
+        if is_wrong:
+            _LOGGER.warning("%s", message)
 
 
 def _warn_of_text(config: PretrainingDataConfig, tokenizer: Tokenizer) -> None:

@@ -118,16 +118,14 @@ class CorpusContents:
     duplicates: Duplicates | None = None
 
     @functools.cached_property
-    def _copies(self) -> Mapping[int, int]:
-        """`Block.copy` of the blocks that have an equal one before them."""
-        copies: dict[int, int] = {}
+    def _copies(self) -> Sequence[int]:
+        """`Block.copy` of each block."""
         if self.is_left_out is not None:
-            return copies
+            return [0] * len(self.block_sizes)
         seen: collections.Counter[bytes] = collections.Counter()
-        digests = itertools.chain.from_iterable(self.block_digests)
-        for block, digest in enumerate(digests):
-            if seen[digest]:
-                copies[block] = seen[digest]
+        copies = []
+        for digest in itertools.chain.from_iterable(self.block_digests):
+            copies.append(seen[digest])
             seen[digest] += 1
         return copies
 
@@ -149,7 +147,7 @@ class CorpusContents:
                     Block(
                         number=block - self.first_blocks[file],
                         documents=(),
-                        copy=self._copies.get(block, 0),
+                        copy=self._copies[block],
                         num_parts=num_parts[block],
                     )
                     for block in blocks

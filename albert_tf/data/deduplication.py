@@ -11,9 +11,8 @@ alone. White space and capital letters make no difference.
 - minhash: the hashes are of bands of the document's MinHash signature, the
   sets of its sequences of five words. Two documents with the Jaccard similarity
   s have one in common with the probability 1 - (1 - s^r)^b, where the numbers b
-  of bands and r of values in each are chosen by datasketch for a threshold. The
-  index of that library is not used: it takes kilobytes for each document, where
-  equal hashes can be found by sorting 8 b bytes.
+  of bands and r of values in each are chosen by datasketch for a threshold. Its
+  index takes kilobytes for each document; here, 8 b bytes are sorted.
 
 Source: Broder 1997, "On the resemblance and containment of documents";
 Leskovec, Rajaraman and Ullman, "Mining of Massive Datasets", section 3.4.
@@ -62,20 +61,16 @@ class Hashing:
     """Computes the hashes of documents by a method, `exact` or `minhash`."""
 
     def __init__(self, method: str) -> None:
-        self._bands = _bands() if method == "minhash" else None
-
-    @property
-    def num_hashes(self) -> int:
-        """Hashes of a document."""
-        return self._bands[0] if self._bands else 1
+        # An exact hash is of no value of a signature.
+        self._shape = _bands() if method == "minhash" else (1, 0)
 
     def hashes(self, document: Document) -> Sequence[int]:
         """Returns the hashes of a document, 64 bits each."""
+        num_bands, num_rows = self._shape
         text = document.text.casefold()
-        words = _WORD.findall(text) if self._bands else []
-        if self._bands is None or not words:
-            return [_hash(" ".join(text.split()).encode())] * self.num_hashes
-        num_bands, num_rows = self._bands
+        words = _WORD.findall(text) if num_rows else []
+        if not words:
+            return [_hash(" ".join(text.split()).encode())] * num_bands
         signature = _signature(words)[: num_bands * num_rows]
         bands = signature.astype("<u4").reshape(num_bands, num_rows)
         return [_hash(band.tobytes()) for band in bands]
@@ -86,7 +81,7 @@ class Hashing:
         return Measures(
             np.array([document.size for document in documents], np.uint32),
             np.array([len(document.text) for document in documents], np.uint32),
-            np.array(hashes, np.uint64).reshape(-1, self.num_hashes),
+            np.array(hashes, np.uint64).reshape(-1, self._shape[0]),
         )
 
 

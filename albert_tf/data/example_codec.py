@@ -30,7 +30,6 @@ _FLOAT_LIST, _INT64_LIST = 2, 3
 _VARINT_BITS = 7
 _CONTINUES = 0x80
 _VARINT_MASK = 0x7F
-_MAX_VARINT_BYTES = 10
 
 
 class Ragged(NamedTuple):
@@ -75,7 +74,7 @@ def decode_example(data: bytes) -> dict[str, np.ndarray]:
             for entry in _values(features, 1):
                 (name,), (feature,) = _values(entry, 1), _values(entry, 2)
                 columns[name.decode("utf-8")] = _decode_feature(feature)
-    except (ValueError, LookupError) as error:
+    except (ValueError, LookupError, OverflowError) as error:
         raise ValueError(
             "The record is not a serialized tf.train.Example. Pass records "
             "that create_pretraining_data.py wrote."
@@ -191,12 +190,8 @@ def _decode_feature(feature: bytes) -> np.ndarray:
 
 
 def _decode_varints(packed: bytes) -> np.ndarray:
-    data = np.frombuffer(packed, np.uint8)
-    ends = np.nonzero(data < _CONTINUES)[0]
-    starts = np.concatenate(([0], ends + 1))[:-1]
-    values = np.zeros(len(ends), np.uint64)
-    for index in range(_MAX_VARINT_BYTES):
-        here = np.nonzero(starts + index <= ends)[0]
-        septet = data[starts[here] + index].astype(np.uint64) & _VARINT_MASK
-        values[here] |= septet << np.uint64(index * _VARINT_BITS)
-    return values.view(np.int64)
+    values, position = [], 0
+    while position < len(packed):
+        value, position = _read_varint(packed, position)
+        values.append(value)
+    return np.array(values, np.uint64).view(np.int64)

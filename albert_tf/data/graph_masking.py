@@ -20,7 +20,6 @@ pseudorandom number generators"; `absorb(key, c)` is output c of their
 SplitMix64 started at `key`.
 """
 
-import functools
 from typing import NamedTuple
 
 import numpy as np
@@ -167,30 +166,26 @@ def choose_spans(
     starts = tf.gather(start, order, batch_dims=1)
     turns = tf.transpose(tf.stack([order, sizes, starts]))  # [W, b, 3]
     ends = tf.pad(start[:, 1:], [[0, 0], [0, 1]])
+
+    def take_turn(
+        turn: tf.Tensor, chosen: tf.Tensor, left: tf.Tensor
+    ) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
+        # The next span of each row, shortened to what is left.
+        word, size, start = tf.unstack(turns[turn][:, None], axis=2)  # [b, 1]
+        offset = tf.range(tf.shape(ends)[1]) - word
+        tokens = ends - start
+        fits = (offset >= 0) & (offset < size) & (tokens <= left[:, None])
+        added = fits & ~tf.reduce_any(chosen & fits, axis=1, keepdims=True)
+        left -= tf.reduce_max(tf.where(added, tokens, 0), axis=1)
+        return turn + 1, chosen | added, left
+
     return tf.while_loop(
-        lambda turn, chosen, left: (
+        lambda turn, _, left: (
             (turn < tf.shape(turns)[0]) & tf.reduce_any(left > 0)
         ),
-        functools.partial(_take_turn, turns, ends),
+        take_turn,
         (tf.constant(0), tf.zeros_like(order, tf.bool), budget),
     )[1]
-
-
-def _take_turn(
-    turns: tf.Tensor,
-    ends: tf.Tensor,
-    turn: tf.Tensor,
-    chosen: tf.Tensor,
-    left: tf.Tensor,
-) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
-    """Chooses the next span of each row, shortened to what is left."""
-    word, size, start = tf.unstack(turns[turn][:, None], axis=2)  # [b, 1]
-    offset = tf.range(tf.shape(ends)[1]) - word
-    tokens = ends - start
-    fits = (offset >= 0) & (offset < size) & (tokens <= left[:, None])
-    added = fits & ~tf.reduce_any(chosen & fits, axis=1, keepdims=True)
-    left -= tf.reduce_max(tf.where(added, tokens, 0), axis=1)
-    return turn + 1, chosen | added, left
 
 
 def replace_tokens(
@@ -222,7 +217,10 @@ def replace_tokens(
 
 def draw(keys: tf.Tensor, stream: int, counters: tf.Tensor | int) -> tf.Tensor:
     """Draws float64 numbers from 0 to below 1, one for each key and counter."""
-    return uniform(absorb(absorb(keys, stream), counters))
+    bits = absorb(absorb(keys, stream), counters)
+    # The 53 bits of a float64.
+    high = tf.bitwise.right_shift(bits, tf.constant(64 - 53, tf.uint64))
+    return tf.cast(high, tf.float64) * 2.0**-53
 
 
 def absorb(keys: tf.Tensor, numbers: tf.Tensor | int) -> tf.Tensor:
@@ -251,10 +249,3 @@ def example_keys(seed: int, epochs: tf.Tensor, indices: tf.Tensor) -> tf.Tensor:
     """
     run_key = absorb(tf.constant(0, tf.uint64), tf.constant(seed, tf.int64))
     return absorb(absorb(run_key, epochs), indices)
-
-
-def uniform(bits: tf.Tensor) -> tf.Tensor:
-    """Turns uint64 bits into float64 from 0 to below 1, same shape."""
-    # The 53 bits of a float64.
-    high = tf.bitwise.right_shift(bits, tf.constant(64 - 53, tf.uint64))
-    return tf.cast(high, tf.float64) * 2.0**-53

@@ -137,27 +137,30 @@ def evaluation_examples(
     see `training_examples`.
     """
     num_rows = shard.num_rows(batch_size)
-    numbers = tf.data.Dataset.range(len(source.counts))
+    rows_of_host = num_rows * shard.replicas_per_shard
     read = functools.partial(_read, _as_tensors(source))
-    in_order = numbers.flat_map(_not_converted(read))
-    positions = tf.data.Dataset.range(num_steps * batch_size)
-    examples = tf.data.Dataset.zip(positions, in_order.repeat())
-    batches = examples.batch(num_rows, drop_remainder=True).enumerate()
-    num_replicas = shard.num_input_shards * shard.replicas_per_shard
 
-    def is_of_shard(batch: tf.Tensor, *_: tf.Tensor) -> tf.Tensor:
-        host = batch % num_replicas // shard.replicas_per_shard
+    def is_of_shard(positions: tf.Tensor, *_: tf.Tensor) -> tf.Tensor:
+        host = positions[0] % batch_size // rows_of_host
         return host == shard.shard_index
 
     def named(
-        _: tf.Tensor, batch: tuple[tf.Tensor, tuple[tf.Tensor, tf.Tensor]]
+        positions: tf.Tensor, examples: tuple[tf.Tensor, tf.Tensor]
     ) -> dict[str, tf.Tensor]:
-        positions, (records, indices) = batch
+        records, indices = examples
         epochs = positions // source.num_records
         return {"records": records, "epochs": epochs, "indices": indices}
 
-    of_shard = batches.filter(_not_converted(is_of_shard))
-    return of_shard.map(_not_converted(named))
+    return (
+        tf.data.Dataset.range(len(source.counts))
+        .flat_map(_not_converted(read))
+        .repeat()
+        .enumerate()
+        .take(num_steps * batch_size)
+        .batch(num_rows, drop_remainder=True)
+        .filter(_not_converted(is_of_shard))
+        .map(_not_converted(named))
+    )
 
 
 def _as_tensors(source: RecordSource) -> _Files:

@@ -26,8 +26,8 @@ _LABELS = {
     "sop": ("in order", "swapped"),
     "nsp": ("B follows A", "B comes from elsewhere"),
     "none": ("one segment", "one segment"),
+    None: ("in order", "swapped, or B comes from elsewhere"),
 }
-_UNCERTAIN_LABELS = ("in order", "swapped, or B comes from elsewhere")
 _DYNAMIC_LABELS = ("B follows A", "B comes from elsewhere")
 
 
@@ -89,10 +89,9 @@ def _render_static(
     ):
         tokens[position] = text.target(ids[position], original)
     label = int(values["next_sentence_labels"][0])
-    names = _LABELS.get(objective or "", _UNCERTAIN_LABELS)
     return _render(
         f"{length} tokens of {len(ids)}, {used.sum()} to predict, "
-        f"label {label}: {names[label]}",
+        f"label {label}: {_LABELS[objective][label]}",
         tokens,
         size_a=int((values["segment_ids"][:length] == 0).sum()),
     )

@@ -35,19 +35,6 @@ _FINAL_TOKENS = [
 ]
 
 
-class Rows(NamedTuple):
-    """A batch of pairs laid out as `[CLS] A [SEP] B [SEP]` and padding.
-
-    `lengths` counts special tokens; `is_maskable` is True for the tokens of A
-    and B.
-    """
-
-    input_ids: np.ndarray  # int32 [B, S]
-    segment_ids: np.ndarray  # int32 [B, S], 1 for B and the [SEP] after it
-    is_maskable: np.ndarray  # bool [B, S]
-    lengths: np.ndarray  # int64 [B]
-
-
 class BlockPart(NamedTuple):
     """The records of a block that belong into one file, framed for it."""
 
@@ -87,7 +74,7 @@ def build_block(
     counts = [text_counts] + [BuildCounts()] * (num_parts - 1)
     framed: list[list[bytes]] = [[] for _ in range(num_parts)]
     for first in range(0, len(pairs), _BATCH_ROWS):
-        batch = pairs.take(slice(first, first + _BATCH_ROWS))
+        batch = pairs[first : first + _BATCH_ROWS]
         if config.masking == "static":
             encoded = _static_records(batch, tokens.ids, rng, tokenizer, config)
         else:
@@ -185,14 +172,15 @@ def draw_pairs(
     for _ in range(config.dupe_factor):
         pairs, without_pair = _draw_copy(chunker, config)
         copies.append(pairs)
-        num_distinct = pairs.num_distinct_tokens()
+        num_distinct = segment_pairs.num_distinct_tokens(pairs)
+        num_in_pairs = int(pairs.a_length.sum() + pairs.b_length.sum())
         counts += BuildCounts(
             chunks_without_pair=without_pair,
             tokens_left_out=len(tokens.ids) - num_distinct,
-            tokens_repeated=pairs.num_tokens - num_distinct,
+            tokens_repeated=num_in_pairs - num_distinct,
         )
-    pairs = segment_pairs.Pairs.concatenate(copies)
-    return pairs.take(rng.permutation(len(pairs))), counts
+    pairs = np.concatenate(copies).view(np.recarray)
+    return pairs[rng.permutation(len(pairs))], counts
 
 
 def _draw_copy(
@@ -230,11 +218,13 @@ def lay_out(
     special_ids: SpecialIds,
     *,
     max_seq_length: int,
-) -> Rows:
-    """Lays pairs out in rows: special tokens and padding are added.
+) -> tuple[np.ndarray, ...]:
+    """Lays pairs out in rows, as `[CLS] A [SEP] B [SEP]` and padding.
 
     The pairs are spans of `token_ids`, and short enough; one without a B gets
-    one `[SEP]`.
+    one `[SEP]`. Returns `input_ids`; `segment_ids`, 1 for B and the `[SEP]`
+    after it, both int32 `[B, S]`; which tokens are of A or B, bool `[B, S]`;
+    and the lengths of the rows, special tokens included, int64 `[B]`.
     """
     column = np.arange(max_seq_length)
     first_sep = (1 + pairs.a_length)[:, None]
@@ -255,12 +245,8 @@ def lay_out(
     input_ids[rows, first_sep[:, 0]] = special_ids.sep
     input_ids[rows, last_sep[:, 0]] = special_ids.sep
     is_second = (column > first_sep) & (column <= last_sep)
-    return Rows(
-        input_ids=input_ids,
-        segment_ids=is_second.astype(np.int32),
-        is_maskable=is_maskable,
-        lengths=last_sep[:, 0] + 1,
-    )
+    segment_ids = is_second.astype(np.int32)
+    return input_ids, segment_ids, is_maskable, last_sep[:, 0] + 1
 
 
 def _static_records(
@@ -271,19 +257,21 @@ def _static_records(
     config: PretrainingDataConfig,
 ) -> _Encoded:
     size = config.max_seq_length
-    rows = lay_out(pairs, token_ids, tokenizer.special_ids, max_seq_length=size)
-    is_real = np.arange(size) < rows.lengths[:, None]
-    is_word_start = tokenizer.word_starts[rows.input_ids]
+    input_ids, segment_ids, is_maskable, lengths = lay_out(
+        pairs, token_ids, tokenizer.special_ids, max_seq_length=size
+    )
+    is_real = np.arange(size) < lengths[:, None]
+    is_word_start = tokenizer.word_starts[input_ids]
     masked = masking.mask_rows(
         rng,
-        rows.input_ids,
-        lengths=rows.lengths,
-        is_maskable=rows.is_maskable,
+        input_ids,
+        lengths=lengths,
+        is_maskable=is_maskable,
         is_word_start=is_word_start | (not config.do_whole_word_mask),
         config=config,
         tokenizer=tokenizer,
     )
-    is_special = is_real & ~rows.is_maskable
+    is_special = is_real & ~is_maskable
     records = example_codec.encode_examples(
         features.static_pretraining_features(
             max_seq_length=size, max_predictions=config.num_prediction_slots
@@ -291,14 +279,14 @@ def _static_records(
         {
             **masked,
             "input_mask": is_real,
-            "segment_ids": rows.segment_ids,
+            "segment_ids": segment_ids,
             # TF1: special tokens count as word starts, padding does not.
-            "token_boundary": is_special | (rows.is_maskable & is_word_start),
+            "token_boundary": is_special | (is_maskable & is_word_start),
             "sentence_order_labels": pairs.label[:, None],
         },
     )
     num_masked = masked["masked_lm_weights"].sum(axis=1)
-    return records, rows.lengths, num_masked
+    return records, lengths, num_masked
 
 
 def _dynamic_records(

@@ -150,6 +150,37 @@ class RecordFile:
 
     def get(self, number: int) -> bytes:
         """Returns a record, numbered from 0; refuses one that was changed."""
+        start, checksum, end, record = self._read(number)
+        if (
+            len(record) != end - start - _FRAME_SIZE
+            or masked_checksum(record) != checksum
+        ):
+            raise ValueError(
+                f"{self.path!r} is damaged, or was changed after it was "
+                "opened, or is not the file that its index describes: record "
+                f"{number}, at byte {start}, does not agree with its checksum. "
+                "Build the file again, or copy it again with its sidecar and "
+                "index."
+            )
+        return record
+
+    def verify(self, sha256: str | None) -> None:
+        """Reads the whole file, compares its checksums, and the sidecar's."""
+        # Training needs no index of a remote file.
+        if not files.is_remote(self.path):
+            for number in range(len(self)):
+                self.get(number)
+        with files.open_read(self.path) as content:
+            digest = hashlib.file_digest(content, "sha256").hexdigest()
+        if sha256 not in (None, digest):
+            raise ValueError(
+                f"{self.path!r} is not the file that its sidecar describes: "
+                f"its sha256 is {digest}, expected {sha256}. Build or copy "
+                "both again."
+            )
+
+    def _read(self, number: int) -> tuple[int, int, int, bytes]:
+        """Returns the entry of a record, where the next one begins, and it."""
         data, entries = _open(*self._key)
         # The system ends a process that reads what is no longer there.
         if data.size() < self.num_bytes:
@@ -161,74 +192,25 @@ class RecordFile:
             self._entries or entries, number * ENTRY.size
         )
         record = data[start + _HEADER_SIZE : end - _CHECKSUM.size]
-        _check_record(self.path, number, record, (start, checksum, end))
-        return record
-
-    def verify(self, sha256: str | None) -> None:
-        """Reads the whole file, compares its checksums, and the sidecar's."""
-        for number in range(len(self)):
-            self.get(number)
-        _check_sha256(self.path, sha256)
+        return start, checksum, end, record
 
 
-class RemoteRecordFile:
-    """The records of a remote file with an index; see `RecordFile`."""
+class RemoteRecordFile(RecordFile):
+    """The records of a remote file, which has an index."""
 
     def __init__(self, path: str, num_records: int) -> None:
         self.path = path
         self._num_records = num_records
         self.num_bytes, _ = storage.status(path)
 
-    def __len__(self) -> int:
-        return self._num_records
-
-    def get(self, number: int) -> bytes:
-        """Returns a record, numbered from 0; refuses one that was changed."""
+    def _read(self, number: int) -> tuple[int, int, int, bytes]:
         first = number * ENTRY.size
-        entry = _ENTRY_AND_NEXT.unpack(
-            files.read_bytes(
-                index_path(self.path), first, first + _ENTRY_AND_NEXT.size
-            )
-        )
-        start, _, end = entry
-        record = files.read_bytes(
-            self.path, start + _HEADER_SIZE, end - _CHECKSUM.size
-        )
-        _check_record(self.path, number, record, entry)
-        return record
-
-    def verify(self, sha256: str | None) -> None:
-        """Reads the whole file; training needs no index of a remote one."""
-        _check_sha256(self.path, sha256)
-
-
-AnyRecordFile = RecordFile | RemoteRecordFile
-
-
-def _check_record(
-    path: str, number: int, record: bytes, entry: tuple[int, int, int]
-) -> None:
-    start, checksum, end = entry
-    if (
-        len(record) != end - start - _FRAME_SIZE
-        or masked_checksum(record) != checksum
-    ):
-        raise ValueError(
-            f"{path!r} is damaged, or was changed after it was opened, or is "
-            f"not the file that its index describes: record {number}, at byte "
-            f"{start}, does not agree with its checksum. Build the file again, "
-            "or copy it again with its sidecar and index."
-        )
-
-
-def _check_sha256(path: str, expected: str | None) -> None:
-    with files.open_read(path) as content:
-        digest = hashlib.file_digest(content, "sha256").hexdigest()
-    if expected not in (None, digest):
-        raise ValueError(
-            f"{path!r} is not the file that its sidecar describes: its sha256 "
-            f"is {digest}, expected {expected}. Build or copy both again."
-        )
+        last = first + _ENTRY_AND_NEXT.size
+        entry = files.read_bytes(index_path(self.path), first, last)
+        start, checksum, end = _ENTRY_AND_NEXT.unpack(entry)
+        begin, stop = start + _HEADER_SIZE, end - _CHECKSUM.size
+        record = files.read_bytes(self.path, begin, stop)
+        return start, checksum, end, record
 
 
 @functools.lru_cache(maxsize=MAX_OPEN_FILES)

@@ -13,7 +13,6 @@ import hashlib
 import itertools
 import logging
 import math
-import types
 from collections.abc import Collection, Mapping
 from typing import NamedTuple
 
@@ -21,11 +20,7 @@ import numpy as np
 
 from albert_tf import checks, features, files
 from albert_tf.data import example_codec, masking, record_files, shards
-from albert_tf.data.record_files import (
-    AnyRecordFile,
-    RecordFile,
-    RemoteRecordFile,
-)
+from albert_tf.data.record_files import RecordFile, RemoteRecordFile
 from albert_tf.data.shards import BuildCounts, Shard
 
 _LOGGER = logging.getLogger(__name__)
@@ -34,12 +29,11 @@ _SAMPLE_SIZE = 100
 # A share of masked tokens below this part of `masked_lm_prob` is worth a
 # warning.
 _LARGE_PART = 2 / 3
-_NO_MASKS: Mapping[str, object] = types.MappingProxyType({})
 
 
 class _OpenShard(NamedTuple):
     shard: Shard
-    records: AnyRecordFile
+    records: RecordFile
 
 
 class RecordSource:
@@ -86,12 +80,10 @@ class RecordSource:
 
     def get(self, indices: np.ndarray) -> list[bytes]:
         """Returns the serialized records with these numbers, in this order."""
-        records = []
+        records, starts = [], self.first_numbers
         for index in map(int, indices):
-            file = bisect.bisect_right(self.first_numbers, index) - 1
-            records.append(
-                self._files[file].get(index - self.first_numbers[file])
-            )
+            file = bisect.bisect_right(starts, index) - 1
+            records.append(self._files[file].get(index - starts[file]))
         return records
 
 
@@ -99,7 +91,7 @@ def open_records(
     patterns: str | list[str],
     *,
     vocab_size: int | None = None,
-    mask_settings: Mapping[str, object] = _NO_MASKS,
+    mask_settings: Mapping[str, object] | None = None,
     verify: bool = False,
 ) -> RecordSource:
     """Opens record files of one length and checks them.
@@ -113,8 +105,9 @@ def open_records(
             built with them.
         verify: Whether to read all files and compare their checksums.
     """
-    opened = _open_files(patterns, mask_settings, verify)
-    return _make_source(opened, vocab_size, mask_settings)
+    masks = mask_settings or {}
+    opened = _open_files(patterns, masks, verify)
+    return _make_source(opened, vocab_size, masks)
 
 
 def open_by_length(
@@ -122,7 +115,7 @@ def open_by_length(
     lengths: Collection[int],
     *,
     vocab_size: int | None = None,
-    mask_settings: Mapping[str, object] = _NO_MASKS,
+    mask_settings: Mapping[str, object] | None = None,
     verify: bool = False,
 ) -> dict[int, RecordSource]:
     """Opens record files, divided by their sequence length.
@@ -130,8 +123,8 @@ def open_by_length(
     There must be records of each of the `lengths`, S, and of no other. For
     other arguments, see `open_records`.
     """
-    by_length = collections.defaultdict(list)
-    for file in _open_files(patterns, mask_settings, verify):
+    by_length, masks = collections.defaultdict(list), mask_settings or {}
+    for file in _open_files(patterns, masks, verify):
         by_length[file.shard.settings.max_seq_length].append(file)
     if by_length.keys() != {*lengths}:
         examples = [f"{n} ({by_length[n][0].shard.path})" for n in by_length]
@@ -142,7 +135,7 @@ def open_by_length(
             "--max_seq_length or --length_schedule."
         )
     return {
-        length: _make_source(by_length[length], vocab_size, mask_settings)
+        length: _make_source(by_length[length], vocab_size, masks)
         for length in lengths
     }
 
@@ -185,15 +178,14 @@ def _open_files(
 
 
 def _open_file(path: str, masks: Mapping[str, object]) -> _OpenShard:
-    records: AnyRecordFile
-    if files.is_remote(path):
-        shard = shards.read_sidecar(path)
-        records = RemoteRecordFile(path, shard.counts.records)
-    elif found := shards.read(path):
-        shard, records = found, RecordFile(path, sha256=found.sha256)
-    else:
+    shard = shards.read(path, is_needed=files.is_remote(path))
+    if shard is None:
         records = RecordFile(path)
         return _OpenShard(_describe(records), records)
+    if files.is_remote(path):
+        records = RemoteRecordFile(path, shard.counts.records)
+    else:
+        records = RecordFile(path, sha256=shard.sha256)
     sizes = (records.num_bytes, len(records))
     expected = (shard.num_bytes, shard.counts.records)
     if sizes != expected:

@@ -7,12 +7,10 @@ document. A segment is a span of it, so a pair is four integers and a label; no
 tokens are copied here.
 
 The original fills a record with sentences until it is full, and cuts off the
-excess: 10% to 15% of the text at 128 tokens. A *fitted* pair ends with the
-sentence whose end is nearest to the end of the record: 3% is cut off, and 4% is
-padding. Sentences that are too long are divided beforehand. The first record of
-a document is shortened by a random number of tokens, at most as many as its
-last record has room for, so that every copy of the corpus is cut in other
-places, in hardly more records.
+excess. A *fitted* pair ends with the sentence whose end is nearest to the end
+of the record; docs/pretraining.md says how much text that saves. The first
+record of a document is shortened by a random number of tokens, at most as many
+as its last one has room for, so that every copy is cut in other places.
 
 Pairs are not simply cut after so many tokens, which would leave out nothing:
 the first segment would then often end in mid-sentence if the two are swapped,
@@ -26,7 +24,7 @@ import bisect
 import dataclasses
 import sys
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -52,59 +50,17 @@ class TokenBlock:
     document_starts: np.ndarray  # int64 [documents + 1]
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class Pairs:
-    """Segment pairs as spans of a token array; all int64 `[N]`."""
-
-    a_start: np.ndarray
-    a_length: np.ndarray  # At least 1.
-    b_start: np.ndarray
-    b_length: np.ndarray  # 0 if there is no second segment.
-    label: np.ndarray  # 0 if B follows A, 1 if they are swapped or unrelated.
-
-    def __len__(self) -> int:
-        return len(self.label)
-
-    @property
-    def num_tokens(self) -> int:
-        """Tokens of all segments."""
-        return int(self.a_length.sum() + self.b_length.sum())
-
-    def num_distinct_tokens(self) -> int:
-        """Returns how many tokens of the token array are in a segment."""
-        starts = np.concatenate([self.a_start, self.b_start])
-        ends = starts + np.concatenate([self.a_length, self.b_length])
-        size = ends.max(initial=0) + 1
-        # How many segments a token is in: those begun less those ended.
-        depth = np.cumsum(
-            np.bincount(starts, minlength=size)
-            - np.bincount(ends, minlength=size)
-        )
-        return int(np.count_nonzero(depth))
-
-    def take(self, rows: np.ndarray | slice) -> "Pairs":
-        """Returns the pairs at `rows`."""
-        return Pairs(**{name: a[rows] for name, a in vars(self).items()})
-
-    @classmethod
-    def concatenate(cls, parts: Sequence["Pairs"]) -> "Pairs":
-        """Returns the pairs of all parts, in order."""
-        return cls(
-            **{
-                field.name: np.concatenate([vars(p)[field.name] for p in parts])
-                for field in dataclasses.fields(cls)
-            }
-        )
-
-
-class Pair(NamedTuple):
-    """One pair before truncation; ends are exclusive."""
-
-    a_start: int
-    a_end: int
-    b_start: int
-    b_end: int
-    label: int
+# Segment pairs as spans of a token array: a record array, whose columns, all
+# int64, have no type of their own.
+Pairs: TypeAlias = Any
+Pair = tuple[int, int, int, int, int]
+_COLUMNS = (
+    "a_start",
+    "a_length",  # At least 1.
+    "b_start",
+    "b_length",  # 0 if there is no second segment.
+    "label",  # 0 if B follows A, 1 if they are swapped or unrelated.
+)
 
 
 class Chunker:
@@ -185,10 +141,9 @@ class Chunker:
 
     def adjacent(self, first: int, middle: int, end: int) -> Pair:
         """Returns a pair of neighbours, which meet at sentence `middle`."""
-        starts = self.sentence_starts
-        return Pair(
-            starts[first], starts[middle], starts[middle], starts[end], 0
-        )
+        a_start, b_start = (self.sentence_starts[i] for i in (first, middle))
+        b_length = self.num_tokens(middle, end)
+        return a_start, b_start - a_start, b_start, b_length, 0
 
     def unrelated(
         self,
@@ -199,15 +154,15 @@ class Chunker:
         limit: int = _NO_LIMIT,
     ) -> Pair:
         """Returns a pair of A and of sentences drawn from another document."""
-        starts = self.sentence_starts
-        a_length = self.num_tokens(first, a_end)
+        starts, a_length = self.sentence_starts, self.num_tokens(first, a_end)
         room = limit - a_length
         for _ in range(_NUM_TRIES):
             begin, last = self._elsewhere(document)
             if self.num_tokens(begin, begin + 1) <= room:
                 break
         end = self.chunk_end(begin, last, target - a_length, room)
-        return Pair(starts[first], starts[a_end], starts[begin], starts[end], 1)
+        b_length = self.num_tokens(begin, end)
+        return starts[first], a_length, starts[begin], b_length, 1
 
     def _elsewhere(self, document: int) -> tuple[int, int]:
         """Draws a sentence of another document; returns its end, too."""
@@ -320,7 +275,7 @@ def single_segments(chunker: Chunker) -> Pairs:
                 starts, start + target, sentence, last
             )
             end = min(start + limit, starts[sentence])
-            pairs.append(Pair(start, end, end, end, 0))
+            pairs.append((start, end - start, end, 0, 0))
             start, limit = end, chunker.budget
     return _to_arrays(pairs)
 
@@ -328,13 +283,11 @@ def single_segments(chunker: Chunker) -> Pairs:
 def swap_half(pairs: Pairs, rng: np.random.Generator) -> Pairs:
     """Exchanges A and B of half of the pairs with label 0; labels them 1."""
     swap = (pairs.label == 0) & (rng.random(len(pairs)) < _SWAP_PROBABILITY)
-    return Pairs(
-        a_start=np.where(swap, pairs.b_start, pairs.a_start),
-        a_length=np.where(swap, pairs.b_length, pairs.a_length),
-        b_start=np.where(swap, pairs.a_start, pairs.b_start),
-        b_length=np.where(swap, pairs.a_length, pairs.b_length),
-        label=np.where(swap, 1, pairs.label),
-    )
+    chosen, result = pairs[swap], pairs.copy()
+    for a, b in (("a_start", "b_start"), ("a_length", "b_length")):
+        result[a][swap], result[b][swap] = chosen[b], chosen[a]
+    result.label[swap] = 1
+    return result
 
 
 def truncate(
@@ -363,23 +316,25 @@ def truncate(
     first_turn = rng.integers(0, 2, len(pairs)) if random_ties else np.int64(0)
     from_a = from_a + (shared + first_turn) // 2
     from_b = excess - from_a
-    return Pairs(
-        a_start=pairs.a_start + rng.binomial(from_a, 0.5),
-        a_length=pairs.a_length - from_a,
-        b_start=pairs.b_start + rng.binomial(from_b, 0.5),
-        b_length=pairs.b_length - from_b,
-        label=pairs.label,
-    )
+    result = pairs.copy()
+    result.a_start += rng.binomial(from_a, 0.5)
+    result.a_length -= from_a
+    result.b_start += rng.binomial(from_b, 0.5)
+    result.b_length -= from_b
+    return result
+
+
+def num_distinct_tokens(pairs: Pairs) -> int:
+    """Returns how many tokens of the token array are in a segment."""
+    starts = np.concatenate([pairs.a_start, pairs.b_start])
+    ends = starts + np.concatenate([pairs.a_length, pairs.b_length])
+    size = ends.max(initial=0) + 1
+    # How many segments a token is in: those begun less those ended.
+    begun, ended = (np.bincount(x, minlength=size) for x in (starts, ends))
+    return int(np.count_nonzero(np.cumsum(begun - ended)))
 
 
 def _to_arrays(pairs: Sequence[Pair]) -> Pairs:
     """Returns pairs as columns."""
-    columns = np.array(pairs, np.int64).reshape(-1, len(Pair._fields)).T
-    a_start, a_end, b_start, b_end, label = columns
-    return Pairs(
-        a_start=a_start,
-        a_length=a_end - a_start,
-        b_start=b_start,
-        b_length=b_end - b_start,
-        label=label,
-    )
+    columns = [(name, np.int64) for name in _COLUMNS]
+    return np.array(pairs, columns).view(np.recarray)

@@ -18,7 +18,7 @@ import itertools
 import logging
 import os
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import NamedTuple
 
 from albert_tf import checks, files
@@ -83,8 +83,11 @@ def plan(
     tokenizer: Tokenizer,
     contents: corpus.CorpusContents,
     paths: list[str],
-) -> list[Shard]:
-    """Divides the records over the shards; returns those to build here."""
+) -> tuple[list[Shard], list[Shard]]:
+    """Divides the records over the shards that are built here.
+
+    Returns those that are finished, and those that are to be built.
+    """
     common = Shard(
         path="",
         config=config.record_settings(),
@@ -97,12 +100,14 @@ def plan(
         forbidden_ids=tokenizer.forbidden_ids.tolist(),
     )
     shares = _shares(len(contents.block_sizes), len(paths))
-    here = {*chosen(config, paths)}
-    return [
-        dataclasses.replace(common, path=path, blocks=blocks, part=part)
+    planned = {
+        path: dataclasses.replace(common, path=path, blocks=blocks, part=part)
         for path, (blocks, part) in zip(paths, shares, strict=True)
-        if path in here
-    ]
+    }
+    here = chosen(config, paths)
+    written = files.for_all(lambda path: finished(planned[path]), here)
+    missing = [p for p, shard in zip(here, written, strict=True) if not shard]
+    return [s for s in written if s], [planned[path] for path in missing]
 
 
 def _shares(
@@ -119,16 +124,6 @@ def _shares(
         for block, (first, end) in enumerate(itertools.pairwise(borders))
         for part in range(end - first)
     ]
-
-
-def split(planned: Sequence[Shard]) -> tuple[list[Shard], list[Shard]]:
-    """Returns the shards that are finished, and those that are to be built."""
-    by_path = {shard.path: shard for shard in planned}
-    written = files.for_all(lambda path: finished(by_path[path]), [*by_path])
-    missing = [
-        s for s, there in zip(planned, written, strict=True) if not there
-    ]
-    return [shard for shard in written if shard], missing
 
 
 def finished(planned: Shard) -> Shard | None:
@@ -162,14 +157,6 @@ def finished(planned: Shard) -> Shard | None:
         "%s was cut short, or has lost its index; building it again.", path
     )
     return None
-
-
-def requests(
-    planned: Iterable[Shard], contents: corpus.CorpusContents
-) -> list[corpus.FileRequest]:
-    """Returns the blocks to read for these shards, each once, by file."""
-    num_parts = {n: s.part[1] for s in planned for n in range(*s.blocks)}
-    return contents.requests(num_parts)
 
 
 def write(planned: Shard, parts: Iterable[BlockPart]) -> Shard:
@@ -218,7 +205,7 @@ def write_sidecar(shard: Shard) -> None:
     values = dataclasses.asdict(shard)
     path = values.pop("path")
     files.write_json(
-        shards.sidecar_path(path),
+        path + ".json",
         {"version": shards.FORMAT_VERSION, **values},
         sort_keys=True,
     )

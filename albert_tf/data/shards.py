@@ -224,23 +224,15 @@ class Shard:
         return dataclasses.replace(self, config={**self.config, **masks})
 
 
-def sidecar_path(record_path: files.Path) -> str:
-    """Returns the path of the sidecar of a record file."""
-    return os.fspath(record_path) + ".json"
-
-
-def read(record_path: files.Path) -> Shard | None:
-    """Reads the sidecar of a record file, if it has one."""
+def read(record_path: files.Path, *, is_needed: bool = False) -> Shard | None:
+    """Reads the sidecar of a record file, if it has one, as some need to."""
+    path = os.fspath(record_path) + ".json"
     try:
-        return read_sidecar(record_path)
+        text = files.read_bytes(path)
     except FileNotFoundError:
+        if is_needed:
+            raise
         return None
-
-
-def read_sidecar(record_path: files.Path) -> Shard:
-    """Reads the sidecar of a record file, which must have one."""
-    path = sidecar_path(record_path)
-    text = files.read_bytes(path)
     try:
         values = json.loads(text)
         if (version := values.pop("version")) != FORMAT_VERSION:
@@ -267,11 +259,10 @@ def check_sets(shards: Iterable[Shard]) -> None:
 
     Warns of missing shards, and of records that are in two files.
     """
-    sets: dict[tuple[str, int], list[Shard]] = {}
+    sets = collections.defaultdict(list)
     for shard in shards:
         if name := _NUMBERED.fullmatch(shard.path):
-            key = (name["stem"], int(name["count"]))
-            sets.setdefault(key, []).append(shard)
+            sets[name["stem"], int(name["count"])].append(shard)
     for (stem, count), members in sets.items():
         if len(members) < count:
             _LOGGER.warning(
@@ -281,8 +272,7 @@ def check_sets(shards: Iterable[Shard]) -> None:
                 f"{stem}@{count}",
             )
         described = [shard for shard in members if shard.has_sidecar]
-        for shard in described[1:]:
-            first = described[0]
+        for first, shard in itertools.pairwise(described):
             if differences := checks.differences(first.build, shard.build):
                 raise ValueError(
                     f"{first.path!r} and {shard.path!r} are shards of "

@@ -13,17 +13,19 @@ from keras import ops
 
 from albert_tf.config import AlbertConfig
 from albert_tf.modeling import Tensor, base, layers
-from albert_tf.modeling.fused import shared_weights
 
 
 @base.register
-class Adapters(base.AlbertLayer, shared_weights.HasMatrixPerPass):
+class Adapters(base.AlbertLayer):
     """The adapters of one linear layer, for all P passes of its block.
 
     Their variables are `down` `[P, in, R]` and `up` `[P, R, out]`. A call turns
     the inputs of the linear layer, `[..., in]`, into what is added to its
     product, `[..., out]`. `width` is the size of in, `units` that of out.
     """
+
+    # See `fused.shared_weights.ids_of_stacks`.
+    has_matrix_per_pass = True
 
     def __init__(
         self,

@@ -93,11 +93,10 @@ def task(corpus, tmp_path):
         masking="dynamic",
     )
     contents = survey([config.input_file], config)
-    (shard,) = shard_building.plan(
+    _, [shard] = shard_building.plan(
         config, config.load_tokenizer(), contents, [config.output_file]
     )
-    requests = shard_building.requests([shard], contents)
-    return shard, requests, config
+    return shard, contents.requests({0: 1}), config
 
 
 def _written(folder):

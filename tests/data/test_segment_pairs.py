@@ -25,14 +25,8 @@ def chunker(text, *, seed=0, budget, short_prob=0.0):
 
 
 def pairs_of(*rows):
-    columns = np.array(rows).T
-    return segment_pairs.Pairs(
-        a_start=columns[0],
-        a_length=columns[1],
-        b_start=columns[2],
-        b_length=columns[3],
-        label=np.zeros(len(rows), np.int64),
-    )
+    names = "a_start, a_length, b_start, b_length, label"
+    return np.rec.array([(*row, 0) for row in rows], names=names)
 
 
 def cut_by_loop(a_length, b_length, budget):
@@ -122,9 +116,8 @@ def test_a_lone_document_is_its_own_random_document():
 
 def test_half_of_the_pairs_in_order_are_swapped_and_labelled():
     pairs = pairs_of(*[(0, 3, 3, 5)] * 4000)
-    unrelated = segment_pairs.Pairs(
-        **vars(pairs) | {"label": np.ones(4000, np.int64)}
-    )
+    unrelated = pairs.copy()
+    unrelated.label = 1
     kept = segment_pairs.swap_half(unrelated, rng())
     assert (kept.a_start == 0).all() and (kept.label == 1).all()
 
@@ -236,7 +229,7 @@ def test_single_segments_are_cut_after_as_many_tokens_as_fit():
     # 36 tokens in 6 records, of which the first or the last has one.
     assert lengths[3:-2] == [7, 7, 7, 7]
     assert lengths[2] + lengths[-2] == 8
-    assert segments.num_distinct_tokens() == segments.num_tokens == 52
+    assert segment_pairs.num_distinct_tokens(segments) == sum(lengths) == 52
     assert not segments.b_length.any() and not segments.label.any()
 
 

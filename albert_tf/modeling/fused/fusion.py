@@ -111,7 +111,8 @@ class Fusion:
             def grad(upstream: Tensor) -> Tensor:
                 return _complete([upstream] * len(inputs), inputs)
 
-            return self.call(_in_float32(_same, len(inputs)), *inputs), grad
+            add = _in_float32(keras.activations.linear, len(inputs))
+            return self.call(add, *inputs), grad
 
         return call(*map(_read, addends))
 
@@ -171,10 +172,11 @@ def copy_for_gradients(
 ) -> list[Tensor]:
     """Returns copies of a tensor, in its dtype or in another one.
 
-    The gradients of all of them are added in one kernel, in float32.
+    The gradients of all of them are added in one kernel, in float32, unless
+    its own dtype is asked for.
     """
     is_fused = fusion and fusion.fuses(tensor)
-    if dtype in (None, tensor.dtype) and not is_fused:
+    if dtype == tensor.dtype or (dtype is None and not is_fused):
         return [tensor] * num_copies
 
     @custom_gradient
@@ -224,10 +226,6 @@ def _read(value: Tensor) -> Tensor:
     return ops.reshape(value, value.shape) if is_variable else value
 
 
-def _same(tensor: Tensor) -> Tensor:
-    return tensor
-
-
 @functools.cache
 def _in_float32(function: Function, num_addends: int) -> Function:
     def call(*inputs: Tensor) -> Tensor:
@@ -262,15 +260,12 @@ def _complete(
     gradients: Sequence[Tensor], inputs: Sequence[Tensor]
 ) -> tuple[Tensor, ...]:
     """Returns the gradients of all inputs, in their shapes and dtypes."""
-    return tuple(
-        ops.cast(
-            _sum_leading(gradient, x)
-            if len(gradient.shape) > len(x.shape)
-            else gradient,
-            x.dtype,
-        )
-        for gradient, x in zip(gradients, inputs, strict=True)
-    )
+    complete = []
+    for gradient, x in zip(gradients, inputs, strict=True):
+        if len(gradient.shape) > len(x.shape):
+            gradient = _sum_leading(gradient, x)
+        complete.append(ops.cast(gradient, x.dtype))
+    return tuple(complete)
 
 
 def _sum_leading(tensor: Tensor, like: Tensor) -> Tensor:

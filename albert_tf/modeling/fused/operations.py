@@ -167,9 +167,6 @@ def _normalize_gradient(
     return [gradient, upstream * standard, upstream]
 
 
-# Attention.
-
-
 def attend(
     query: Tensor,
     key: Tensor,
@@ -191,29 +188,11 @@ def attend(
     scores = ops.matmul(query, ops.swapaxes(key, -1, -2))  # [B, N, S, S]
     mask = MASKED_SCORE * (1.0 - ops.cast(attention_mask, "float32"))
     scale = query.shape[-1] ** -0.5
-    if fusion and fusion.fuses(scores):
-        constants = [mask]
-        if seed is not None:
-            constants.append(ops.convert_to_tensor(seed))
-        average = _average_with_gradient(fusion, scale, drop)
-        return average(scores, value, *constants)
-    probabilities = drop(_softmax(scores, mask, scale), seed=seed)
-    return ops.matmul(probabilities, value)
+    if not (fusion and fusion.fuses(scores)):
+        probabilities = drop(_softmax(scores, mask, scale), seed=seed)
+        return ops.matmul(probabilities, value)
 
-
-def _softmax(scores: Tensor, mask: Tensor, scale: Tensor) -> Tensor:
-    scaled = ops.cast(scores, "float32") * scale
-    return ops.cast(ops.softmax(scaled + mask, axis=-1), scores.dtype)
-
-
-def _average_with_gradient(
-    fusion: Fusion, scale: float, drop: Callable[..., Tensor]
-) -> Callable[..., Tensor]:
-    """Returns a function of scores, values, mask and seed, as in `attend`.
-
-    Its gradient is in closed form, of which the elementwise parts are compiled.
-    """
-
+    # Of its gradient in closed form, the elementwise parts are compiled.
     @custom_gradient
     def average(
         scores: Tensor, value: Tensor, mask: Tensor, *seeds: Tensor
@@ -236,7 +215,13 @@ def _average_with_gradient(
 
         return output, grad
 
-    return average
+    seeds = [] if seed is None else [ops.convert_to_tensor(seed)]
+    return average(scores, value, mask, *seeds)
+
+
+def _softmax(scores: Tensor, mask: Tensor, scale: Tensor) -> Tensor:
+    scaled = ops.cast(scores, "float32") * scale
+    return ops.cast(ops.softmax(scaled + mask, axis=-1), scores.dtype)
 
 
 def _fused_softmax(
@@ -273,9 +258,6 @@ def _softmax_gradient(
     return ops.cast(change * probabilities * scale, dtype)
 
 
-# Cross entropy.
-
-
 def cross_entropy(
     logits: Tensor, labels: Tensor, fusion: Fusion | None = None
 ) -> Tensor:
@@ -286,18 +268,13 @@ def cross_entropy(
     """
     labels = ops.convert_to_tensor(labels)
     is_per_row = labels.shape == logits.shape[:-1]
-    if fusion and fusion.fuses(logits) and is_per_row:
-        return _cross_entropy_in_kernels(fusion)(logits, labels)
-    return ops.sparse_categorical_crossentropy(
-        labels, ops.cast(logits, "float32"), from_logits=True
-    )
-
-
-def _cross_entropy_in_kernels(fusion: Fusion) -> Callable[..., Tensor]:
-    """Returns `cross_entropy` as two kernels, forward and gradient."""
+    if not (fusion and fusion.fuses(logits) and is_per_row):
+        return ops.sparse_categorical_crossentropy(
+            labels, ops.cast(logits, "float32"), from_logits=True
+        )
 
     @custom_gradient
-    def compute(logits: Tensor, labels: Tensor) -> Tensor:
+    def in_kernels(logits: Tensor, labels: Tensor) -> Tensor:
         loss, largest, log_total = fusion.call(_loss_and_total, logits, labels)
 
         def grad(upstream: Tensor) -> Tensor:
@@ -306,7 +283,7 @@ def _cross_entropy_in_kernels(fusion: Fusion) -> Callable[..., Tensor]:
 
         return loss, grad
 
-    return compute
+    return in_kernels(logits, labels)
 
 
 def _loss_and_total(

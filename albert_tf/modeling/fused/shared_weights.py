@@ -11,7 +11,7 @@ float32, twelve of 800 MB each.
 Source: Chen et al. 2016, "Training deep nets with sublinear memory cost".
 """
 
-import dataclasses
+import functools
 import math
 from collections.abc import Sequence
 from typing import Any
@@ -29,58 +29,18 @@ from albert_tf.modeling.fused.fusion import (
 )
 
 
-class HasMatrixPerPass:
-    """Marks a layer each of whose variables has a matrix for each pass.
-
-    Its own call sees the matrices of one pass alone.
-    """
-
-    variables: list[keras.Variable]
-
-
-@dataclasses.dataclass(frozen=True)
-class LayerCall:
-    """One pass of a layer, which is called as the layer is.
-
-    If it is recomputed, only its first argument and its weights have a
-    gradient, and the layer must return a tensor.
-
-    Args:
-        layer: A layer that is built.
-        weights: What takes the place of its variables; None for nothing.
-        recompute: Whether the call is computed again for its gradient.
-    """
-
-    layer: keras.layers.Layer
-    weights: Sequence[Tensor] | None = None
-    recompute: bool = False
-
-    def __call__(self, hidden: Tensor, *args: Any, **kwargs: Any) -> Tensor:
-        if self.weights is None:
-            return self.layer(hidden, *args, **kwargs)
-
-        def call(hidden: Tensor, *weights: Tensor) -> list[Tensor]:
-            with in_place_of(self.layer.variables, weights) as scope:
-                output = self.layer(hidden, *args, **kwargs)
-            return [output, *scope.losses]
-
-        run = keras.remat(call) if self.recompute else call
-        output, *losses = run(hidden, *self.weights)
-        self.layer.add_loss(losses)
-        return output
-
-
 def calls(
     layers: Sequence[keras.layers.Layer],
     order: Sequence[int],
     *,
     recompute: bool = False,
     fusion: Fusion | None = None,
-) -> list[LayerCall]:
-    """Returns the passes of some layers, one for each index in `order`.
+) -> list[Function]:
+    """Returns the passes of layers, which are built, for indices in `order`.
 
-    `recompute` is that of every `LayerCall`; `fusion` says how gradients are
-    added.
+    Each is called as its layer is. With `recompute`, it is computed again for
+    its gradient, which only its first argument and its weights have, and the
+    layer must return a tensor. `fusion` says how gradients are added.
     """
     passes = {
         index: iter(
@@ -106,11 +66,14 @@ def in_place_of(
 
 
 def ids_of_stacks(layer: keras.layers.Layer) -> set[int]:
-    """Returns the `id` of each variable that has a matrix for each pass."""
+    """Returns the `id` of each variable that has a matrix for each pass.
+
+    A call of its layer sees the matrices of one pass alone.
+    """
     return {
         id(variable)
         for inner in layer._flatten_layers()
-        if isinstance(inner, HasMatrixPerPass)
+        if getattr(inner, "has_matrix_per_pass", False)
         for variable in inner.variables
     }
 
@@ -120,28 +83,49 @@ def _passes(
     num_passes: int,
     recompute: bool,
     fusion: Fusion | None,
-) -> list[LayerCall]:
+) -> list[Function]:
     stacks = ids_of_stacks(layer)
     is_cast = layer.compute_dtype != layer.variable_dtype
     if not (recompute or is_cast or stacks):
-        return [LayerCall(layer)] * num_passes
+        return [layer] * num_passes
     dtype = _dtype_of_matrices(layer)
-    copies_of = _one_by_one if recompute else _all_at_once
+    copies_of = _one_by_one if recompute else copy_for_gradients
     weights = [
         ops.unstack(ops.cast(variable, dtype))[:num_passes]
         if id(variable) in stacks
         else copies_of(
             variable.value,
-            dtype if _is_float_matrix(variable) else variable.dtype,
             num_passes,
             fusion,
+            dtype if _is_float_matrix(variable) else variable.dtype,
         )
         for variable in layer.variables
     ]
     return [
-        LayerCall(layer, of_pass, recompute)
+        functools.partial(_call, layer, of_pass, recompute)
         for of_pass in zip(*weights, strict=True)
     ]
+
+
+def _call(
+    layer: keras.layers.Layer,
+    weights: Sequence[Tensor],
+    recompute: bool,
+    hidden: Tensor,
+    *args: Any,
+    **kwargs: Any,
+) -> Tensor:
+    """Calls a layer with weights in place of its variables."""
+
+    def call(hidden: Tensor, *weights: Tensor) -> list[Tensor]:
+        with in_place_of(layer.variables, weights) as scope:
+            output = layer(hidden, *args, **kwargs)
+        return [output, *scope.losses]
+
+    run = keras.remat(call) if recompute else call
+    output, *losses = run(hidden, *weights)
+    layer.add_loss(losses)
+    return output
 
 
 def _dtype_of_matrices(layer: keras.layers.Layer) -> str:
@@ -163,17 +147,8 @@ def _is_float_matrix(variable: keras.Variable) -> bool:
     return is_float and len(variable.shape) > 1
 
 
-def _all_at_once(
-    weight: Tensor, dtype: str, num_copies: int, fusion: Fusion | None
-) -> list[Tensor]:
-    """Returns copies of a weight whose gradients are added in one kernel."""
-    if weight.dtype == dtype:
-        return [weight] * num_copies
-    return copy_for_gradients(weight, num_copies, fusion, dtype)
-
-
 def _one_by_one(
-    weight: Tensor, dtype: str, num_copies: int, fusion: Fusion | None
+    weight: Tensor, num_copies: int, fusion: Fusion | None, dtype: str
 ) -> list[Tensor]:
     """Returns copies of a weight; the gradient of each is added to a sum.
 
