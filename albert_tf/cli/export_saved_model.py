@@ -11,6 +11,8 @@ TF Serving may not know.
 import functools
 import os
 
+from absl import flags as absl_flags
+
 from albert_tf import settings
 from albert_tf.cli import flags, program
 from albert_tf.export.export_config import ExportConfig
@@ -20,6 +22,7 @@ from albert_tf.tasks import table
 def define_flags() -> None:
     """Defines the flags of the command."""
     flags.define(ExportConfig, *table.serving_settings())
+    absl_flags.DEFINE_alias("task", "head")
 
 
 def run(values: flags.FlagValues) -> None:

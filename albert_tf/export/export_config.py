@@ -43,7 +43,7 @@ class ExportConfig(VocabularyBeside):
         None,
         "What the model computes. Default: the task that the checkpoint has a "
         "head for, or else pretraining, or else encoder.",
-        choices=tuple(heads.HEADS),
+        choices=(*heads.HEADS, *heads.OF_TASKS),
     )
     precision: str = setting(
         "float32",

@@ -169,7 +169,7 @@ class Life(stateful.RuleBasedStateMachine):
             name,
             "export_saved_model.py",
             f"--init_checkpoint={self.name}",
-            "--head=classifier",
+            "--task=classifier",
             f"--export_dir={name}",
             "--spm_model_file=tiny.model",
             "--max_seq_length=16",
