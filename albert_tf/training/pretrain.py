@@ -164,8 +164,7 @@ def _check_start(
         may_change_layers=config.init_from_group0,
     )
     start = compatibility.with_new_tokens(start, config.new_token_names)
-    tokenizer = folder.metadata.tokenizer_hash
-    compatibility.check_task(start, Metadata(tokenizer_hash=tokenizer))
+    compatibility.check_task(start, folder.metadata)
     return start
 
 
@@ -255,11 +254,6 @@ def _num_evaluated(config: PretrainingConfig, records: RecordSource) -> int:
     return min(most, records.num_records)
 
 
-def _records_of_phase(records: TrainRecords, phase: Phase) -> RecordSource:
-    source = records[phase.max_seq_length]
-    return source.with_mask_rate(phase.masked_lm_prob)
-
-
 def _training_batches(
     config: PretrainingConfig,
     records: TrainRecords,
@@ -271,7 +265,7 @@ def _training_batches(
     return strategies.distribute(
         strategy,
         input_pipeline.training_dataset,
-        _records_of_phase(records, phase),
+        records[phase.max_seq_length].with_mask_rate(phase.masked_lm_prob),
         global_batch_size=phase.batch_size,
         seed=config.random_seed,
         start_example=position,
@@ -359,7 +353,8 @@ def _open_records(
         lengths = dict.fromkeys(x.max_seq_length for x in config.phases)
         train_records = open_records(config.input_file, list(lengths))
         for phase in config.phases:
-            _records_of_phase(train_records, phase)
+            source = train_records[phase.max_seq_length]
+            source.with_mask_rate(phase.masked_lm_prob)  # raises if it cannot
     if config.do_eval:
         [eval_records] = open_records(
             config.evaluated_file, [config.max_seq_length]
