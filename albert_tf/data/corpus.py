@@ -51,11 +51,6 @@ class Block:
     copy: int = 0
     num_parts: int = 1
 
-    @property
-    def size(self) -> int:
-        """Size of the documents, see `Document.size`."""
-        return sum(document.size for document in self.documents)
-
     @functools.cached_property
     def digest(self) -> bytes:
         """Digest of the documents."""
@@ -245,7 +240,7 @@ def survey_file(
     documents = Documents(settings, [path])
     measured = [hashing.measure([])] if hashing else []
     for block in read_blocks(documents):
-        sizes.append(block.size)
+        sizes.append(sum(document.size for document in block.documents))
         digests.append(block.digest)
         if hashing:
             measured.append(hashing.measure(block.documents))

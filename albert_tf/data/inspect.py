@@ -42,8 +42,7 @@ class TokenText(NamedTuple):
 
     def token(self, token_id: int) -> str:
         """Returns a token, with a space in front where a word starts."""
-        space, text = self._name(token_id)
-        return space + text
+        return "".join(self._name(token_id))
 
     def target(self, shown_id: int, original_id: int) -> str:
         """Returns a token to predict, with the token that replaces it."""
