@@ -223,6 +223,8 @@ def with_vocabulary(
     given: str | None = None,
     do_lower_case: bool | None = None,
     keep_accents: bool | None = None,
+    *,
+    is_needed: bool = True,
 ) -> Checkpoint:
     """Returns a checkpoint with the vocabulary and normalization to use.
 
@@ -243,6 +245,8 @@ def with_vocabulary(
         if None not in (known, value) and known != value:
             text = "The checkpoint says %s=%s; %s is used, as you say."
             _LOGGER.warning(text, name, known, value)
+    if is_needed:
+        check_vocabulary(result)
     if path is None:
         return result
     num_tokens = result.tokenizer.vocab_size

@@ -137,14 +137,10 @@ def _read(config: ConversionConfig) -> Checkpoint:
     source = discovery.open(config.input_path, albert_config=given)
     compatibility.check_shapes(source)
     compatibility.check_values(source.arrays, source.path)
+    is_refused = any(note.kind == checkpoint.REFUSED for note in source.notes)
     source = compatibility.with_vocabulary(
-        source,
-        config.spm_model_file or config.vocab_file,
-        config.do_lower_case,
-        config.keep_accents,
+        source, *config.named, is_needed=is_refused
     )
-    if any(note.kind == checkpoint.REFUSED for note in source.notes):
-        compatibility.check_vocabulary(source)
     source = compatibility.with_new_tokens(source, config.new_token_names)
     known, notes = source.metadata, source.notes
     names = heads.candidates(source.heads, known)
@@ -170,8 +166,7 @@ def _compare_ids(
 ) -> list[Note]:
     """Compares ids with those of the folders of transformers."""
     folders = [result.path] if result.format == "huggingface" else []
-    vocabulary = {config.spm_model_file, config.vocab_file, config.new_tokens}
-    given = vocabulary | {config.do_lower_case, config.keep_accents}
+    given = {*config.named, config.new_tokens}
     # Those of the original, if transformers differs, are ours.
     differs = any(note.kind == checkpoint.DIFFERS for note in source.notes)
     if source.format == "huggingface" and given == {None} and not differs:

@@ -59,18 +59,8 @@ def check(config: ExportConfig, source: Checkpoint) -> None:
 
     for spec in config.specs:
         _settings(config, spec, {}, source.known_config)
-    _ = _with_vocabulary(source, config).tokenizer  # raises if it cannot be
-
-
-def _with_vocabulary(source: Checkpoint, config: ExportConfig) -> Checkpoint:
-    source = compatibility.with_vocabulary(
-        source,
-        config.spm_model_file or config.vocab_file,
-        config.do_lower_case,
-        config.keep_accents,
-    )
-    compatibility.check_vocabulary(source)
-    return source
+    # An error if it cannot be.
+    _ = compatibility.with_vocabulary(source, *config.named).tokenizer
 
 
 def export(
@@ -87,7 +77,7 @@ def export(
     if albert_config is None and config.albert_config_file:
         albert_config = config_lib.load_config(config.albert_config_file)
     source = discovery.open(config.init_checkpoint, albert_config=albert_config)
-    source = _with_vocabulary(source, config)
+    source = compatibility.with_vocabulary(source, *config.named)
     spec = _find_spec(config, source)
     trained = spec.trained_settings(source)
     settings = _settings(config, spec, trained, source.known_config)

@@ -81,7 +81,6 @@ def load_predictor(  # noqa: PLR0913
     source = compatibility.with_vocabulary(
         discovery.open(path), vocabulary, do_lower_case
     )
-    compatibility.check_vocabulary(source)
     is_export = source.format == discovery.LITERT
     if is_export:
         model: Any = LiteRtModel(source)

@@ -60,6 +60,15 @@ class TokenizerSettings:
         others = {n: v for n, v in vars(self).items() if v != defaults[n]}
         return lower_case | others
 
+    def identity(self, fingerprint: str | None) -> dict[str, Any]:
+        """Returns what runs keep of such a tokenizer, as JSON values.
+
+        Whether it lower-cases alone follows from the fingerprint.
+        """
+        stated = self.stated()
+        settings = {SETTINGS: stated} if len(stated) > 1 else {}
+        return {"tokenizer": fingerprint, **settings}
+
 
 class Tokenizer(abc.ABC):
     """Converts text to ids and back; normalization is included.
@@ -198,8 +207,8 @@ class Tokenizer(abc.ABC):
         return "\n".join([self.vocabulary.decode(), *names]).encode()
 
     def identity(self) -> dict[str, Any]:
-        """Returns what runs keep of it; see `identity`."""
-        return identity(self.fingerprint, self.settings.stated())
+        """Returns what runs keep of it; see `TokenizerSettings`."""
+        return self.settings.identity(self.fingerprint)
 
     def _fingerprint(self, kind: str) -> str:
         stated = self.settings.stated()
@@ -328,17 +337,6 @@ class Tokenizer(abc.ABC):
         Special tokens are found too, although `encode` never returns them.
         """
         return self._ids.get(token, self.special_ids.unk)
-
-
-def identity(
-    fingerprint: str | None, stated: Mapping[str, Any]
-) -> dict[str, Any]:
-    """Returns what runs keep of a tokenizer, as JSON values.
-
-    Whether it lower-cases alone follows from the fingerprint.
-    """
-    settings = {SETTINGS: dict(stated)} if len(stated) > 1 else {}
-    return {"tokenizer": fingerprint, **settings}
 
 
 def joined(rows: Sequence[list[int]]) -> tuple[np.ndarray, np.ndarray]:

@@ -117,3 +117,9 @@ class VocabularyBeside:
         None,
         "Whether letters keep their accents. Default: as the checkpoint says.",
     )
+
+    @property
+    def named(self) -> tuple[str | None, bool | None, bool | None]:
+        """Path, lower-casing and accents, for `compatibility`."""
+        path = self.spm_model_file or self.vocab_file
+        return path, self.do_lower_case, self.keep_accents

@@ -250,12 +250,8 @@ def _open_start(
 ) -> Checkpoint:
     """Opens what the training starts from, with its config and vocabulary."""
     source = compatibility.with_vocabulary(
-        start.open_checkpoint(values),
-        options.spm_model_file or options.vocab_file,
-        options.do_lower_case,
-        options.keep_accents,
+        start.open_checkpoint(values), *options.named
     )
-    compatibility.check_vocabulary(source)
     return compatibility.with_new_tokens(source, options.new_token_names)
 
 
