@@ -100,8 +100,7 @@ def read(folder: str) -> tuple[dict[str, Any], dict[str, Any]]:
 def _read(
     folder: str, path: str, facts: dict[str, Any]
 ) -> tuple[dict[str, Any], dict[str, Any]]:
-    config = _config(folder)
-    entries = _added_tokens(folder, config)
+    entries = _added_tokens(folder, _config(folder))
     found: Any = files.read_bytes(path)
     if path.endswith(".json"):
         found, facts = tokenizer_json.read(path)

@@ -312,8 +312,7 @@ def run_in_groups(
         longest = lengths[start]
         # As many rows as the allowance of padding permits.
         padding = tf.cumsum(longest - lengths[start:])
-        is_near = tf.cast(padding <= allowance, tf.int32)
-        end = start + tf.reduce_sum(is_near)
+        end = start + tf.reduce_sum(tf.cast(padding <= allowance, tf.int32))
         # LiteRT supports neither ellipses nor slices that add axes.
         parts = [
             values[

@@ -88,8 +88,7 @@ class Tokenizer(abc.ABC):
         forbidden_ids: Int32, sorted: ids that a random replacement of a
             masked token must not be, because no text is encoded to them.
         word_starts: Bool `[V]`, whether a token starts a word, to mask whole.
-        fingerprint: SHA-256, hexadecimal, of the vocabulary and the
-            normalization settings; it does not depend on the file's path.
+        fingerprint: SHA-256, hexadecimal, of the vocabulary and the settings.
         vocabulary: Content of a file that gives the same tokenizer.
     """
 
