@@ -192,7 +192,7 @@ def write_released(folder: str, source: Checkpoint) -> checkpoint.WriteReport:
     values = config.to_dict()
     if config.hidden_act == "gelu_erf":
         raise ValueError(
-            "google-research/albert has no gelu_erf: --output_format=keras has."
+            "google-research/albert has no gelu_erf; our format has."
         )
     # Not in the original's configs.
     del values["parameter_sharing"]

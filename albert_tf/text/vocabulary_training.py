@@ -172,7 +172,7 @@ def _check_free(paths: Sequence[str]) -> None:
     for path in map(files.check_local, paths):
         if os.path.lexists(path):
             raise ValueError(
-                f"{path!r} exists already. Choose another `output_prefix`."
+                f"{path!r} exists. Choose another `output_prefix`."
             )
 
 
@@ -238,7 +238,5 @@ def _train_model(corpus: _Corpus, config: VocabularyTrainingConfig) -> bytes:
     except RuntimeError as error:
         if corpus.error is not None:
             raise corpus.error from None
-        raise ValueError(
-            f"SentencePiece could not train a vocabulary: {error}"
-        ) from error
+        raise ValueError(f"SentencePiece could not train: {error}") from error
     return model.getvalue()
