@@ -144,9 +144,8 @@ def check_task(source: Checkpoint, wanted: Metadata) -> None:
     """
     known, different = source.metadata, []
     if None not in (known.labels, wanted.labels):
-        labels = checks.differences(
-            {"labels": known.labels}, {"labels": wanted.labels}
-        )
+        pair = [{"labels": one.labels} for one in (known, wanted)]
+        labels = checks.differences(*pair)
         # Who trained weights elsewhere may have given the labels other names.
         fold = str if known.task else str.casefold
         theirs, ours = (

@@ -271,9 +271,6 @@ def write(folder: str, source: Checkpoint) -> None:
     files.write_json(os.path.join(folder, CONFIG_FILE), values)
 
 
-# Our ids, and those that transformers makes of a folder.
-
-
 def compare(tokenizer: Tokenizer, folders: Iterable[str]) -> list[Note]:
     """Compares the ids of sentences with those of folders of transformers.
 

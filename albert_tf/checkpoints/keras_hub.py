@@ -179,7 +179,7 @@ def write(folder: str, source: Checkpoint) -> checkpoint.WriteReport:
     for variable in model.weights:
         if variable.path not in arrays:
             raise ValueError(
-                f"KerasHub's {variable.path} is not in the checkpoint."
+                f"KerasHub needs {variable.path}, which is missing."
             )
         variable.assign(arrays.pop(variable.path).reshape(variable.shape))
     unused, _ = checkpoint.translated(arrays, source="keras_hub", target="tf1")

@@ -250,9 +250,6 @@ def _calls_of_blocks(encoder: Any) -> list[tuple[int, int, int]]:
     ]
 
 
-# What is served of it.
-
-
 def vectors(sequence: tf.Tensor, pooled: tf.Tensor | None) -> Tensors:
     """Returns what an `ExportedEncoder` gives, by name and in float32."""
     outputs = {"sequence_output": tf.cast(sequence, tf.float32)}

@@ -111,17 +111,14 @@ class Tokenizer(abc.ABC):
         self._tokens = tokens
         self._ids = {token: i for i, token in enumerate(tokens)}
         added = settings.added_tokens
-        wanted = (*special_names, *added)
-        missing = [name for name in wanted if name not in self._ids]
+        missing = [n for n in (*special_names, *added) if n not in self._ids]
         if missing:
             raise ValueError(
                 f"{vocabulary}: it has no token {', '.join(missing)}. Use the "
                 "vocabulary of an ALBERT (where there is a .vocab, the .model "
                 "beside it), or train one with build_vocab.py."
             )
-        self.special_ids = SpecialIds(
-            *(self._ids[name] for name in special_names)
-        )
+        self.special_ids = SpecialIds(*[self._ids[n] for n in special_names])
         self.num_own = len(tokens)
         while tokens[self.num_own - 1] in added:
             self.num_own -= 1

@@ -76,10 +76,8 @@ class VocabularyTrainingConfig(CorpusSettings):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        num_fixed = len(base.SENTENCEPIECE_NAMES) + len(USER_SYMBOLS)
-        checks.check_integer(
-            "vocab_size", self.vocab_size, at_least=num_fixed + 1
-        )
+        smallest = len(base.SENTENCEPIECE_NAMES) + len(USER_SYMBOLS) + 1
+        checks.check_integer("vocab_size", self.vocab_size, at_least=smallest)
         coverage, least = self.character_coverage, MIN_CHARACTER_COVERAGE
         checks.check_number(
             "character_coverage", coverage, at_least=least, at_most=1
