@@ -178,9 +178,7 @@ def write(folder: str, source: Checkpoint) -> checkpoint.WriteReport:
     arrays, left_out = checkpoint.from_tf1(source, "keras_hub")
     for variable in model.weights:
         if variable.path not in arrays:
-            raise ValueError(
-                f"KerasHub needs {variable.path}, which is missing."
-            )
+            raise ValueError(f"KerasHub needs {variable.path}: it is missing.")
         variable.assign(arrays.pop(variable.path).reshape(variable.shape))
     unused, _ = checkpoint.translated(arrays, source="keras_hub", target="tf1")
     left_out = sorted([*left_out, *unused])

@@ -399,7 +399,7 @@ _ROWS = [
     (_to_keras_hub(**_UNEVEN), "`num_layers` must be divisible by"),
     (
         _without("bert/pooler/"),
-        "KerasHub needs pooled_dense.*, which is missing",
+        "KerasHub needs pooled_dense.*: it is missing",
     ),
     (_preset("config.json", **_BERT), "'keras_hub>BertBackbone', but only"),
     (_preset("task.json", config__num_classes="x"), "another model's .*=x"),
