@@ -115,10 +115,9 @@ class AlbertConfig:
                 f"num_attention_heads={self.num_attention_heads}."
             )
         layers, groups = self.num_hidden_layers, self.num_hidden_groups
-        num_blocks = layers * self.inner_group_num
         checks.check_integer(
             "num_hidden_layers * inner_group_num",
-            num_blocks,
+            layers * self.inner_group_num,
             at_most=_MOST_BLOCKS,
         )
         # A group without a layer would never be used.

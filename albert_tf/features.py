@@ -1,8 +1,7 @@
 """Defines the fields of a record: their names, shapes and types.
 
-This is the only place where the record name of a field (fixed by existing
-files) is mapped to its name in a batch. Writers, readers and models use both
-from here.
+Only here, the record name of a field (fixed by existing files) is mapped to its
+name in a batch.
 
 Source: google-research/albert, `create_pretraining_data.py`.
 """

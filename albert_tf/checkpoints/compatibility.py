@@ -145,9 +145,8 @@ def check_task(source: Checkpoint, wanted: Metadata) -> None:
     """
     known, different = source.metadata, []
     if None not in (known.labels, wanted.labels):
-        labels = checks.differences(
-            {"labels": known.labels}, {"labels": wanted.labels}
-        )
+        pair = [{"labels": one.labels} for one in (known, wanted)]
+        labels = checks.differences(*pair)
         # Who trained weights elsewhere may have given the labels other names.
         fold = str if known.task else str.casefold
         theirs, ours = (
@@ -156,11 +155,8 @@ def check_task(source: Checkpoint, wanted: Metadata) -> None:
         if theirs != ours and (known.task or {*theirs} & {*ours}):
             different += labels
         elif theirs != ours:
-            _LOGGER.warning(
-                "The weights of %s were trained with %s.",
-                source.path,
-                labels[0],
-            )
+            text = "The weights of %s were trained with %s."
+            _LOGGER.warning(text, source.path, labels[0])
     for name in ("do_lower_case", "tokenizer_hash"):
         pair = [{name: getattr(one, name)} for one in (known, wanted)]
         if None not in (pair[0][name], pair[1][name]):
@@ -280,7 +276,6 @@ def with_new_tokens(source: Checkpoint, names: Sequence[str]) -> Checkpoint:
     check_vocabulary(source)
     source = as_trained(source)
     old, new = source.tokenizer, source.tokenizer.with_tokens(names)
-    trained_with = source.metadata.tokenizer_hash and new.fingerprint
     size = max(source.known_config.vocab_size, new.vocab_size)
 
     def read() -> Mapping[str, np.ndarray]:
@@ -294,7 +289,9 @@ def with_new_tokens(source: Checkpoint, names: Sequence[str]) -> Checkpoint:
         return arrays
 
     known = dataclasses.replace(
-        source.metadata, tokenizer_hash=trained_with, **new.settings.stated()
+        source.metadata,
+        tokenizer_hash=source.metadata.tokenizer_hash and new.fingerprint,
+        **new.settings.stated(),
     )
     return dataclasses.replace(
         source,

@@ -145,10 +145,7 @@ def _read(config: ConversionConfig) -> Checkpoint:
     if config.null_from_cls:
         known = dataclasses.replace(known, null_from_cls=True)
     if source.vocabulary is None:
-        text = (
-            "vocabulary (there is none beside the input: pass --spm_model_file "
-            "or --vocab_file)"
-        )
+        text = "vocabulary (none is there: --spm_model_file or --vocab_file)"
         notes = *notes, Note("left out", text)
     source = dataclasses.replace(source, metadata=known, notes=notes)
     if config.output_format in ("huggingface", "keras_hub"):
@@ -174,13 +171,12 @@ def warm_start(source: Checkpoint, **changes: Any) -> Checkpoint:
     """Returns the model with other layers, made of the same weights.
 
     The result has no optimizer slots and no step. `changes` are fields of the
-    config. With another
-    `num_hidden_layers`, shared weights stay as they are; where every layer has
-    its own weights, each new layer copies those of the layer at the same
-    relative depth. All `num_hidden_groups` are copies of the first. With
-    another `parameter_sharing`, the layers copy shared weights. Positions that
-    are new copy the old ones, from the first on; adapters are those of a new
-    model, and change nothing yet.
+    config. With another `num_hidden_layers`, shared weights stay as they are;
+    where every layer has its own weights, each new layer copies those of the
+    layer at the same relative depth. All `num_hidden_groups` are copies of the
+    first. With another `parameter_sharing`, the layers copy shared weights.
+    Positions that are new copy the old ones, from the first on; adapters are
+    those of a new model, and change nothing yet.
 
     Source: Beltagy et al. 2020, "Longformer", section 5 (positions).
     """

@@ -78,15 +78,11 @@ def recognise(path: files.Path) -> str:
     name = files.check_local(path)
     if name.endswith(".keras"):
         return KERAS_FILE
-    if any(
-        os.path.isfile(os.path.join(name, one))
-        for one in huggingface.WEIGHTS_FILES
-    ):
+    weights = (os.path.join(name, one) for one in huggingface.WEIGHTS_FILES)
+    if any(map(os.path.isfile, weights)):
         return "huggingface"
     config = os.path.join(name, keras_hub.CONFIG_FILE)
-    if os.path.isfile(config) and (
-        "registered_name" in files.read_json_object(config)
-    ):
+    if "registered_name" in files.read_json_object(config, missing_ok=True):
         return "keras_hub"
     if os.path.isfile(os.path.join(name, LITERT_MODEL)):
         return LITERT

@@ -12,7 +12,6 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
-import ml_dtypes
 import numpy as np
 import safetensors.numpy
 
@@ -45,12 +44,7 @@ _TIED = {
 _CONSTANTS = {"albert.embeddings.position_ids", "embeddings.position_ids"}
 # The package says nothing of its types.
 _deserialize: Callable[[bytes], Any] = safetensors.deserialize
-_DTYPES = {
-    "BF16": ml_dtypes.bfloat16,
-    "F16": np.float16,
-    "F32": np.float32,
-    "F64": np.float64,
-}
+_DTYPES = {"BF16": "bfloat16", "F16": "<f2", "F32": "<f4", "F64": "<f8"}
 
 # Their names of our activations; what they call `gelu` is the exact one.
 _ACTIVATIONS = {
@@ -252,6 +246,8 @@ def _read_tensors(folder: str) -> dict[str, np.ndarray]:
 
 
 def _float32(values: Mapping[str, Any]) -> np.ndarray:
+    import ml_dtypes  # noqa: F401  NumPy then knows bfloat16.
+
     array = np.frombuffer(values["data"], _DTYPES[values["dtype"]])
     return array.astype(np.float32).reshape(values["shape"])
 

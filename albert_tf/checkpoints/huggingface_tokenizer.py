@@ -100,8 +100,7 @@ def read(folder: str) -> tuple[dict[str, Any], dict[str, Any]]:
 def _read(
     folder: str, path: str, facts: dict[str, Any]
 ) -> tuple[dict[str, Any], dict[str, Any]]:
-    config = _config(folder)
-    entries = _added_tokens(folder, config)
+    entries = _added_tokens(folder, _config(folder))
     found: Any = files.read_bytes(path)
     if path.endswith(".json"):
         found, facts = tokenizer_json.read(path)
@@ -270,9 +269,6 @@ def write(folder: str, source: Checkpoint) -> None:
         }
     checkpoint.write_vocabulary(source, folder, name)
     files.write_json(os.path.join(folder, CONFIG_FILE), values)
-
-
-# Our ids, and those that transformers makes of a folder.
 
 
 def compare(tokenizer: Tokenizer, folders: Iterable[str]) -> list[Note]:

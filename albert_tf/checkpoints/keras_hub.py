@@ -59,10 +59,7 @@ def describe(path: str, albert_config: AlbertConfig | None) -> Checkpoint:
     if _read_task(path)[1].get("activation") == "sigmoid":
         known = metadata.combined(known, Metadata(multi_label=True))
     if known.do_lower_case is None:
-        text = (
-            "do_lower_case=true (the preset does not say, and KerasHub itself "
-            "keeps capitals)"
-        )
+        text = "do_lower_case=true (it is not said; KerasHub keeps capitals)"
         notes.append(Note("assumed", text))
     return Checkpoint(
         arrays=LazyArrays(path, lambda: _read_arrays(path, config)),
@@ -181,11 +178,8 @@ def write(folder: str, source: Checkpoint) -> checkpoint.WriteReport:
     arrays, left_out = checkpoint.from_tf1(source, "keras_hub")
     for variable in model.weights:
         if variable.path not in arrays:
-            raise ValueError(
-                f"KerasHub's {variable.path} is not in the checkpoint."
-            )
-        array = arrays.pop(variable.path)
-        variable.assign(array.reshape(variable.shape))
+            raise ValueError(f"KerasHub needs {variable.path}: it is missing.")
+        variable.assign(arrays.pop(variable.path).reshape(variable.shape))
     unused, _ = checkpoint.translated(arrays, source="keras_hub", target="tf1")
     left_out = sorted([*left_out, *unused])
     model.save_to_preset(folder)

@@ -43,16 +43,14 @@ def load_checkpoint(
 
     Args:
         model: An `AlbertModel`, or another Keras model made of our layers.
-        source: The path of a checkpoint in any format that
-            `discovery.recognise` knows; or an opened one.
+        source: A path, in any format of `discovery`, or an opened checkpoint.
         allow_new_heads: Whether a head that is missing from the checkpoint, or
             has another shape there, keeps its initial weights.
         from_group_0: Whether every group of layers takes the weights of the
             checkpoint's first group. Its other groups are not used.
 
     Returns:
-        Sorted names of the checkpoint's arrays that belong to heads that the
-        model does not have.
+        Sorted names of its arrays of heads that the model does not have.
     """
     config = getattr(model, "config", None)
     if not isinstance(source, Checkpoint):

@@ -62,9 +62,7 @@ class Metadata:
         for name, kind in type(self).__annotations__.items():
             value = getattr(self, name)
             if kind == bool | None and not isinstance(value, kind):
-                raise ValueError(
-                    f"`{name}` must be true or false. Received: {value!r}."
-                )
+                raise ValueError(f"`{name}` must be true or false: {value!r}.")
         labels, thresholds = self.labels, self.thresholds
         if labels is None:
             return

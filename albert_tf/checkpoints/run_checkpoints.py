@@ -61,9 +61,7 @@ def read_fingerprint(output_dir: str) -> dict[str, Any]:
     path = os.path.join(output_dir, FINGERPRINT_FILE)
     values = files.read_json_object(path, missing_ok=True)
     if values.get(VERSION_KEY, 0) > VERSION:
-        raise ValueError(
-            f"{output_dir!r} is of a newer version of albert_tf. Use that one."
-        )
+        raise ValueError(f"{output_dir!r} is of a newer version of albert_tf.")
     return values
 
 

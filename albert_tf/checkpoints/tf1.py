@@ -192,7 +192,7 @@ def write_released(folder: str, source: Checkpoint) -> checkpoint.WriteReport:
     values = config.to_dict()
     if config.hidden_act == "gelu_erf":
         raise ValueError(
-            "google-research/albert has no gelu_erf: --output_format=keras has."
+            "google-research/albert has no gelu_erf; our format has."
         )
     # Not in the original's configs.
     del values["parameter_sharing"]
@@ -202,9 +202,7 @@ def write_released(folder: str, source: Checkpoint) -> checkpoint.WriteReport:
     if others.do_lower_case:
         # So does the original by default.
         others = dataclasses.replace(others, do_lower_case=None)
-    reason = (
-        f"only in {metadata.METADATA_FILE}, which the original does not read"
-    )
+    reason = f"only in {metadata.METADATA_FILE}: the original does not read it"
     return [], checkpoint.notes_of_metadata(others, reason)
 
 

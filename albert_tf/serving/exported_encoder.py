@@ -250,9 +250,6 @@ def _calls_of_blocks(encoder: Any) -> list[tuple[int, int, int]]:
     ]
 
 
-# What is served of it.
-
-
 def vectors(sequence: tf.Tensor, pooled: tf.Tensor | None) -> Tensors:
     """Returns what an `ExportedEncoder` gives, by name and in float32."""
     outputs = {"sequence_output": tf.cast(sequence, tf.float32)}
@@ -312,8 +309,7 @@ def run_in_groups(
         longest = lengths[start]
         # As many rows as the allowance of padding permits.
         padding = tf.cumsum(longest - lengths[start:])
-        is_near = tf.cast(padding <= allowance, tf.int32)
-        end = start + tf.reduce_sum(is_near)
+        end = start + tf.reduce_sum(tf.cast(padding <= allowance, tf.int32))
         # LiteRT supports neither ellipses nor slices that add axes.
         parts = [
             values[

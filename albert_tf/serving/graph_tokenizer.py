@@ -167,8 +167,7 @@ class SentencePieceGraph(GraphTokenizer):
         pieces, *spans = self.resource.tokenize_with_offsets(
             ragged.encode(code_points, splits)
         )
-        row_splits = tf.cast(pieces.row_splits, tf.int32)
-        row_ids = ragged.row_ids(row_splits)
+        row_ids = ragged.row_ids(tf.cast(pieces.row_splits, tf.int32))
         starts, ends = (
             ragged.gather_or(
                 indices,

@@ -110,12 +110,8 @@ def check_operations(folder: str) -> None:
     nodes = itertools.chain(graph.node, *(f.node_def for f in functions))
     # A call of a function is named like the function.
     known = _TEXT_OPERATIONS.union(f.signature.name for f in functions)
-    others = sorted({node.op for node in nodes} - known)
-    forbidden = [
-        name
-        for name in others
-        if "PyFunc" in name or not hasattr(tf.raw_ops, name)
-    ]
+    known |= {name for name in dir(tf.raw_ops) if "PyFunc" not in name}
+    forbidden = sorted({node.op for node in nodes} - known)
     if forbidden:
         raise ValueError(
             f"The graph contains {', '.join(forbidden)}, which TF Serving may "

@@ -60,6 +60,15 @@ class TokenizerSettings:
         others = {n: v for n, v in vars(self).items() if v != defaults[n]}
         return lower_case | others
 
+    def identity(self, fingerprint: str | None) -> dict[str, Any]:
+        """Returns what runs keep of such a tokenizer, as JSON values.
+
+        Whether it lower-cases alone follows from the fingerprint.
+        """
+        stated = self.stated()
+        settings = {SETTINGS: stated} if len(stated) > 1 else {}
+        return {"tokenizer": fingerprint, **settings}
+
 
 class Tokenizer(abc.ABC):
     """Converts text to ids and back; normalization is included.
@@ -79,8 +88,7 @@ class Tokenizer(abc.ABC):
         forbidden_ids: Int32, sorted: ids that a random replacement of a
             masked token must not be, because no text is encoded to them.
         word_starts: Bool `[V]`, whether a token starts a word, to mask whole.
-        fingerprint: SHA-256, hexadecimal, of the vocabulary and the
-            normalization settings; it does not depend on the file's path.
+        fingerprint: SHA-256, hexadecimal, of the vocabulary and the settings.
         vocabulary: Content of a file that gives the same tokenizer.
     """
 
@@ -103,17 +111,14 @@ class Tokenizer(abc.ABC):
         self._tokens = tokens
         self._ids = {token: i for i, token in enumerate(tokens)}
         added = settings.added_tokens
-        wanted = (*special_names, *added)
-        missing = [name for name in wanted if name not in self._ids]
+        missing = [n for n in (*special_names, *added) if n not in self._ids]
         if missing:
             raise ValueError(
                 f"{vocabulary}: it has no token {', '.join(missing)}. Use the "
                 "vocabulary of an ALBERT (where there is a .vocab, the .model "
                 "beside it), or train one with build_vocab.py."
             )
-        self.special_ids = SpecialIds(
-            *(self._ids[name] for name in special_names)
-        )
+        self.special_ids = SpecialIds(*[self._ids[n] for n in special_names])
         self.num_own = len(tokens)
         while tokens[self.num_own - 1] in added:
             self.num_own -= 1
@@ -198,8 +203,8 @@ class Tokenizer(abc.ABC):
         return "\n".join([self.vocabulary.decode(), *names]).encode()
 
     def identity(self) -> dict[str, Any]:
-        """Returns what runs keep of it; see `identity`."""
-        return identity(self.fingerprint, self.settings.stated())
+        """Returns what runs keep of it; see `TokenizerSettings`."""
+        return self.settings.identity(self.fingerprint)
 
     def _fingerprint(self, kind: str) -> str:
         stated = self.settings.stated()
@@ -328,17 +333,6 @@ class Tokenizer(abc.ABC):
         Special tokens are found too, although `encode` never returns them.
         """
         return self._ids.get(token, self.special_ids.unk)
-
-
-def identity(
-    fingerprint: str | None, stated: Mapping[str, Any]
-) -> dict[str, Any]:
-    """Returns what runs keep of a tokenizer, as JSON values.
-
-    Whether it lower-cases alone follows from the fingerprint.
-    """
-    settings = {SETTINGS: dict(stated)} if len(stated) > 1 else {}
-    return {"tokenizer": fingerprint, **settings}
 
 
 def joined(rows: Sequence[list[int]]) -> tuple[np.ndarray, np.ndarray]:

@@ -158,8 +158,7 @@ def split_words_traced(
     spaced = _space_words(text, **options)
     table = _table(_space_words, **options)
     sizes = np.array([len(table[ord(one)]) for one in text], np.int64)
-    origins = np.arange(len(text))
-    traced = _trace(spaced, origins, sizes, raw_size=len(text))
+    traced = _trace(spaced, np.arange(len(text)), sizes, raw_size=len(text))
     return traced, [word.span() for word in _WORD.finditer(spaced)]
 
 

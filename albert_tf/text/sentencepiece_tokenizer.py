@@ -26,12 +26,10 @@ class SentencePieceTokenizer(Tokenizer):
     """A tokenizer that uses a SentencePiece model.
 
     A piece that ends in a digit and a comma (`▁25,`) is always split into the
-    number and the comma. Which ids this applies to, and their replacements,
-    follow from the vocabulary alone, so they are looked up by id.
+    number and the comma, by id, because that follows from the vocabulary.
 
     Args:
-        model_file: A SentencePiece `.model`, or the `tokenizer.json` of an
-            ALBERT.
+        model_file: A `.model`, or the `tokenizer.json` of an ALBERT.
         content: Its content, if that is not in the file.
         **settings: See `TokenizerSettings`.
 

@@ -94,9 +94,7 @@ def numbered_lines(
                 f"byte {error.start} of the line)."
             )
             if on_bad_line is None:
-                raise ValueError(
-                    f"{message} Convert the file to UTF-8."
-                ) from error
+                raise ValueError(f"{message} Convert it to UTF-8.") from error
             on_bad_line(message)
             continue
         if number == 1:

@@ -214,9 +214,6 @@ def _is_number_comma(piece: str) -> bool:
     return piece.endswith(",") and piece[-2:-1].isdigit()
 
 
-# Writing.
-
-
 def extended(model: bytes, tokens: Sequence[str]) -> bytes:
     """Returns a SentencePiece model with more tokens, unused by itself."""
     if not tokens:

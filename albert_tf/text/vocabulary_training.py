@@ -76,10 +76,8 @@ class VocabularyTrainingConfig(CorpusSettings):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        num_fixed = len(base.SENTENCEPIECE_NAMES) + len(USER_SYMBOLS)
-        checks.check_integer(
-            "vocab_size", self.vocab_size, at_least=num_fixed + 1
-        )
+        smallest = len(base.SENTENCEPIECE_NAMES) + len(USER_SYMBOLS) + 1
+        checks.check_integer("vocab_size", self.vocab_size, at_least=smallest)
         coverage, least = self.character_coverage, MIN_CHARACTER_COVERAGE
         checks.check_number(
             "character_coverage", coverage, at_least=least, at_most=1
@@ -172,7 +170,7 @@ def _check_free(paths: Sequence[str]) -> None:
     for path in map(files.check_local, paths):
         if os.path.lexists(path):
             raise ValueError(
-                f"{path!r} exists already. Choose another `output_prefix`."
+                f"{path!r} exists. Choose another `output_prefix`."
             )
 
 
@@ -238,7 +236,5 @@ def _train_model(corpus: _Corpus, config: VocabularyTrainingConfig) -> bytes:
     except RuntimeError as error:
         if corpus.error is not None:
             raise corpus.error from None
-        raise ValueError(
-            f"SentencePiece could not train a vocabulary: {error}"
-        ) from error
+        raise ValueError(f"SentencePiece could not train: {error}") from error
     return model.getvalue()

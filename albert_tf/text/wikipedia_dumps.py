@@ -1,8 +1,7 @@
 """Reads the articles of a Wikipedia as text, from its XML dump.
 
 Data flow: `enwiki-...-pages-articles.xml.bz2` -> [this file] -> texts.
-mwparserfromhell, which parses wiki text, is imported when a dump is read. A
-page is in memory at a time.
+mwparserfromhell parses wiki text. A page is in memory at a time.
 
 Source: Devlin et al. 2018, section 3.1: only text passages are extracted;
 lists, tables and headings are left out.

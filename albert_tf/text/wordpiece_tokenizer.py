@@ -97,8 +97,7 @@ class WordPieceTokenizer(Tokenizer):
             spans += itertools.pairwise(start + cut for cut in cuts)
         offsets = traced.raw_spans(spans)
         text_starts = normalization.starts_of(texts)
-        first = offsets[0].searchsorted(text_starts)
-        lengths = np.diff(first, append=len(ids))
+        lengths = np.diff(offsets[0].searchsorted(text_starts), append=len(ids))
         offsets -= text_starts.repeat(lengths)
         return np.array(ids, np.int32), lengths, offsets.astype(np.int32)
 

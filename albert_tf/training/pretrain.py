@@ -26,7 +26,7 @@ from albert_tf.devices.workers import Workers
 from albert_tf.metrics.scores import Scores
 from albert_tf.tasks.pretraining.objectives import PretrainingTask
 from albert_tf.tasks.task import Batch
-from albert_tf.text import base
+from albert_tf.text.base import TokenizerSettings
 from albert_tf.text.tokenizer import Vocabulary
 from albert_tf.training import (
     loop,
@@ -175,11 +175,11 @@ def _output_folder(
     strategy: tf.distribute.Strategy,
 ) -> RunFolder:
     described = _described(train_records, eval_records)
-    tokenizer = base.identity(None, {})
+    tokenizer = TokenizerSettings().identity(None)
     for shard in described:
         if shard.has_sidecar:
-            stated = settings.read(Vocabulary, shard.config).settings.stated()
-            tokenizer = base.identity(shard.tokenizer_hash, stated)
+            vocabulary = settings.read(Vocabulary, shard.config)
+            tokenizer = vocabulary.settings.identity(shard.tokenizer_hash)
     num_readers = None
     if config.read_order == "files":
         # Among which the files are divided.

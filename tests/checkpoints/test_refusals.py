@@ -401,7 +401,10 @@ _ROWS = [
     (_to_keras_hub(hidden_act="relu"), "cannot express hidden_act='relu'"),
     (_to_keras_hub(**_HALF_DROPOUT), "0.1 and attention_probs_dropout_prob=0"),
     (_to_keras_hub(**_UNEVEN), "`num_layers` must be divisible by"),
-    (_without("bert/pooler/"), "pooled_dense.* is not in the checkpoint"),
+    (
+        _without("bert/pooler/"),
+        "KerasHub needs pooled_dense.*: it is missing",
+    ),
     (_preset("config.json", **_BERT), "'keras_hub>BertBackbone', but only"),
     (_preset("task.json", config__num_classes="x"), "another model's .*=x"),
     (_preset("config.json", config__num_heads=1), "another model's .*key"),

@@ -86,7 +86,7 @@ def test_a_missing_package_is_an_error_that_names_its_extra(
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"vocab_size": 5000}, "could not train .* too high .* <= "),
+        ({"vocab_size": 5000}, "could not train: .* too high .* <= "),
         ({"vocab_size": 13}, "`vocab_size` must be .* at least 14"),
         ({"character_coverage": 0.5}, "`character_coverage` must be"),
         ({"input_sentence_size": 0}, "`input_sentence_size` must be"),

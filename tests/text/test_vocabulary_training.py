@@ -106,7 +106,7 @@ def test_accents_are_kept_if_asked_and_else_their_words_counted(
 def test_a_file_that_exists_is_not_overwritten(tiny_corpus, tmp_path, name):
     path = write(tmp_path / name, "precious")
 
-    with pytest.raises(ValueError, match=f"{name}' exists already"):
+    with pytest.raises(ValueError, match=f"{name}' exists"):
         train(tiny_corpus, tmp_path / "p")
 
     assert path.read_text() == "precious"
