@@ -11,7 +11,7 @@ import hashlib
 import itertools
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -24,7 +24,8 @@ SETTINGS = "tokenizer_settings"
 WORDPIECE_NAMES = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
 
 
-class SpecialIds(NamedTuple):
+@dataclasses.dataclass(frozen=True)
+class SpecialIds:
     """Ids of the special tokens."""
 
     pad: int

@@ -7,6 +7,7 @@ Source: google-research/albert, tokenization.encode_pieces and FullTokenizer.
 """
 
 import contextlib
+import dataclasses
 import itertools
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -57,7 +58,8 @@ class SentencePieceTokenizer(Tokenizer):
             keep_accents=bool(found.keep_accents),
         )
         self._processor = processor
-        reserved = {*self.special_ids}
+        special = dataclasses.astuple(self.special_ids)
+        reserved = {*special}
         kinds = processor.is_control, processor.is_unknown, processor.is_unused
         for is_kind in kinds:
             reserved.update(filter(is_kind, range(len(processor))))
@@ -69,7 +71,7 @@ class SentencePieceTokenizer(Tokenizer):
         unk = self.special_ids.unk
         # A foreign model may find special pieces in text.
         self.replacements: Mapping[int, tuple[int, ...]] = {
-            **{i: (unk,) for i in self.special_ids if i != unk},
+            **{i: (unk,) for i in special if i != unk},
             **self._commas_after_digits(),
         }
         self._is_replaced = np.zeros(self.vocab_size, bool)

@@ -89,7 +89,7 @@ def write_models(folder, vocabulary):
         shutil.copytree(base, folder / name)
     shutil.copytree(base, folder / "demo_output" / "pretraining_long")
     config = json.dumps(CONFIG | {"max_position_embeddings": 512})
-    for name in ("tiny", "small"):
+    for name in ("tiny", "small", "my_config"):
         (folder / f"{name}.json").write_text(config)
 
 
@@ -100,6 +100,13 @@ def write_tables(folder):
         (folder / f"{name}.tsv").write_text("\n".join(lines))
     lines = ["text,kind", *(f"{text},{label}" for text, _, label in rows)]
     (folder / "mails.csv").write_text("\n".join(lines))
+    lines = [
+        "sentence\tlabel",
+        *(f"{text}\t{label}" for text, _, label in rows),
+    ]
+    for name in ("train", "dev"):
+        path = folder / "demo_output" / f"reviews_{name}.tsv"
+        path.write_text("\n".join(lines))
 
 
 def write_questions(folder):
@@ -213,7 +220,7 @@ CALLS = {
 def test_the_commands_of_a_page_run(page, given, run_command, tmp_path):
     folder = tmp_path / "page"
     shutil.copytree(given, folder)
-    if page == "docs/serving.md":
+    if page.startswith("docs/serving"):
         (folder / "my_run").rename(folder / "run")
 
     for words in CALLS[page]:

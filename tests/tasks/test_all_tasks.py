@@ -340,7 +340,7 @@ def test_records_have_the_arrays_of_the_specs(data_case, is_training):
 
 def test_only_ids_are_padded_with_the_padding_token(data_case):
     data, _, _ = data_case
-    special = data.tokenizer.special_ids._replace(pad=7)
+    special = dataclasses.replace(data.tokenizer.special_ids, pad=7)
     tokenizer = types.SimpleNamespace(special_ids=special)
 
     specs = dataclasses.replace(data, tokenizer=tokenizer).array_specs
