@@ -172,7 +172,7 @@ def test_help_answers_before_any_slow_import_and_is_the_page_of_flags(
     assert section in page, "run python docs/generate_flags.py"
     assert (shown.returncode, shown.stderr) == (0, "")
     assert f"\n{ROOT / command}.py:\n  --" in shown.stdout
-    names = set(re.findall(r"^  --(?:\[no\])?(\w+): ", shown.stdout, re.M))
+    names = set(re.findall(r"^  --(?:\[no\])?(\w+):", shown.stdout, re.M))
     assert names == set(defaults_of(command))
 
 
