@@ -20,6 +20,8 @@ from albert_tf.text import base, normalization, tokenizer_json
 from albert_tf.text.base import WORD_MARK, Tokenizer
 
 _PUNCTUATION = frozenset('!"#$%&()*+,-./:;?@[\\]^_`{|}~')
+# Texts from which on one call for all is faster than one for each.
+_FEW_TEXTS = 16
 _ENGLISH = frozenset("abcdefghijklmnopqrstuvwxyz") | _PUNCTUATION
 
 
@@ -58,6 +60,7 @@ class SentencePieceTokenizer(Tokenizer):
             keep_accents=bool(found.keep_accents),
         )
         self._processor = processor
+        self._piece_sizes = np.array([len(piece) for piece in self._tokens])
         special = dataclasses.astuple(self.special_ids)
         reserved = {*special}
         kinds = processor.is_control, processor.is_unknown, processor.is_unused
@@ -84,11 +87,14 @@ class SentencePieceTokenizer(Tokenizer):
         self, texts: Sequence[str]
     ) -> tuple[np.ndarray, np.ndarray]:
         encode = self._processor.encode
-        rows = [
-            encode(self._normalize(text), return_type="numpy") for text in texts
-        ]
-        lengths = np.fromiter(map(len, rows), np.int64, len(rows))
-        ids = np.concatenate([np.zeros(0, np.int32), *rows])
+        rows = [self._normalize(text) for text in texts]
+        if len(rows) < _FEW_TEXTS:
+            found = [encode(row, return_type="numpy") for row in rows]
+        else:
+            # Faster, but the C++ library starts a thread for each call.
+            found = encode(rows, return_type="numpy", num_threads=1)
+        lengths = np.fromiter(map(len, found), np.int64, len(found))
+        ids = np.concatenate([np.zeros(0, np.int32), *found])
         return self._replace(ids, lengths)
 
     def _encode_batch_with_offsets(
@@ -98,10 +104,10 @@ class SentencePieceTokenizer(Tokenizer):
             return *self._encode_batch([]), np.zeros((2, 0), np.int32)
         rows = [self._normalize(text) for text in texts]
         encode = self._processor.encode
-        found = [encode(row, return_type="offset_mapping") for row in rows]
-        ids, lengths = base.joined([one["ids"] for one in found])
-        flat = itertools.chain.from_iterable(one["offsets"] for one in found)
-        spans = np.array([*flat], np.int64).reshape(-1, 2)
+        found = [encode(row, return_type="numpy") for row in rows]
+        ids = np.concatenate(found)
+        lengths = np.fromiter(map(len, found), np.int64, len(found))
+        spans = np.concatenate([*map(self._find_spans, rows, found)])
         spans += normalization.starts_of(rows).repeat(lengths)[:, None]
         traced = normalization.trace_all(texts, rows, **self.normalization)
         offsets = traced.raw_spans(self._divide_spans(traced.text, ids, spans))
@@ -156,6 +162,23 @@ class SentencePieceTokenizer(Tokenizer):
         ends = np.cumsum(lengths)
         sizes_so_far = np.append(0, np.cumsum(num_ids))
         return replaced, sizes_so_far[ends] - sizes_so_far[ends - lengths]
+
+    def _find_spans(self, row: str, ids: np.ndarray) -> np.ndarray:
+        """Returns starts and ends of the pieces in a normalized text, `[n, 2]`.
+
+        Usually the pieces spell the text, with word marks for spaces and one
+        more in front, so that their sizes give the spans. Otherwise, the model
+        computes them, which takes twice as long.
+        """
+        pieces = "".join([self._tokens[i] for i in ids.tolist()])
+        is_spelled = pieces == WORD_MARK + row.replace(" ", WORD_MARK)
+        if not is_spelled or self.special_ids.unk in ids:
+            asked = self._processor.encode(row, return_type="offset_mapping")
+            return np.array(asked["offsets"], np.int64).reshape(-1, 2)
+        spans = np.zeros((len(ids), 2), np.int64)
+        spans[:, 1] = self._piece_sizes[ids].cumsum() - 1
+        spans[1:, 0] = spans[:-1, 1]
+        return spans
 
     def _divide_spans(
         self, text: str, ids: np.ndarray, spans: np.ndarray
