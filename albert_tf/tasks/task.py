@@ -159,13 +159,17 @@ def two_text_record(
     ids_a: np.ndarray, ids_b: np.ndarray, special: SpecialIds
 ) -> Record:
     """Returns the arrays of `encoder_specs` of two texts that fit together."""
-    parts: Any = [[special.cls], ids_a, [special.sep], ids_b, [special.sep]]
-    input_ids = np.concatenate(parts).astype(np.int32)
-    is_second = np.arange(len(input_ids)) > len(ids_a) + 1
+    start = len(ids_a) + 2
+    input_ids = np.full(start + len(ids_b) + 1, special.sep, np.int32)
+    input_ids[0] = special.cls
+    input_ids[1 : start - 1] = ids_a
+    input_ids[start:-1] = ids_b
+    segment_ids = np.zeros(len(input_ids), np.int32)
+    segment_ids[start:] = 1
     return {
         "input_ids": input_ids,
-        "input_mask": np.ones_like(input_ids),
-        "segment_ids": is_second.astype(np.int32),
+        "input_mask": np.ones(len(input_ids), np.int32),
+        "segment_ids": segment_ids,
     }
 
 
