@@ -69,9 +69,11 @@ def ran(run_script, tiny_spm_model, tmp_path_factory):
     write_table(folder / "mails.csv", range(NUM_ROWS), columns)
     write_table(folder / "new.csv", range(NUM_NEW), columns[:2])
     write_encoder(folder / "albert_base", tiny_spm_model)
-    commands = re.findall(
-        r"^\$ python (.*?[^\\])$", PAGE.read_text(), re.M | re.S
-    )
+    page = PAGE.read_text()
+    questions = re.findall(r'^\{"id": .*"context": .*\}$', page, re.M)
+    for name in ("questions.jsonl", "new.jsonl"):
+        (folder / name).write_text("\n".join(questions))
+    commands = re.findall(r"^\$ python (.*?[^\\])$", page, re.M | re.S)
     # That of long texts starts from a run of another page.
     commands = [one for one in commands if "=long_run" not in one]
     printed = {}
@@ -80,7 +82,7 @@ def ran(run_script, tiny_spm_model, tmp_path_factory):
         done = run_script(script, *flags, folder=folder)
         assert done.returncode == 0, done.stderr
         printed.setdefault(flags[-1], done)
-    assert len(commands) == 5
+    assert len(commands) == 6
     return folder, printed
 
 
