@@ -131,17 +131,16 @@ BEAM_SPAN = _head(
 )
 _ALL = (ENCODER, PRETRAINING, CLASSIFIER, MULTIPLE_CHOICE, SPAN, BEAM_SPAN)
 HEADS: Mapping[str, Head] = {head.name: head for head in _ALL}
-# Heads by what they are for, as exports and predictions may name them, too.
-OF_TASKS: Mapping[str, Head] = {"squad": SPAN, "race": MULTIPLE_CHOICE}
+# Those for a task, as exports may name them, too.
+OF_TASKS = {"squad": (SPAN, BEAM_SPAN), "race": (MULTIPLE_CHOICE,)}
 
 
 def named(head: str | Head) -> Head:
     """Returns the head of a name; an unknown one is an error that lists all."""
     if isinstance(head, Head):
         return head
-    known = {**HEADS, **OF_TASKS}
-    checks.check_choice("head", head, tuple(known))
-    return known[head]
+    checks.check_choice("head", head, tuple(HEADS))
+    return HEADS[head]
 
 
 def present(groups: Collection[str], known: Metadata) -> list[Head]:

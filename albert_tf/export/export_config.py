@@ -99,10 +99,16 @@ class ExportConfig(VocabularyBeside):
                 "--format=litert is in float32. Received: "
                 f"precision={self.precision}."
             )
-        # Without the name of a head, they are checked once the checkpoint is
-        # read.
-        if self.head:
-            self.settings_of(table.spec_of(self.head))
+        # Otherwise, they are checked once the checkpoint is read.
+        if self.spec:
+            self.settings_of(self.spec)
+
+    @property
+    def spec(self) -> HeadSpec | None:
+        """The head that the user names; a task may have several."""
+        if self.head is None or self.head in heads.OF_TASKS:
+            return None
+        return table.spec_of(self.head)
 
     def settings_of(
         self, spec: HeadSpec, defaults: Mapping[str, Any] | None = None

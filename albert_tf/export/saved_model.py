@@ -17,6 +17,7 @@ from albert_tf.checkpoints import (
     checkpoint,
     compatibility,
     discovery,
+    heads,
     load,
     metadata,
 )
@@ -61,9 +62,8 @@ def check(config: ExportConfig, source: Checkpoint) -> None:
     if config.format == SAVED_MODEL:
         import tensorflow_text  # noqa: F401  Missing, it is an error here.
 
-    if config.head:
-        spec = table.spec_of(config.head)
-        _settings(config, spec, {}, source.known_config)
+    if config.spec:
+        _settings(config, config.spec, {}, source.known_config)
     source = compatibility.with_vocabulary(source, config)
     _ = source.tokenizer  # raises if it cannot be
 
@@ -133,8 +133,13 @@ def export(config: ExportConfig) -> ExportSummary:
 
 def _find_spec(config: ExportConfig, source: Checkpoint) -> HeadSpec:
     """Returns the head to export, which the checkpoint has."""
-    spec = table.spec_of(config.head or source.head().name)
+    spec = config.spec or table.spec_of(source.head().name)
     source.head(spec.head)  # raises if it has another
+    wanted: Any = config.head
+    if spec.head not in heads.OF_TASKS.get(wanted, (spec.head,)):
+        raise ValueError(
+            f"{source.path!r} has a head {spec.head.name}, not for {wanted}."
+        )
     return spec
 
 

@@ -248,7 +248,8 @@ def make(model_bytes: bytes, settings: TokenizerSettings) -> dict[str, Any]:
     ids = {row.piece: index for index, row in enumerate(model.pieces)}
     # What is behind all others is not a piece in transformers.
     own = [*model.pieces]
-    while own[-1].piece in settings.added_tokens:
+    ours = settings.added_tokens
+    while own[-1].piece in ours and own[-1].type == own[-1].UNUSED:
         own.pop()
     rules = base64.b64encode(model.normalizer_spec.precompiled_charsmap)
     accents = ""

@@ -217,12 +217,19 @@ def test_a_symbol_of_the_model_that_is_an_added_token_stays_one(
     model = sentencepiece_model_pb2.ModelProto.FromString(
         tiny_spm_model.read_bytes()
     )
-    for piece in model.pieces[20:22]:
-        piece.type, piece.score = piece.USER_DEFINED, 0
-    model.pieces[20].piece, model.pieces[21].piece = "[E1]", "·"
+    for index, name in ((20, "[E1]"), (21, "·"), (-1, "<x1>")):
+        piece = model.pieces[index]
+        piece.piece, piece.type, piece.score = name, piece.USER_DEFINED, 0
+    last = str(len(model.pieces) - 1)
     path = tmp_path / "own.model"
     path.write_bytes(model.SerializeToString())
-    decoder = {"20": _E1, "21": {"content": "·", "normalized": False}}
+    decoder = {
+        "20": _E1,
+        **{
+            index: {"content": content, "normalized": False}
+            for index, content in (("21", "·"), (last, "<x1>"))
+        },
+    }
     huggingface.write(
         str(tmp_path), dataclasses.replace(source, vocabulary=str(path))
     )
@@ -239,7 +246,7 @@ def test_a_symbol_of_the_model_that_is_an_added_token_stays_one(
     written.mkdir()
     huggingface_tokenizer.write(str(written), found)
     theirs = huggingface_tokenizer._their_tokenizer(str(written))
-    for text in ("the [E1] snow", "x[E1]snow"):
+    for text in ("the [E1] snow", "x[E1]snow", "snow <x1>", "snow <X1>"):
         ids = theirs.encode(text, add_special_tokens=False).ids
         assert found.tokenizer.encode(text) == ids
 

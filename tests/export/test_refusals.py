@@ -145,6 +145,7 @@ def test_lengths_of_a_task_are_checked_before_training(
     [
         ({"head": "classifier"}, [], "no classifier head. It has: none"),
         ({"head": "span"}, ["output_weights"], "no span head. It has: task"),
+        ({"head": "race"}, [], "has a head encoder, not for race"),
     ],
 )
 def test_a_checkpoint_without_the_head(asked_for, groups, words):
@@ -163,6 +164,8 @@ def test_a_checkpoint_without_the_head(asked_for, groups, words):
         ({"head": "multiple_choice"}, ["output_weights"], "multiple_choice"),
         ({}, ["cls/predictions/output_bias"], "pretraining"),
         ({}, ["start_logits/dense/kernel"], "beam_span"),
+        ({"head": "squad"}, ["start_logits/dense/kernel"], "beam_span"),
+        ({"head": "squad"}, ["cls/squad/output_bias"], "span"),
         ({}, ["cls/squad/output_bias"], "span"),
     ],
 )

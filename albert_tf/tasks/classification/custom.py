@@ -217,6 +217,7 @@ def hold_out(
         digests.append(hashlib.sha256(content.encode()).hexdigest()[:16])
         labels = "" if isinstance(each.label, float) else str(each.label)
         by_label[labels].add(digests[-1])
+    is_known = held_out is not None
     if held_out is None:
         chosen: list[str] = []
         num_seen = 0
@@ -230,7 +231,7 @@ def hold_out(
     parts: tuple[list[ClassificationExample], ...] = ([], [])
     for example, digest in zip(examples, digests, strict=True):
         parts[digest in known].append(example)
-    if not all(parts):
+    if not parts[1] or not (parts[0] or is_known):
         raise ValueError(
             f"--validation_share={share} of {len(examples)} rows holds "
             f"{len(parts[1])} out. Pass another share, or an --eval_file."

@@ -260,4 +260,7 @@ def test_a_row_stays_on_its_side_whatever_happens_to_the_table():
     )
     assert trained < trained_later
     assert held == held_later
+    # A file with no other rows.
+    alone = custom.hold_out(validation, share=0.2, seed=4, held_out=held_out)
+    assert alone[1] == validation
     assert custom.hold_out(examples, share=0.2, seed=5)[1] != validation
