@@ -29,8 +29,9 @@ from albert_tf.metrics.scores import Scores
 from albert_tf.tasks.task import Batch
 from albert_tf.training import metric_log
 from albert_tf.training import step as step_lib
-from albert_tf.training.resume import DivergenceDetector, Training
+from albert_tf.training.resume import Training
 from albert_tf.training.run_config import Phase, RunConfig
+from albert_tf.training.run_state import DivergenceDetector
 
 _LOGGER = logging.getLogger(__name__)
 

@@ -33,7 +33,7 @@ from albert_tf.tasks import (
 from albert_tf.tasks.spec import FinetuningSpec
 from albert_tf.tasks.task import NO_WEIGHTS, SPLITS, Sets
 from albert_tf.text.tokenizer import NewTokens, VocabularyBeside
-from albert_tf.training import run_config, run_folder
+from albert_tf.training import run_folder, start
 from albert_tf.training.run_config import FinetuningConfig
 
 _LOGGER = logging.getLogger(__name__)
@@ -102,14 +102,14 @@ def finetuning(
         given: The settings that the user gave, by name.
         examples: Rows in place of files, by use: `train`, `eval`, `predict`.
     """
-    resolved = run_config.resolved(given, defaults(spec))
+    resolved = start.resolved(given, defaults(spec))
     values = defaults(spec) | _only_asked_uses(resolved) | resolved
     # 1. What can be checked before any file is read.
     _check(values, resolved)
     task_config: Any = settings.read(spec.config_class, values)
 
     # 2. The weights to start from, with their config and vocabulary.
-    source = run_config.open_checkpoint(values)
+    source = start.open_checkpoint(values)
     vocabulary = settings.read(VocabularyBeside, values)
     source = compatibility.with_vocabulary(source, vocabulary)
     new_tokens = settings.read(NewTokens, values).new_token_names
@@ -150,7 +150,7 @@ def finetuning(
         task_settings=settings.affects_training(task_config),
         vocabulary=source,
         head=spec.head_spec(task_config).head.name,
-        **run_config.run_fields(values, examples),
+        **start.run_fields(values, examples),
         **warmup,
     )
     return FinetuningPlan(

@@ -21,7 +21,7 @@ from albert_tf import checks, settings
 from albert_tf.checkpoints import compatibility, heads
 from albert_tf.settings import setting
 from albert_tf.text.tokenizer import NewTokens
-from albert_tf.training import run_config
+from albert_tf.training import start
 from albert_tf.training.run_config import Phase, RunConfig
 
 _AS_BUILT = (
@@ -297,8 +297,8 @@ def plan(given: Mapping[str, Any]) -> PretrainingConfig:
     """Plans a pretraining, of the settings that the user gave, by name."""
     fields = settings.fields_of(PretrainingConfig)
     values: dict[str, Any] = {n: field.default for n, field in fields.items()}
-    values |= run_config.resolved(given, values)
-    source = run_config.open_checkpoint(values)
+    values |= start.resolved(given, values)
+    source = start.open_checkpoint(values)
     new_tokens = settings.read(NewTokens, values).new_token_names
     source = compatibility.with_new_tokens(source, new_tokens)
     return settings.read(
@@ -306,5 +306,5 @@ def plan(given: Mapping[str, Any]) -> PretrainingConfig:
         values,
         albert_config=source.known_config,
         head=heads.PRETRAINING.name,
-        **run_config.run_fields(values),
+        **start.run_fields(values),
     )

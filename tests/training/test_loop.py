@@ -14,8 +14,8 @@ from albert_tf.devices.workers import Workers
 from albert_tf.metrics.scores import Role, Score, Scores
 from albert_tf.training import loop, metric_log, resume
 from albert_tf.training.pretrain_config import PretrainingConfig
-from albert_tf.training.resume import RunState
 from albert_tf.training.run_config import RunConfig
+from albert_tf.training.run_state import RunState
 from tests.training import runs
 
 SIZE, FEATURES = 4, 8

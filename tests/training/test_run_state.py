@@ -3,8 +3,8 @@ import json
 
 import pytest
 
-from albert_tf.training import resume
-from albert_tf.training.resume import DivergenceDetector, RunState
+from albert_tf.training import run_state
+from albert_tf.training.run_state import DivergenceDetector, RunState
 
 
 def level_after(losses):
@@ -15,7 +15,7 @@ def level_after(losses):
     return level
 
 
-H = resume.HORIZON
+H = run_state.HORIZON
 
 
 @pytest.mark.parametrize(
