@@ -52,6 +52,7 @@ TESTED_TOGETHER = {
     "tasks/table.py": "export/test_refusals.py",
     "checkpoints/conversion_config.py": "checkpoints/test_conversion.py",
     "devices/device_settings.py": "training/test_refusals.py",
+    "training/start.py": "training/test_plan.py",
     "inference/litert_model.py": "export/test_litert.py",
     **dict.fromkeys(
         (
