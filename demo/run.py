@@ -347,13 +347,12 @@ def fine_tune(
 def export(folder: pathlib.Path) -> None:
     """Exports the pretrained model and the classifier for TF Serving."""
     sources = {"encoder": "pretraining_long", "classifier": "classifier"}
-    for task, source in sources.items():
-        target = folder / "exported" / task
+    for name, source in sources.items():
+        target = folder / "exported" / name
         if not is_done(target):
             call(
                 "export_saved_model.py",
                 init_checkpoint=folder / source,
-                task=task,
                 export_dir=target,
             )
 
