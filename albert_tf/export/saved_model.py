@@ -138,7 +138,8 @@ def _find_spec(config: ExportConfig, source: Checkpoint) -> HeadSpec:
     wanted: Any = config.head
     if spec.head not in heads.OF_TASKS.get(wanted, (spec.head,)):
         raise ValueError(
-            f"{source.path!r} has a head {spec.head.name}, not for {wanted}."
+            f"{source.path!r} has no head for {wanted}. It has: "
+            f"{spec.head.name}."
         )
     return spec
 

@@ -145,7 +145,7 @@ def test_lengths_of_a_task_are_checked_before_training(
     [
         ({"head": "classifier"}, [], "no classifier head. It has: none"),
         ({"head": "span"}, ["output_weights"], "no span head. It has: task"),
-        ({"head": "race"}, [], "has a head encoder, not for race"),
+        ({"head": "race"}, [], "has no head for race. It has: encoder"),
     ],
 )
 def test_a_checkpoint_without_the_head(asked_for, groups, words):

@@ -52,7 +52,7 @@ def read_examples(
     labels = table.labels(kept.labels)
     examples, validation = table.examples(labels, weights.settings)
     for use, rows in examples.items():
-        _warn_of_useless_rows(use, rows, labels)
+        _check_rows(use, rows, labels)
     fitted: dict[str, Any]
     if "train" not in uses:
         fitted = {
@@ -217,7 +217,7 @@ def hold_out(
         digests.append(hashlib.sha256(content.encode()).hexdigest()[:16])
         labels = "" if isinstance(each.label, float) else str(each.label)
         by_label[labels].add(digests[-1])
-    is_known = held_out is not None
+    is_first = held_out is None
     if held_out is None:
         chosen: list[str] = []
         num_seen = 0
@@ -231,7 +231,7 @@ def hold_out(
     parts: tuple[list[ClassificationExample], ...] = ([], [])
     for example, digest in zip(examples, digests, strict=True):
         parts[digest in known].append(example)
-    if not parts[1] or not (parts[0] or is_known):
+    if not parts[1] or (is_first and not parts[0]):
         raise ValueError(
             f"--validation_share={share} of {len(examples)} rows holds "
             f"{len(parts[1])} out. Pass another share, or an --eval_file."
@@ -239,10 +239,8 @@ def hold_out(
     return parts[0], parts[1], held_out
 
 
-def _warn_of_useless_rows(
-    use: str, rows: _Examples, labels: Sequence[str]
-) -> None:
-    """Logs rows without a text, and labels whose scores mean little."""
+def _check_rows(use: str, rows: _Examples, labels: Sequence[str]) -> None:
+    """Refuses rows that teach nothing; logs rare labels and missing texts."""
     each = (r.label if isinstance(r.label, tuple) else [r.label] for r in rows)
     counts = collections.Counter(itertools.chain(*each))
     rare = [
