@@ -6,12 +6,9 @@ Data flow: flags of a custom task -> [this file] -> `sets.read_sets`.
 import collections
 import dataclasses
 import functools
-import hashlib
 import itertools
-import json
 import logging
-import math
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -107,19 +104,8 @@ def _check_fits_weights(
             f"{','.join(trained)}. Received: {','.join(columns)}. Pass the "
             "columns of the same texts in the same order."
         )
-    held_out = [config.validation_share, config.validation_seed]
-    *trained, _ = settings.get("validation") or [None]
-    if (
-        "eval" in uses
-        and config.validation_share
-        and settings.get("task") == config.name
-        and trained != held_out
-    ):
-        raise ValueError(
-            "The weights in use have seen rows to evaluate: they were trained "
-            f"with {trained or None}, not {held_out}, as --validation_share "
-            "and --validation_seed. Pass the same, or an --eval_file."
-        )
+    if "eval" in uses:
+        config.check_unseen(config.name, settings)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -173,70 +159,30 @@ class _Table:
         """Reads the examples to train on and to evaluate.
 
         With `validation_share`, the latter are a part of the training file;
-        share, seed and digests are returned, too. Without training, these are
-        those of the settings that the weights in use were `trained` with.
+        what `HoldOutFlags.divide` keeps is returned, too. `trained` are the
+        settings that the weights in use were trained with.
         """
-        config, share = self.config, self.config.validation_share
+        config = self.config
         uses = [use for use in self.uses if use != "predict"]
         read = functools.partial(
             examples_lib.read_examples, columns=config.columns, labels=labels
         )
-        if not (share and uses):
+        if not (config.validation_share and uses):
             return {use: read(self.find(use)) for use in uses}, None
         if to_evaluate := self.find("eval", is_optional=True):
             raise ValueError(
                 "--validation_share is for tables without a file to evaluate, "
                 f"but there is {str(to_evaluate)!r}. Leave one of them out."
             )
-        seed, kept = config.validation_seed, trained.get("validation")
-        held_out = kept[2] if kept and "train" not in uses else None
-        *parts, held_out = hold_out(
-            read(self.find("train")), share=share, seed=seed, held_out=held_out
+        return config.divide(
+            read(self.find("train")),
+            uses,
+            trained,
+            texts=lambda row: [row.text_a, row.text_b],
+            label=lambda row: (
+                "" if isinstance(row.label, float) else str(row.label)
+            ),
         )
-        found: Any = {use: parts[use == "eval"] for use in uses}
-        return found, [share, seed, held_out]
-
-
-def hold_out(
-    examples: _Examples,
-    *,
-    share: float,
-    seed: int,
-    held_out: Collection[str] | None = None,
-) -> tuple[_Examples, _Examples, Collection[str]]:
-    """Divides examples; about a `share` of each label is in the second part.
-
-    A row's texts and the seed give it a digest. Those with the lowest of each
-    label are held out, unless their digests are given; they are returned, too.
-    Then a row's part depends on its texts alone, whatever rows are added,
-    removed or sorted, and whatever labels are corrected.
-    """
-    digests, by_label = [], collections.defaultdict(set)
-    for each in examples:
-        content = json.dumps([seed, each.text_a, each.text_b])
-        digests.append(hashlib.sha256(content.encode()).hexdigest()[:16])
-        labels = "" if isinstance(each.label, float) else str(each.label)
-        by_label[labels].add(digests[-1])
-    is_first = held_out is None
-    if held_out is None:
-        chosen: list[str] = []
-        num_seen = 0
-        for _, own in sorted(by_label.items()):
-            num_seen += len(own)
-            # The remainders of many rare labels add up.
-            num_own = math.floor(num_seen * share + 0.5) - len(chosen)
-            chosen += sorted(own)[:num_own]
-        held_out = sorted({*chosen})
-    known = {*held_out}
-    parts: tuple[list[ClassificationExample], ...] = ([], [])
-    for example, digest in zip(examples, digests, strict=True):
-        parts[digest in known].append(example)
-    if not parts[1] or (is_first and not parts[0]):
-        raise ValueError(
-            f"--validation_share={share} of {len(examples)} rows holds "
-            f"{len(parts[1])} out. Pass another share, or an --eval_file."
-        )
-    return parts[0], parts[1], held_out
 
 
 def _check_rows(use: str, rows: _Examples, labels: Sequence[str]) -> None:

@@ -58,7 +58,7 @@ class ClassificationData:
         text_columns: Columns of a custom table that hold the texts.
         class_weights: Weights of the labels in the loss; empty for 1.
         validation: Share, seed and digests of the rows held out, if there are
-            any; see `custom.hold_out`.
+            any; see `held_out.hold_out`.
     """
 
     name: str

@@ -20,6 +20,7 @@ from albert_tf.tasks.classification import glue
 from albert_tf.tasks.classification.spec import ClassifierSpec
 from albert_tf.tasks.example_files import RowsInMemory
 from albert_tf.tasks.head_flags import HeadFlags
+from albert_tf.tasks.held_out import HoldOutFlags
 from albert_tf.tasks.spec import FinetuningSpec
 from albert_tf.tasks.task import ExampleSet, MakeTask, Sets
 from albert_tf.text.tokenizer import Tokenizer
@@ -47,7 +48,7 @@ _CONTRADICTIONS = {
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class ClassificationConfig(HeadFlags):
+class ClassificationConfig(HeadFlags, HoldOutFlags):
     """The flags of classification."""
 
     task_name: str | None = setting(
@@ -66,15 +67,6 @@ class ClassificationConfig(HeadFlags):
     )
     predict_file: str | None = setting(
         None, "Examples to predict, instead of the test files of --data_dir."
-    )
-    validation_share: float | None = setting(
-        None,
-        "Custom task: share of the training rows to evaluate instead of "
-        "training on them, where there is no dev file: of each label the "
-        "same, chosen by the texts.",
-    )
-    validation_seed: int = setting(
-        0, "Custom task: seed that chooses the rows of --validation_share."
     )
     text_columns: tuple[str, ...] = setting(
         (), "Custom task: column of the text, or both columns of a text pair."
@@ -119,7 +111,8 @@ class ClassificationConfig(HeadFlags):
     )
 
     def __post_init__(self) -> None:
-        super().__post_init__()
+        HeadFlags.__post_init__(self)
+        HoldOutFlags.__post_init__(self)
         names = (*glue.GLUE_DATASETS, CUSTOM)
         checks.check_choice("task_name", self.name, names)
         if not self.is_table:
@@ -142,10 +135,6 @@ class ClassificationConfig(HeadFlags):
             )
         if self.labels:
             examples_lib.check_labels(self.labels, "--labels")
-        if self.validation_share is not None:
-            checks.check_number(
-                "validation_share", self.validation_share, above=0, below=1
-            )
 
     @property
     def name(self) -> str:

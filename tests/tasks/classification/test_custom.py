@@ -1,4 +1,3 @@
-import collections
 import dataclasses
 import json
 
@@ -8,9 +7,7 @@ import pytest
 from albert_tf.checkpoints.checkpoint import Checkpoint
 from albert_tf.checkpoints.metadata import Metadata
 from albert_tf.metrics.scores import Scores
-from albert_tf.tasks.classification import custom
 from albert_tf.tasks.classification import sets as sets_lib
-from albert_tf.tasks.classification.examples import ClassificationExample
 from albert_tf.tasks.classification.sets import ClassificationConfig
 
 
@@ -207,60 +204,3 @@ def test_weights_with_several_labels_say_so_themselves(read):
     assert (data.labels, data.thresholds) == (("a", "b"), (0.25, 0.75))
     chosen = sets_lib.FINETUNING.thresholds(data, Scores())
     assert chosen == {"thresholds": (0.25, 0.75)}
-
-
-def rows_of(labels):
-    return [
-        ClassificationExample(guid=str(i), text_a=f"text {i}", label=label)
-        for i, label in enumerate(labels)
-    ]
-
-
-@pytest.mark.parametrize("seed", range(3))
-def test_a_share_of_each_class_is_held_out(seed):
-    labels = [0] * 51 + [1] * 10 + [(0, 1)] * 15
-
-    rows = rows_of(labels)
-    training, validation, _ = custom.hold_out(rows, share=0.2, seed=seed)
-
-    numbers = collections.Counter(one.label for one in validation)
-    assert numbers == {0: 10, 1: 2, (0, 1): 3}
-    both = sorted([*training, *validation], key=lambda one: int(one.guid))
-    assert both == rows
-    # Of labels that are too rare for it, some are; of numbers, any.
-    for values in ([*range(40)], [i / 8 for i in range(40)]):
-        _, found, _ = custom.hold_out(rows_of(values), share=0.1, seed=seed)
-        assert len(found) == 4
-
-
-def test_equal_texts_are_on_one_side_whatever_their_labels():
-    rows = [*rows_of([0] * 40), *rows_of([1] * 40), *rows_of([0] * 40)]
-
-    training, validation, _ = custom.hold_out(rows, share=0.3, seed=0)
-
-    sides = [{row.text_a for row in part} for part in (training, validation)]
-    assert sides[0] and sides[1] and not sides[0] & sides[1]
-
-
-def test_a_row_stays_on_its_side_whatever_happens_to_the_table():
-    examples = rows_of([0, 0, 0, 1] * 15)
-    training, validation, held_out = custom.hold_out(
-        examples, share=0.2, seed=4
-    )
-
-    # Sorted anew, with more rows, other labels, and another copy of some.
-    more = [*reversed(rows_of([1, 0, 1] * 25)), *examples[:20], *rows_of([2])]
-    later_training, later_validation, _ = custom.hold_out(
-        more, share=0.2, seed=4, held_out=held_out
-    )
-
-    trained, held, trained_later, held_later = (
-        {row.text_a for row in part}
-        for part in (training, validation, later_training, later_validation)
-    )
-    assert trained < trained_later
-    assert held == held_later
-    # A file with no other rows.
-    alone = custom.hold_out(validation, share=0.2, seed=4, held_out=held_out)
-    assert alone[1] == validation
-    assert custom.hold_out(examples, share=0.2, seed=5)[1] != validation
