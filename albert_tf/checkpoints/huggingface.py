@@ -102,7 +102,12 @@ def metadata_of(folder: str, tokenizer: Mapping[str, Any]) -> Metadata:
         ]
         _LOGGER.warning("%s repeats a label: %s", path, checks.listed(labels))
     classes = config.get("architectures")
-    is_classifier = classes == [heads.CLASSIFIER.transformers]
+    named = [
+        head.name
+        for head in heads.HEADS.values()
+        if head.groups and classes == [head.transformers]
+    ]
+    is_classifier = named == [heads.CLASSIFIER.name]
     # Its pipelines, and sentence-transformers' CrossEncoder, take the output
     # for log odds. The trainer of transformers says if it is a regression.
     if problem is None and len(labels) == 1 and is_classifier:
@@ -116,8 +121,8 @@ def metadata_of(folder: str, tokenizer: Mapping[str, Any]) -> Metadata:
         facts["labels"] = labels
     if problem == _MULTI_LABEL:
         facts["multi_label"] = True
-    if classes == [heads.MULTIPLE_CHOICE.transformers]:
-        facts["head"] = heads.MULTIPLE_CHOICE.name
+    if named:
+        [facts["head"]] = named
     return metadata.from_values(path, facts)
 
 
@@ -191,12 +196,10 @@ def _read_config(
     values: Mapping[str, Any], path: str, albert_config: AlbertConfig | None
 ) -> AlbertConfig:
     kind, classes = values.get("model_type"), values.get("architectures") or ()
-    # The head that labels every token has the name of a classifier's.
-    if kind != "albert" or "AlbertForTokenClassification" in classes:
+    if kind != "albert":
         raise ValueError(
             f"{path!r} has model_type={kind!r} and architectures="
-            f"{checks.listed(classes)}, but only an ALBERT is supported, and "
-            "no AlbertForTokenClassification."
+            f"{checks.listed(classes)}, but only an ALBERT is supported."
         )
     # `AlbertConfig` accepts only the epsilon that is built in.
     names = (*_FIELDS, "layer_norm_eps")

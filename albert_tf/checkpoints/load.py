@@ -26,8 +26,6 @@ from albert_tf.config import AlbertConfig
 
 _LOGGER = logging.getLogger(__name__)
 _GROUP = re.compile(r"/group_\d+/")
-# Groups of variables that were trained on the pooled output.
-_OVER_POOLER = {"cls/seq_relationship", "task"}
 
 
 def load_checkpoint(
@@ -160,7 +158,10 @@ def _with_pooler(
 
     Not if a head was trained on the pooler that is missing.
     """
-    if source.has_pooler or source.heads & _OVER_POOLER:
+    found = heads.present(source.heads, source.metadata)
+    if source.has_pooler or any(
+        head.over_pooler & source.heads for head in found
+    ):
         return source.weights
     _LOGGER.warning(
         "%s has no pooler: do not use `pooled_output` before training it",

@@ -1,0 +1,66 @@
+"""The head that tags words."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from albert_tf.checkpoints import compatibility, heads
+from albert_tf.checkpoints.checkpoint import Checkpoint
+from albert_tf.metrics import entities
+from albert_tf.tasks import inputs
+from albert_tf.tasks.spec import Exported, HeadSpec, Signatures
+from albert_tf.tasks.tagging import examples as examples_lib
+from albert_tf.tasks.tagging.examples import TaggedText
+from albert_tf.tasks.task import AnswerData, ExampleSet
+
+
+class TaggingSpec(HeadSpec):
+    """What is done with the head `token_classifier`."""
+
+    head = heads.TOKEN_CLASSIFIER
+    sequence_outputs = frozenset({"logits"})
+
+    def example(self, position: int, item: Any) -> TaggedText:
+        """Takes a text, or a list of words."""
+        if isinstance(item, Mapping):
+            name = "tokens" if "tokens" in item else "text"
+            item = inputs.values_by_name(position, item, name)[name]
+        if isinstance(item, str | bytes):
+            text = inputs.text(position, item)
+            return examples_lib.of_text(str(position), text)
+        if not isinstance(item, Sequence):
+            inputs.text(position, item)
+        words = [inputs.text(position, word) for word in item]
+        return examples_lib.of_words(str(position), words)
+
+    def answer_data(
+        self, source: Checkpoint, model: Any, settings: Mapping[str, Any]
+    ) -> AnswerData:
+        """Takes the tags of the metadata; their scheme shows in them."""
+        from albert_tf.tasks.tagging.data import TaggingData
+
+        labels = compatibility.find_labels(
+            source.metadata,
+            model.num_labels,
+            where=repr(source.path),
+            given=settings.get("given_labels"),
+        )
+        scheme = entities.scheme_of([label] for label in labels)
+        return TaggingData(
+            tokenizer=source.tokenizer,
+            max_seq_length=settings["max_seq_length"],
+            labels=labels,
+            scheme=settings.get("scheme", scheme),
+            words=settings.get("words", "tokens"),
+        )
+
+    def example_set(self, data: Any, examples: Sequence[Any]) -> ExampleSet:
+        """Finds the words of raw texts."""
+        found = [data.with_words(example) for example in examples]
+        return super().example_set(data, found)
+
+    # Sequences of different lengths.
+    joins_outputs = False
+
+    def make_signatures(self, exported: Exported) -> Signatures:
+        """Traces those of entities, and of logits."""
+        raise NotImplementedError("A token classifier cannot be exported yet.")
