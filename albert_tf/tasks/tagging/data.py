@@ -29,6 +29,8 @@ from albert_tf.text.tokenizer import Tokenizer
 _NUM_SPECIAL_TOKENS = 2
 _NO_TAG = -1
 _MAX_SHOWN = 20
+# How the words of a raw text are found.
+SPACED, TOKENS = "spaced", "tokens"
 _Examples: TypeAlias = Sequence[TaggedText]
 
 
@@ -179,21 +181,13 @@ class TaggingData:
 
     def _score(self, examples: _Examples, tags: Sequence[list[str]]) -> Scores:
         true = [[*(example.tags or ())] for example in examples]
-        scores = entities.score_tags(*map(self._readable, (true, tags)))
+        scores = entities.score_tags(
+            *(_readable(sentences, self.scheme) for sentences in (true, tags))
+        )
         if self.scheme == entities.PLAIN:
             (accuracy,) = (s for s in scores if s.key == "accuracy")
             return Scores(entries=(accuracy,))
         return scores
-
-    def _readable(self, sentences: Sequence[list[str]]) -> list[list[str]]:
-        """Returns tags in which seqeval's default mode finds all entities."""
-        if self.scheme != "BILOU":
-            return [*sentences]
-        letters = str.maketrans("LU", "ES")
-        return [
-            [tag[0].translate(letters) + tag[1:] for tag in tags]
-            for tags in sentences
-        ]
 
     def scores(self, examples: _Examples, outputs: Outputs) -> Scores:
         """Returns scores of entities, and the accuracy of words."""
@@ -222,7 +216,9 @@ class TaggingData:
             examples, self._tagged(examples, outputs), strict=True
         ):
             found = []
-            for kind, first, end in self._find(tags):
+            for kind, first, end in find_entities(
+                tags, self.labels, self.scheme
+            ):
                 start = example.raw_words[first][0]
                 stop = example.raw_words[end - 1][1]
                 found.append(
@@ -236,19 +232,6 @@ class TaggingData:
                 )
             given = {"tags": tags} if example.has_words else {}
             yield {"entities": found, **given}
-
-    def _find(self, tags: list[str]) -> list[entities.Entity]:
-        """Returns the entities; of plain tags, words, or runs if some are O."""
-        if self.scheme != entities.PLAIN:
-            return entities.find_entities(*self._readable([tags]))
-        joins = entities.OUTSIDE in self.labels
-        found: list[entities.Entity] = []
-        for i, tag in enumerate(tags):
-            if found and joins and found[-1][::2] == (tag, i):
-                found[-1] = found[-1]._replace(end=i + 1)
-            elif tag != entities.OUTSIDE:
-                found.append(entities.Entity(tag, i, i + 1))
-        return found
 
     @contextlib.contextmanager
     def open_predictions(
@@ -302,3 +285,35 @@ def dictionary_of(examples: _Examples) -> dict[str, str]:
             counts[example.text[start:end]][tag] += 1
             counts[""][tag] += 1
     return {word: tags.most_common(1)[0][0] for word, tags in counts.items()}
+
+
+def find_entities(
+    tags: Sequence[str], labels: Sequence[str], scheme: str
+) -> list[entities.Entity]:
+    """Returns entities; of plain tags, words, or runs if some are `O`.
+
+    `labels` are all tags, and `scheme` is theirs.
+    """
+    if scheme != entities.PLAIN:
+        return entities.find_entities(*_readable([tags], scheme))
+    joins = entities.OUTSIDE in labels
+    found: list[entities.Entity] = []
+    for i, tag in enumerate(tags):
+        if found and joins and found[-1][::2] == (tag, i):
+            found[-1] = found[-1]._replace(end=i + 1)
+        elif tag != entities.OUTSIDE:
+            found.append(entities.Entity(tag, i, i + 1))
+    return found
+
+
+def _readable(
+    sentences: Sequence[Sequence[str]], scheme: str
+) -> list[Sequence[str]]:
+    """Returns tags in which seqeval's default mode finds all entities."""
+    if scheme != "BILOU":
+        return [*sentences]
+    letters = str.maketrans("LU", "ES")
+    return [
+        [tag[0].translate(letters) + tag[1:] for tag in tags]
+        for tags in sentences
+    ]

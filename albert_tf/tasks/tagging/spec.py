@@ -1,5 +1,6 @@
 """The head that tags words."""
 
+import dataclasses
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -7,10 +8,20 @@ from albert_tf.checkpoints import compatibility, heads
 from albert_tf.checkpoints.checkpoint import Checkpoint
 from albert_tf.metrics import entities
 from albert_tf.tasks import inputs
-from albert_tf.tasks.spec import Exported, HeadSpec, Signatures
+from albert_tf.tasks.spec import Exported, HeadSpec, ServingSettings, Signatures
 from albert_tf.tasks.tagging import examples as examples_lib
 from albert_tf.tasks.tagging.examples import TaggedText
 from albert_tf.tasks.task import AnswerData, ExampleSet
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class TaggingSettings(ServingSettings):
+    """The settings of an exported token classifier; see `TaggingData`."""
+
+    as_trained = ("words", "scheme")
+
+    words: str = "tokens"
+    scheme: str | None = None
 
 
 class TaggingSpec(HeadSpec):
@@ -58,9 +69,12 @@ class TaggingSpec(HeadSpec):
         found = [data.with_words(example) for example in examples]
         return super().example_set(data, found)
 
-    # Sequences of different lengths.
+    serving_settings = TaggingSettings
+    # Texts have different numbers of entities.
     joins_outputs = False
 
     def make_signatures(self, exported: Exported) -> Signatures:
         """Traces those of entities, and of logits."""
-        raise NotImplementedError("A token classifier cannot be exported yet.")
+        from albert_tf.tasks.tagging import signatures
+
+        return signatures.make_signatures(exported)
