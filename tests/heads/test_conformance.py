@@ -195,14 +195,14 @@ ROWS = {
         examples=tuple(
             {
                 "tokens": ["the", word, "is", "here"],
-                "tags": ["O", f"B-{word[0]}", "O", "B-place"],
+                "tags": ["O", "B-animal", "O", "B-place"],
             }
             for word in WORDS * 2
         ),
         inputs=TEXTS,
         served=lambda texts: {"text": texts},
         answers=_entities,
-        formats=("huggingface",),
+        formats=("huggingface", "keras_hub"),
     ),
     # It is in no table: its record is passed.
     "word_count": Row(
