@@ -10,6 +10,7 @@ import contextlib
 import dataclasses
 import json
 import os
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, TypeAlias
 
@@ -234,9 +235,8 @@ class TaggingData:
                     row = {"id": one.guid, **self._answer(one, tags, shares)}
                     text = json.dumps(row, ensure_ascii=False)
                     lines.write(f"{text}\n".encode())
-                    rows = [
-                        *map("\t".join, zip(one.strings, tags, strict=True))
-                    ]
+                    words = (re.sub(r"[\t\r\n]", " ", w) for w in one.strings)
+                    rows = [*map("\t".join, zip(words, tags, strict=True))]
                     if one.starts_document:
                         rows[:0] = [f"{DOCUMENT_START}\t{OUTSIDE}", ""]
                     conll.write("\n".join([*rows, "", ""]).encode())
