@@ -102,12 +102,7 @@ def metadata_of(folder: str, tokenizer: Mapping[str, Any]) -> Metadata:
         ]
         _LOGGER.warning("%s repeats a label: %s", path, checks.listed(labels))
     classes = config.get("architectures")
-    named = [
-        head.name
-        for head in heads.HEADS.values()
-        if head.groups and classes == [head.transformers]
-    ]
-    is_classifier = named == [heads.CLASSIFIER.name]
+    is_classifier = classes == [heads.CLASSIFIER.transformers]
     # Its pipelines, and sentence-transformers' CrossEncoder, take the output
     # for log odds. The trainer of transformers says if it is a regression.
     if problem is None and len(labels) == 1 and is_classifier:
@@ -121,8 +116,11 @@ def metadata_of(folder: str, tokenizer: Mapping[str, Any]) -> Metadata:
         facts["labels"] = labels
     if problem == _MULTI_LABEL:
         facts["multi_label"] = True
-    if named:
-        [facts["head"]] = named
+    for head in heads.HEADS.values():
+        # Of those with the same variables, all but the first.
+        is_first = [head.name] == heads.candidates(head.groups, Metadata())
+        if classes == [head.transformers] and not is_first:
+            facts["head"] = head.name
     return metadata.from_values(path, facts)
 
 

@@ -7,36 +7,17 @@ Source: Devlin et al. 2019, section 5.3; transformers,
 from collections.abc import Mapping
 from typing import Any
 
-from albert_tf.config import AlbertConfig
-from albert_tf.modeling import Tensor, base, dropout, layers
-from albert_tf.modeling.albert_model import ModelWithHead
+from albert_tf.modeling import Tensor, base
+from albert_tf.modeling.sequence_models import ClassifierModel
 
 
 @base.register
-class TokenClassifierModel(ModelWithHead):
+class TokenClassifierModel(ClassifierModel):
     """An `AlbertModel` with a linear layer over the vector of each token.
 
-    Args:
-        num_labels: Number of labels, K.
-        dropout_prob: Dropout rate of the vectors in training.
-
-    Returns:
-        Dict of `logits`, float32 `[B, S, K]`; those of padding mean nothing.
+    It is made as a `ClassifierModel` is; `logits` are float32 `[B, S, K]`, and
+    those of padding mean nothing.
     """
-
-    def __init__(
-        self,
-        config: AlbertConfig,
-        *,
-        num_labels: int,
-        dropout_prob: float = 0.1,
-        **kwargs: Any,
-    ) -> None:
-        super().__init__(config, **kwargs)
-        self.num_labels = num_labels
-        self.dropout_prob = dropout_prob
-        self.task_head = layers.output_layer(self, "task_head", num_labels)
-        self.build_layers()
 
     def call(
         self,
@@ -47,10 +28,4 @@ class TokenClassifierModel(ModelWithHead):
     ) -> dict[str, Tensor]:
         seed = self.albert.dropout_seed(training, seed)
         encoded = self.albert(inputs, training=training, seed=seed, **options)
-        vectors = dropout.dropout(
-            encoded["sequence_output"],
-            rate=self.dropout_prob,
-            seed=seed,
-            dropout_index=dropout.HEAD_INDEX,
-        )
-        return {"logits": self.task_head(vectors)}
+        return {"logits": self._logits(encoded["sequence_output"], seed)}

@@ -29,8 +29,9 @@ def compare_with_chance(
 ) -> Comparison | None:
     """Compares a model with chance; None where that is impossible.
 
-    The labels are the `start_positions` of records, or their `label_ids`, which
-    the `logits` are compared with. See `tasks.label_frequencies`.
+    The labels are the `start_positions` of records; or their `label_ids`, or
+    `tag_ids` where they are not negative, which the `logits` are compared with.
+    See `tasks.label_frequencies`.
     """
     columns, comparison = records.columns, None
     names = {spec.name for spec in columns.specs}
@@ -46,6 +47,12 @@ def compare_with_chance(
             columns.field("label_ids"),
             np.asarray(outputs["logits"]),
             records.data.settings.get("class_weights", ()),
+        )
+    elif "tag_ids" in names:
+        tag_ids = columns.values["tag_ids"]
+        comparison = label_frequencies.compare_labels(
+            tag_ids[tag_ids >= 0],
+            np.concatenate(outputs["logits"])[tag_ids >= 0],
         )
     return comparison if comparison and comparison.chance_loss else None
 

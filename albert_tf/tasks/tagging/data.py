@@ -1,8 +1,8 @@
 """Tagging, the data half: records, scores, predictions.
 
 Data flow: words and tags -> records -> [model] -> logits -> tags, entities.
-The first token of a word has its tag. A long text is covered by windows, and a
-word has its tag from the window in whose middle it is.
+The first token of a word has its tag. Windows cover a long text, and a word has
+its tag from that in whose middle it is.
 """
 
 import collections
@@ -19,32 +19,33 @@ from scipy import special
 from albert_tf import files
 from albert_tf.features import ArraySpec
 from albert_tf.metrics import entities
-from albert_tf.metrics.scores import Scores
-from albert_tf.tasks import task
-from albert_tf.tasks.tagging import examples as examples_lib
-from albert_tf.tasks.tagging.examples import TaggedText
+from albert_tf.metrics.entities import OUTSIDE, PLAIN, Entity
+from albert_tf.metrics.scores import Role, Score, Scores
+from albert_tf.tasks import error_tables, task
+from albert_tf.tasks.tagging import words as words_lib
+from albert_tf.tasks.tagging.examples import DOCUMENT_START, TaggedText
+from albert_tf.tasks.tagging.words import TextWords
 from albert_tf.tasks.task import Outputs, Record
 from albert_tf.text.tokenizer import Tokenizer
 
-_NUM_SPECIAL_TOKENS = 2
 _NO_TAG = -1
-_MAX_SHOWN = 20
-# How the words of a raw text are found.
+# Which words a raw text has: those of tagged data, or those of transformers.
 SPACED, TOKENS = "spaced", "tokens"
+# In the order of `entities.entity_scores`.
+_OF_KINDS = ("f1", "precision", "recall", "number")
 _Examples: TypeAlias = Sequence[TaggedText]
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class TaggingData:
-    """A `task.TaskData` of `TaggedText`s; see `TaggingTask` for the outputs.
+    """A `task.TaskData` of `TaggedText`s; `TaggingTask` has the outputs.
 
     Args:
         labels: All tags, in the order of the logits.
-        scheme: That of the tags, of `metrics.entities.scheme_of`.
-        words: How words are found in raw text: `spaced`, as in tagged data, or
-            `tokens`, as transformers does.
-        dictionary: The most frequent tag of each word, the baseline; that of
-            unknown words is the tag of "". Empty if it is not known.
+        scheme: That of the tags, of `entities.scheme_of`.
+        words: Which words a raw text has, `SPACED` or `TOKENS`.
+        dictionary: The most frequent tag of each word, and that of all words
+            for "": a baseline. Empty if it is not known.
         validation: See `held_out.HoldOutFlags.divide`.
     """
 
@@ -54,22 +55,22 @@ class TaggingData:
     max_seq_length: int
     labels: tuple[str, ...]
     scheme: str
-    words: str = "spaced"
+    words: str
     dictionary: Mapping[str, str] = dataclasses.field(default_factory=dict)
     validation: list[Any] | None = None
 
     @property
     def primary_metric(self) -> str:
         """The F1 of entities; of plain tags, the accuracy of words."""
-        return "accuracy" if self.scheme == entities.PLAIN else "f1"
+        return "accuracy" if self.scheme == PLAIN else "f1"
 
     @property
     def array_specs(self) -> tuple[ArraySpec, ...]:
-        """Those of the encoder, and `tag_ids`, -1 where no tag is learnt."""
-        tags = ArraySpec(
+        """Those of the encoder, and `tag_ids`; see `TaggingTask`."""
+        tag_ids = ArraySpec(
             name="tag_ids", dtype="int32", is_sequence=True, pad_value=_NO_TAG
         )
-        return (*task.encoder_specs(self.tokenizer.special_ids.pad), tags)
+        return (*task.encoder_specs(self.tokenizer.special_ids.pad), tag_ids)
 
     @property
     def settings(self) -> Mapping[str, Any]:
@@ -84,75 +85,55 @@ class TaggingData:
             "validation": self.validation,
         }
 
-    def with_words(self, example: TaggedText) -> TaggedText:
-        """Returns an example with the words of its text."""
-        if example.has_words:
-            return example
-        # `words.py`, once it is there.
-        raw, spans, start = example.raw_text, [], 0
-        for word in raw.split():
-            start = raw.index(word, start)
-            spans.append((start, start + len(word)))
-            start += len(word)
-        words = [raw[start:end] for start, end in spans]
-        return examples_lib.of_words(
-            example.guid,
-            words,
-            example.tags,
-            raw_text=raw,
-            raw_words=tuple(spans),
-            has_words=False,
+    def example(
+        self, guid: str, content: str | Sequence[str], **others: Any
+    ) -> TaggedText:
+        """Returns a text, or words, as an example."""
+        if isinstance(content, str):
+            is_spaced = self.words == SPACED
+            words = words_lib.split(
+                content, self.tokenizer, is_spaced=is_spaced
+            )
+            return TaggedText(
+                guid=guid, text=content, words=words, has_words=False, **others
+            )
+        lengths = np.array([*map(len, content)], int)
+        ends = np.cumsum(lengths + 1) - 1
+        ids, splits = words_lib.encode(content, self.tokenizer)
+        words = TextWords(ids, splits, ends - lengths, ends)
+        return TaggedText(
+            guid=guid, text=" ".join(content), words=words, **others
         )
 
     def _windows(
-        self, examples: _Examples
-    ) -> Iterator[list[tuple[np.ndarray, np.ndarray, np.ndarray]]]:
-        """Yields the windows of each example: ids, words and their places.
+        self, words: TextWords
+    ) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
+        """Yields ids, words and places of each window.
 
-        Words are those that have their tag from this window, by their number;
-        places are those of their first tokens in the record.
+        They are the numbers of the words that have their tags from it, and
+        where their first tokens are in its record.
         """
-        size = self.max_seq_length - _NUM_SPECIAL_TOKENS
-        ids, lengths, offsets = self.tokenizer.encode_batch_with_offsets(
-            [example.text for example in examples]
-        )
-        splits = np.cumsum(lengths)[:-1]
-        # The last character of a token: characters that vanish precede it.
-        places = np.maximum(offsets[0], offsets[1] - 1)
-        for example, own, where in zip(
-            examples,
-            np.split(ids, splits),
-            np.split(places, splits),
-            strict=True,
-        ):
-            spans = np.array(example.words, int).reshape(-1, 2)
-            firsts = where.searchsorted(spans[:, 0])
-            (words,) = np.nonzero(firsts < where.searchsorted(spans[:, 1]))
-            firsts = firsts[words]
-            last = max(0, len(own) - size)
-            starts = np.array([*range(0, last, (size + 1) // 2), last])
-            middles = starts + (size - 1) / 2
-            of_word = np.abs(firsts[:, None] - middles).argmin(axis=1)
-            yield [
-                (
-                    own[start : start + size],
-                    words[of_word == i],
-                    firsts[of_word == i] - start + 1,
-                )
-                for i, start in enumerate(starts)
-            ]
+        size = self.max_seq_length - 2
+        (own,) = np.nonzero(np.diff(words.token_splits))
+        tokens = words.token_splits[own]
+        last = max(0, len(words.ids) - size)
+        starts = np.array([*range(0, last, (size + 1) // 2), last])
+        middles = starts + (size - 1) / 2
+        best = np.abs(tokens[:, None] - middles).argmin(axis=1)
+        for window, start in enumerate(starts):
+            is_here = best == window
+            ids = words.ids[start : start + size]
+            yield ids, own[is_here], tokens[is_here] - start + 1
 
     def records(
         self, examples: _Examples, *, is_training: bool
     ) -> Iterator[Record]:
-        """Yields a record for each window, to train only if it has tags."""
-        number = {label: i for i, label in enumerate(self.labels)}
-        for example, windows in zip(
-            examples, self._windows(examples), strict=True
-        ):
-            tags = [number.get(tag, _NO_TAG) for tag in example.tags or ()]
-            tag_ids = np.array(tags or [_NO_TAG] * len(example.words), int)
-            for ids, words, places in windows:
+        """Yields a record for each window; to train, if it has tags."""
+        numbers = {label: i for i, label in enumerate(self.labels)}
+        for one in examples:
+            tags = [numbers.get(tag, _NO_TAG) for tag in one.tags or ()]
+            tag_ids = np.array(tags or [_NO_TAG] * len(one.words.starts))
+            for ids, words, places in self._windows(one.words):
                 record = task.pair_record(
                     ids.tolist(), [], self.tokenizer, self.max_seq_length
                 )
@@ -163,157 +144,179 @@ class TaggingData:
 
     def _tagged(
         self, examples: _Examples, outputs: Outputs
-    ) -> Iterator[tuple[list[str], np.ndarray]]:
-        """Yields the tags of each example, and their probabilities."""
+    ) -> Iterator[tuple[TaggedText, list[str], np.ndarray]]:
+        """Yields each example with tags and their probabilities."""
         rows = iter(outputs["logits"])
-        for example, windows in zip(
-            examples, self._windows(examples), strict=True
-        ):
-            tags = [entities.OUTSIDE] * len(example.words)
+        for one in examples:
+            tags = [OUTSIDE] * len(one.words.starts)
             shares = np.ones(len(tags))
-            for (_, words, places), logits in zip(windows, rows, strict=False):
-                found = special.softmax(logits[places].astype(float), axis=-1)
-                shares[words] = found.max(axis=-1, initial=0)
+            for _, words, places in self._windows(one.words):
+                found = special.softmax(next(rows)[places], axis=-1)
+                shares[words] = found.max(axis=-1)
                 best = found.argmax(axis=-1)
                 for word, label in zip(words, best, strict=True):
                     tags[word] = self.labels[label]
-            yield tags, shares
-
-    def _score(self, examples: _Examples, tags: Sequence[list[str]]) -> Scores:
-        true = [[*(example.tags or ())] for example in examples]
-        scores = entities.score_tags(
-            *(_readable(sentences, self.scheme) for sentences in (true, tags))
-        )
-        if self.scheme == entities.PLAIN:
-            (accuracy,) = (s for s in scores if s.key == "accuracy")
-            return Scores(entries=(accuracy,))
-        return scores
+            yield one, tags, shares
 
     def scores(self, examples: _Examples, outputs: Outputs) -> Scores:
         """Returns scores of entities, and the accuracy of words."""
-        tags = [tags for tags, _ in self._tagged(examples, outputs)]
-        return self._score(examples, tags)
+        tagged = self._tagged(examples, outputs)
+        return self._scores(examples, [tags for _, tags, _ in tagged])
+
+    def _scores(
+        self, examples: _Examples, tags: Sequence[Sequence[str]]
+    ) -> Scores:
+        true = [one.tags or () for one in examples]
+        values = entities.entity_scores(
+            *(
+                [_in_iobes(row, self.scheme) for row in rows]
+                for rows in (true, tags)
+            )
+        )
+        if self.scheme == PLAIN:
+            values = {"accuracy": values["accuracy"]}
+        entries = []
+        for key, value in values.items():
+            name, _, kind = key.partition("_of_")
+            of_kind = Score.of_label(name, kind, value)
+            entries.append(of_kind if kind else Score(key, value))
+        return Scores(entries=tuple(entries))
 
     def baselines(self, examples: _Examples) -> dict[str, float]:
         """Returns the score of the dictionary, if it is known."""
         if not self.dictionary:
             return {}
+        rare, metric = self.dictionary[""], self.primary_metric
         tags = [
-            [
-                self.dictionary.get(example.text[s:e], self.dictionary[""])
-                for s, e in example.words
-            ]
-            for example in examples
+            [self.dictionary.get(word, rare) for word in one.strings]
+            for one in examples
         ]
-        metric = self.primary_metric
-        return {metric: self._score(examples, tags)[metric]}
+        return {metric: self._scores(examples, tags)[metric]}
 
     def answers(
         self, examples: _Examples, outputs: Outputs
     ) -> Iterator[dict[str, Any]]:
-        """Yields `entities`, and the `tags` of given words."""
-        for example, (tags, shares) in zip(
-            examples, self._tagged(examples, outputs), strict=True
-        ):
-            found = []
-            for kind, first, end in find_entities(
-                tags, self.labels, self.scheme
-            ):
-                start = example.raw_words[first][0]
-                stop = example.raw_words[end - 1][1]
-                found.append(
-                    {
-                        "label": kind,
-                        "text": example.raw_text[start:stop],
-                        "start": start,
-                        "end": stop,
-                        "score": float(shares[first:end].mean()),
-                    }
-                )
-            given = {"tags": tags} if example.has_words else {}
-            yield {"entities": found, **given}
+        """Yields `entities`, and `tags` of words; see `load_predictor`."""
+        for one, tags, shares in self._tagged(examples, outputs):
+            yield self._answer(one, tags, shares)
+
+    def _answer(
+        self, one: TaggedText, tags: list[str], shares: np.ndarray
+    ) -> dict[str, Any]:
+        found = []
+        for kind, first, end in find_entities(tags, self.labels, self.scheme):
+            start = int(one.words.starts[first])
+            stop = int(one.words.ends[end - 1])
+            found.append(
+                {
+                    "label": kind,
+                    "text": one.text[start:stop],
+                    "start": start,
+                    "end": stop,
+                    "score": float(shares[first:end].mean()),
+                }
+            )
+        return {"entities": found} | ({"tags": tags} if one.has_words else {})
 
     @contextlib.contextmanager
     def open_predictions(
         self, output_dir: str, scores: Scores
     ) -> Iterator[Callable[[_Examples, Outputs], None]]:
-        """Opens `predictions.conll` and `predictions.jsonl`."""
-        paths = [
-            os.path.join(output_dir, f"predictions.{ending}")
-            for ending in ("conll", "jsonl")
-        ]
+        """Opens `predictions.conll` and `.jsonl`; see `task.TaskData`."""
+        path = os.path.join(output_dir, "predictions")
         with (
-            files.atomic_write(paths[0]) as conll,
-            files.atomic_write(paths[1]) as lines,
+            files.atomic_write(f"{path}.conll") as conll,
+            files.atomic_write(f"{path}.jsonl") as lines,
         ):
 
             def write(examples: _Examples, outputs: Outputs) -> None:
-                tagged = self._tagged(examples, outputs)
-                answers = self.answers(examples, outputs)
-                for example, (tags, _), answer in zip(
-                    examples, tagged, answers, strict=True
-                ):
-                    row = {"id": example.guid, **answer}
+                for one, tags, shares in self._tagged(examples, outputs):
+                    row = {"id": one.guid, **self._answer(one, tags, shares)}
                     text = json.dumps(row, ensure_ascii=False)
                     lines.write(f"{text}\n".encode())
-                    if example.starts_document:
-                        mark = examples_lib.DOCUMENT_START
-                        conll.write(f"{mark}\t{entities.OUTSIDE}\n\n".encode())
-                    words = (example.text[s:e] for s, e in example.words)
-                    for word, tag in zip(words, tags, strict=True):
-                        conll.write(f"{word}\t{tag}\n".encode())
-                    conll.write(b"\n")
+                    rows = [
+                        *map("\t".join, zip(one.strings, tags, strict=True))
+                    ]
+                    if one.starts_document:
+                        rows[:0] = [f"{DOCUMENT_START}\t{OUTSIDE}", ""]
+                    conll.write("\n".join([*rows, "", ""]).encode())
 
             yield write
 
     def report_sections(
         self, examples: _Examples, outputs: Outputs, scores: Scores
     ) -> list[dict[str, Any]]:
-        """Returns scores by kind, confused kinds, and the worst texts."""
-        return []
-
-
-def dictionary_of(examples: _Examples) -> dict[str, str]:
-    """Returns the most frequent tag of each word; that of all words for ""."""
-    counts: dict[str, collections.Counter[str]] = collections.defaultdict(
-        collections.Counter
-    )
-    for example in examples:
-        for (start, end), tag in zip(
-            example.words, example.tags or (), strict=True
-        ):
-            counts[example.text[start:end]][tag] += 1
-            counts[""][tag] += 1
-    return {word: tags.most_common(1)[0][0] for word, tags in counts.items()}
+        """Returns scores of kinds, confused kinds, and the worst texts."""
+        by_kind: dict[str, list[str]] = {}
+        for score in scores:
+            if score.role is Role.OF_LABEL:
+                row = by_kind.setdefault(score.of, [score.of])
+                row.append(f"{score.value:.6g}")
+        pairs: collections.Counter[tuple[str, str]] = collections.Counter()
+        worst = []
+        for one, tags, _ in self._tagged(examples, outputs):
+            wrong = []
+            for word, own, tag in zip(
+                one.strings, one.tags or (), tags, strict=True
+            ):
+                pairs[own.split("-", 1)[-1], tag.split("-", 1)[-1]] += 1
+                if own != tag:
+                    wrong.append(f"{word}: {tag}, not {own}")
+            worst.append((one.guid, one.text, len(wrong), ", ".join(wrong)))
+        worst.sort(key=lambda row: -row[2])
+        kinds = sorted({kind for pair in pairs for kind in pair})
+        wrong_words = [[*map(str, row)] for row in worst if row[2]]
+        tables = [
+            ("Scores of entities", ("kind", *_OF_KINDS), by_kind.values()),
+            (
+                "Kinds of words (rows) and predictions (columns)",
+                ("", *kinds),
+                [(a, *(str(pairs[a, b]) for b in kinds)) for a in kinds],
+            ),
+            (
+                "The texts with the most wrong words",
+                ("id", "text", "wrong", "words"),
+                wrong_words[: error_tables.MAX_ERRORS],
+            ),
+        ]
+        return [
+            {"title": title, "header": header, "rows": [*rows]}
+            for title, header, rows in tables
+            if rows
+        ]
 
 
 def find_entities(
     tags: Sequence[str], labels: Sequence[str], scheme: str
-) -> list[entities.Entity]:
+) -> list[Entity]:
     """Returns entities; of plain tags, words, or runs if some are `O`.
 
     `labels` are all tags, and `scheme` is theirs.
     """
-    if scheme != entities.PLAIN:
-        return entities.find_entities(*_readable([tags], scheme))
-    joins = entities.OUTSIDE in labels
-    found: list[entities.Entity] = []
+    if scheme != PLAIN:
+        return entities.find_entities(_in_iobes(tags, scheme))
+    found: list[Entity] = []
     for i, tag in enumerate(tags):
-        if found and joins and found[-1][::2] == (tag, i):
+        if OUTSIDE in labels and found and found[-1][::2] == (tag, i):
             found[-1] = found[-1]._replace(end=i + 1)
-        elif tag != entities.OUTSIDE:
-            found.append(entities.Entity(tag, i, i + 1))
+        elif tag != OUTSIDE:
+            found.append(Entity(tag, i, i + 1))
     return found
 
 
-def _readable(
-    sentences: Sequence[Sequence[str]], scheme: str
-) -> list[Sequence[str]]:
-    """Returns tags in which seqeval's default mode finds all entities."""
-    if scheme != "BILOU":
-        return [*sentences]
-    letters = str.maketrans("LU", "ES")
-    return [
-        [tag[0].translate(letters) + tag[1:] for tag in tags]
-        for tags in sentences
-    ]
+def _in_iobes(tags: Sequence[str], scheme: str) -> list[str]:
+    """Returns BILOU as IOBES, which seqeval's default mode reads."""
+    letters = str.maketrans("LU", "ES" if scheme == "BILOU" else "LU")
+    return [tag[0].translate(letters) + tag[1:] for tag in tags]
+
+
+def dictionary_of(examples: _Examples) -> dict[str, str]:
+    """Returns the most frequent tag of each word, and of all words for ""."""
+    counts: dict[str, collections.Counter[str]] = collections.defaultdict(
+        collections.Counter
+    )
+    for one in examples:
+        for word, tag in zip(one.strings, one.tags or (), strict=True):
+            counts[word][tag] += 1
+            counts[""][tag] += 1
+    return {word: tags.most_common(1)[0][0] for word, tags in counts.items()}

@@ -3,16 +3,17 @@
 Data flow: flags -> [this file] -> sets -> run. Slow imports come after them.
 """
 
+import collections
 import dataclasses
 import functools
 import logging
-import os
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from albert_tf import checks, files
+from albert_tf import checks
 from albert_tf.checkpoints.checkpoint import Checkpoint
 from albert_tf.metrics import entities
+from albert_tf.metrics.entities import OUTSIDE
 from albert_tf.settings import setting
 from albert_tf.tasks import example_files, task
 from albert_tf.tasks.example_files import RowsInMemory
@@ -25,7 +26,8 @@ from albert_tf.tasks.task import NO_WEIGHTS, SPLITS, ExampleSet, MakeTask, Sets
 from albert_tf.text.tokenizer import Tokenizer
 
 _LOGGER = logging.getLogger(__name__)
-_ENDINGS = (".conll", ".txt", ".jsonl")
+_ENDINGS = (".conll", ".txt", ".jsonl", ".json")
+_VERBS = {"train": "train on", "eval": "evaluate"}
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -42,17 +44,15 @@ class TaggingConfig(HoldOutFlags):
     train_file: str | None = setting(
         None,
         "Texts to train on: CoNLL (a word a line, its tag in the last column, "
-        "empty lines between texts); or JSON lines of tokens and tags, or of "
+        "empty lines between texts), or JSON lines of tokens and tags, or of "
         "text and entities.",
     )
     eval_file: str | None = setting(None, "Texts to evaluate.")
-    predict_file: str | None = setting(
-        None, "Texts to tag; they may have no tags."
-    )
+    predict_file: str | None = setting(None, "Texts to tag, perhaps untagged.")
     labels: tuple[str, ...] = setting(
         (),
-        "All tags, in the order of the model's outputs; names of tags that are "
-        "numbers. By default, those of the training file, O first.",
+        "All tags, in the order of the model's outputs; also the names of tags "
+        "that are numbers. By default, the sorted ones of the training file.",
     )
     dropout_prob: float = setting(
         0.1, "Dropout rate of the vectors of tokens.", affects_training=True
@@ -77,91 +77,88 @@ def read_sets(
     """Reads the texts of a run, and checks that they can be used."""
     from albert_tf.tasks.tagging import data as data_lib
 
-    trained = weights.settings if "train" not in uses else {}
-    known = weights.metadata.labels if "train" not in uses else None
-    labels = config.labels or known or ()
+    trains = "train" in uses
+    kept = NO_WEIGHTS if trains else weights
+    labels = config.labels or kept.metadata.labels or ()
     data = data_lib.TaggingData(
         tokenizer=tokenizer,
         max_seq_length=max_seq_length,
         labels=labels,
         scheme=entities.PLAIN,
-        words=trained.get("words", "spaced" if not weights.path else "tokens"),
+        words=kept.settings.get("words", "spaced" if trains else "tokens"),
     )
-    find = functools.partial(_find, config, given_examples=given_examples)
 
     def read(use: str) -> list[TaggedText]:
-        return _read(find(use), data, use)
+        path: Any = example_files.given_file(config, use, given_examples)
+        path = path or example_files.find_split(
+            config.data_dir, SPLITS[use], _ENDINGS
+        )
+        return _read(path, data, needs_tags=use != "predict")
 
-    validation = None
-    if config.validation_share and {"train", "eval"} & {*uses}:
-        chosen = [use for use in uses if use != "predict"]
-        found, validation = config.divide(
-            read("train"), chosen, trained, texts=lambda one: [one.text]
+    validation, known = None, [use for use in uses if use != "predict"]
+    if config.validation_share and known:
+        config.check_unseen(config.name, kept.settings)
+        sets, validation = config.divide(
+            read("train"), known, kept.settings, texts=lambda one: [one.text]
         )
     else:
-        found = {use: read(use) for use in uses if use != "predict"}
+        sets = {use: read(use) for use in known}
+    rows: list[Sequence[str]] = [[label] for label in labels]
+    if trains:
+        rows = [one.tags or () for one in sets["train"]]
+    own = {tag for tags in rows for tag in tags}
+    labels = labels or tuple(sorted(own, key=lambda tag: (tag != OUTSIDE, tag)))
+    if len(labels) < 2:
+        raise ValueError(
+            f"There must be several tags, not {checks.listed(labels) or 'none'}"
+            ". Pass texts to train on that have them, or --labels."
+        )
+    data = dataclasses.replace(
+        data,
+        labels=labels,
+        scheme=kept.settings.get("scheme") or entities.scheme_of(rows),
+        dictionary=data_lib.dictionary_of(sets["train"]) if trains else {},
+        validation=validation,
+    )
+    text = "The tags are of the scheme %s: %s."
+    _LOGGER.info(text, data.scheme, checks.listed(labels))
+    for use, examples in sets.items():
+        tags = (tag for one in examples for tag in one.tags or ())
+        others = collections.Counter(tag for tag in tags if tag not in labels)
+        if others:
+            _LOGGER.warning(
+                "%d words to %s have tags that are none of these, so that they "
+                "are never predicted: %s.",
+                others.total(),
+                _VERBS[use],
+                checks.listed(f"{tag} ({n})" for tag, n in others.items()),
+            )
     if "predict" in uses:
-        found["predict"] = read("predict")
-    if "train" in uses:
-        tags = [[*(one.tags or ())] for one in found["train"]]
-        scheme = entities.scheme_of(tags)
-        own = {tag for row in tags for tag in row}
-        labels = labels or tuple(
-            sorted(own, key=lambda tag: (tag != entities.OUTSIDE, tag))
-        )
-        data = dataclasses.replace(
-            data,
-            labels=labels,
-            scheme=scheme,
-            dictionary=data_lib.dictionary_of(found["train"]),
-        )
-    elif not labels:
-        raise ValueError("The tags are not known. Pass --labels.")
-    else:
-        scheme = entities.scheme_of([label] for label in labels)
-        data = dataclasses.replace(data, scheme=trained.get("scheme", scheme))
-    data = dataclasses.replace(data, validation=validation)
+        sets["predict"] = read("predict")
     return task.sets_by_use(
         {
-            use: [ExampleSet(examples=rows, data=data)]
-            for use, rows in found.items()
+            use: [ExampleSet(examples=examples, data=data)]
+            for use, examples in sets.items()
         }
     )
 
 
-def _find(
-    config: TaggingConfig,
-    use: str,
-    given_examples: Mapping[str, RowsInMemory],
-) -> Any:
-    path = example_files.given_file(config, use, given_examples)
-    if path is not None:
-        return path
-    folder = files.check_local(config.data_dir or "")
-    names = [SPLITS[use] + ending for ending in _ENDINGS]
-    paths = [os.path.join(folder, name) for name in names]
-    paths = [*filter(os.path.isfile, paths)]
-    if len(paths) != 1:
-        raise FileNotFoundError(
-            f"{folder!r} must have one of {', '.join(names)}."
-        )
-    return paths[0]
-
-
-def _read(path: Any, data: Any, use: str) -> list[TaggedText]:
+def _read(path: Any, data: Any, *, needs_tags: bool) -> list[TaggedText]:
+    found: list[TaggedText] = []
     lost: list[str] = []
-    found = []
-    for example, marked in examples_lib.read_examples(path, data.labels):
-        example = data.with_words(example)
-        if example.tags == () and not example.has_words:
-            tags = examples_lib.tags_of(example.raw_words, marked, lost)
+    for guid, content, fields in examples_lib.read_rows(path, data.labels):
+        marked = fields.pop("entities", None)
+        example = data.example(guid, content, **fields)
+        if marked is not None:
+            tags = examples_lib.tags_of(example.words, marked, lost)
             example = dataclasses.replace(example, tags=tags)
+        if needs_tags and example.tags is None:
+            raise ValueError(f"{path}: the text {guid} has no tags.")
         found.append(example)
-    if use != "predict" and found[0].tags is None:
-        raise ValueError(f"{path} has no tags.")
+    example_files.check_ids([example.guid for example in found], str(path))
     if lost:
         _LOGGER.warning(
-            "%s: %d entities overlap others, or cut words: %s.",
+            "%s: %d entities overlap others, or end within words: %s.",
             path,
             len(lost),
             checks.listed(lost),

@@ -9,8 +9,6 @@ from albert_tf.checkpoints.checkpoint import Checkpoint
 from albert_tf.metrics import entities
 from albert_tf.tasks import inputs
 from albert_tf.tasks.spec import Exported, HeadSpec, ServingSettings, Signatures
-from albert_tf.tasks.tagging import examples as examples_lib
-from albert_tf.tasks.tagging.examples import TaggedText
 from albert_tf.tasks.task import AnswerData, ExampleSet
 
 
@@ -30,23 +28,20 @@ class TaggingSpec(HeadSpec):
     head = heads.TOKEN_CLASSIFIER
     sequence_outputs = frozenset({"logits"})
 
-    def example(self, position: int, item: Any) -> TaggedText:
-        """Takes a text, or a list of words."""
+    def example(self, position: int, item: Any) -> tuple[str, Any]:
+        """Takes a text, or a list of words; returns it with an id."""
         if isinstance(item, Mapping):
             name = "tokens" if "tokens" in item else "text"
             item = inputs.values_by_name(position, item, name)[name]
-        if isinstance(item, str | bytes):
-            text = inputs.text(position, item)
-            return examples_lib.of_text(str(position), text)
-        if not isinstance(item, Sequence):
-            inputs.text(position, item)
-        words = [inputs.text(position, word) for word in item]
-        return examples_lib.of_words(str(position), words)
+        if isinstance(item, Sequence) and not isinstance(item, str | bytes):
+            words = [inputs.text(position, word) for word in item]
+            return str(position), words
+        return str(position), inputs.text(position, item)
 
     def answer_data(
         self, source: Checkpoint, model: Any, settings: Mapping[str, Any]
     ) -> AnswerData:
-        """Takes the tags of the metadata; their scheme shows in them."""
+        """Takes the tags, unless given, from the metadata."""
         from albert_tf.tasks.tagging.data import TaggingData
 
         labels = compatibility.find_labels(
@@ -65,8 +60,8 @@ class TaggingSpec(HeadSpec):
         )
 
     def example_set(self, data: Any, examples: Sequence[Any]) -> ExampleSet:
-        """Finds the words of raw texts."""
-        found = [data.with_words(example) for example in examples]
+        """Finds the words of texts."""
+        found = [data.example(*example) for example in examples]
         return super().example_set(data, found)
 
     serving_settings = TaggingSettings
@@ -75,6 +70,4 @@ class TaggingSpec(HeadSpec):
 
     def make_signatures(self, exported: Exported) -> Signatures:
         """Traces those of entities, and of logits."""
-        from albert_tf.tasks.tagging import signatures
-
-        return signatures.make_signatures(exported)
+        raise NotImplementedError("A token classifier cannot be exported yet.")

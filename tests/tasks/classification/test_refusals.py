@@ -4,6 +4,7 @@ import pytest
 
 from albert_tf.checkpoints.checkpoint import Checkpoint
 from albert_tf.checkpoints.metadata import Metadata
+from albert_tf.tasks import example_files
 from albert_tf.tasks.classification import examples, sets
 from albert_tf.tasks.classification.sets import ClassificationConfig
 
@@ -189,4 +190,4 @@ def test_a_split_in_several_files_is_refused(tmp_path):
         (tmp_path / name).touch()
 
     with pytest.raises(ValueError, match=r"several files for train: .*n.json"):
-        examples.find_split(tmp_path, "train")
+        example_files.find_split(tmp_path, "train", (".tsv", ".json"))
