@@ -137,7 +137,7 @@ def tags_of(
         is_free = inside.size and all(tags[i] == OUTSIDE for i in inside)
         if is_free:
             for i in inside:
-                tags[i] = f"{'IB'[i == inside[0]]}-{kind}"
+                tags[i] = f"{'I' if i > inside[0] else 'B'}-{kind}"
         if (
             not is_free
             or (words.starts[inside[0]] < start)

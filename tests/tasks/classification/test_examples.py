@@ -161,7 +161,7 @@ def test_a_split_is_found_by_its_name(ending, tmp_path):
         (tmp_path / name).touch()
 
     find = functools.partial(
-        example_files.find_split, tmp_path, endings=(".tsv", ".csv", ".json")
+        example_files.find_split, tmp_path, endings=(".tsv", ".csv", ".json", ".jsonl")
     )
     assert find("dev") == str(tmp_path / f"dev.{ending}")
     assert find("test", is_optional=True) is None

@@ -64,7 +64,7 @@ def read_sets(words, tmp_path, monkeypatch):
         # Which files.
         ("train", CUSTOM, "--label_column must be given"),
         ("train", TABLE | {"train_file": None}, "--data_dir or --train_file"),
-        ("eval", TABLE | {"data_dir": "."}, r"no dev.tsv, .* or dev.jsonl in"),
+        ("eval", TABLE | {"data_dir": "."}, r"has none of dev.tsv, dev.csv"),
         ("train", HELD_OUT | {"eval_file": "x.tsv"}, "but there is 'x.ts"),
         ("train", TABLE | {"validation_share": 0.001}, "of 2 rows holds 0 out"),
         # Which columns.
