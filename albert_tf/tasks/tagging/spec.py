@@ -70,4 +70,6 @@ class TaggingSpec(HeadSpec):
 
     def make_signatures(self, exported: Exported) -> Signatures:
         """Traces those of entities, and of logits."""
-        raise NotImplementedError("A token classifier cannot be exported yet.")
+        from albert_tf.tasks.tagging import signatures
+
+        return signatures.make_signatures(exported)
