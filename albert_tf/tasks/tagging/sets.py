@@ -110,8 +110,8 @@ def read_sets(
     labels = labels or tuple(sorted(own, key=lambda tag: (tag != OUTSIDE, tag)))
     if len(labels) < 2:
         raise ValueError(
-            f"There must be several tags, not {checks.listed(labels) or 'none'}"
-            ". Pass texts to train on that have them, or --labels."
+            f"There must be several tags, not {checks.listed(labels)}. Pass "
+            "texts to train on that have them, or --labels."
         )
     data = dataclasses.replace(
         data,
