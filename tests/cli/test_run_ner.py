@@ -33,7 +33,7 @@ def test_it_trains_evaluates_and_predicts(run_script, model_flags, tmp_path):
 
     assert done.returncode == 0, done.stderr
     assert "f1 = 1\n" in done.stdout
-    assert "The tags are of the scheme IOB2: O, B-LOC, B-PER" in done.stderr
+    assert "Tags (IOB2): O, B-LOC, B-PER" in done.stderr
     run = tmp_path / "run"
     tags = "dora\tB-PER\nis\tO\nin\tO\nlima\tB-LOC\n\n"
     assert (run / "predictions.conll").read_text() == tags

@@ -120,19 +120,9 @@ def read_sets(
         dictionary=data_lib.dictionary_of(sets["train"]) if trains else {},
         validation=validation,
     )
-    text = "The tags are of the scheme %s: %s."
-    _LOGGER.info(text, data.scheme, checks.listed(labels))
+    _LOGGER.info("Tags (%s): %s.", data.scheme, checks.listed(labels))
     for use, examples in sets.items():
-        tags = (tag for one in examples for tag in one.tags or ())
-        others = collections.Counter(tag for tag in tags if tag not in labels)
-        if others:
-            _LOGGER.warning(
-                "%d words to %s have tags that are none of these, so that they "
-                "are never predicted: %s.",
-                others.total(),
-                _VERBS[use],
-                checks.listed(f"{tag} ({n})" for tag, n in others.items()),
-            )
+        _warn_of_others(use, examples, labels)
     if "predict" in uses:
         sets["predict"] = read("predict")
     return task.sets_by_use(
@@ -141,6 +131,21 @@ def read_sets(
             for use, examples in sets.items()
         }
     )
+
+
+def _warn_of_others(
+    use: str, examples: Sequence[TaggedText], labels: Sequence[str]
+) -> None:
+    tags = (tag for one in examples for tag in one.tags or ())
+    others = collections.Counter(tag for tag in tags if tag not in labels)
+    if others:
+        _LOGGER.warning(
+            "%d words to %s have tags that are none of these, so that they are "
+            "never predicted: %s.",
+            others.total(),
+            _VERBS[use],
+            checks.listed(f"{tag} ({n})" for tag, n in others.items()),
+        )
 
 
 def _read(path: Any, data: Any, *, needs_tags: bool) -> list[TaggedText]:
