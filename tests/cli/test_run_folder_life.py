@@ -458,7 +458,7 @@ def test_a_fine_tuning_folder_holds_what_was_made(classification, ask):
 
 @pytest.mark.slow
 def test_a_folder_of_tags_holds_what_was_made(tagging):
-    live(tagging, seed=30, num_lives=1)
+    live(tagging, seed=30, num_lives=1, num_commands=15)
 
 
 @pytest.mark.slow
