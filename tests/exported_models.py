@@ -237,7 +237,7 @@ EXPORTS = {
         {"num_labels": len(TAGS)},
         {
             "head": "token_classifier",
-            "known": Metadata(labels=TAGS),
+            "known": Metadata(labels=TAGS, head="token_classifier"),
             "max_seq_length": 20,
             "words": "spaced",
         },
