@@ -87,7 +87,6 @@ TESTED_TOGETHER = {
     "modeling/attention.py": "modeling/test_conformance.py",
     "modeling/sequence_models.py": "modeling/test_task_models.py",
     "modeling/token_models.py": "tasks/test_all_tasks.py",
-    "tasks/tagging/signatures.py": "export/test_conformance.py",
     "tasks/tagging/examples.py": "tasks/tagging/test_sets.py",
     "tasks/task.py": "tasks/test_all_tasks.py",
 }
