@@ -19,6 +19,7 @@ if TYPE_CHECKING:
         MultipleChoiceModel,
     )
     from albert_tf.modeling.span_models import BeamSpanModel, SpanModel
+    from albert_tf.modeling.token_models import TokenClassifierModel
     from albert_tf.serving.tokenizer_layer import TokenizerLayer
     from albert_tf.training.interface import finetune, pretrain
 
@@ -31,6 +32,7 @@ __all__ = [
     "Predictor",
     "PretrainingModel",
     "SpanModel",
+    "TokenClassifierModel",
     "TokenizerLayer",
     "finetune",
     "load_checkpoint",
@@ -49,6 +51,7 @@ _MODULES = {
     "Predictor": "albert_tf.inference.predictor",
     "PretrainingModel": "albert_tf.modeling.pretraining_model",
     "SpanModel": "albert_tf.modeling.span_models",
+    "TokenClassifierModel": "albert_tf.modeling.token_models",
     "TokenizerLayer": "albert_tf.serving.tokenizer_layer",
     "finetune": "albert_tf.training.interface",
     "load_checkpoint": "albert_tf.checkpoints.load",

@@ -30,6 +30,7 @@ from albert_tf.modeling.sequence_models import (
     MultipleChoiceModel,
 )
 from albert_tf.modeling.span_models import BeamSpanModel, SpanModel
+from albert_tf.modeling.token_models import TokenClassifierModel
 from albert_tf.serving import graph_tokenizer as graphs
 from albert_tf.tasks import table
 from albert_tf.text import tokenizer
@@ -197,6 +198,7 @@ SQUAD_VALUES = {
 }
 BEAMS = {"start_n_top": 4, "end_n_top": 3}
 LABELS = ("ham", "spam", "grün", "d", "e", "f", "g", "h")
+TAGS = ("O", "B-PER", "I-PER", "B-LOC", "I-LOC")
 THRESHOLDS = (0.1, 0.9, 0.5, 0.5, 0.2, 0.8, 0.4, 0.6)
 # Name: a model, and the settings of its export.
 EXPORTS = {
@@ -228,6 +230,16 @@ EXPORTS = {
             "head": "classifier",
             "known": Metadata(task="sts-b", target_mean=2.5, target_scale=50.0),
             "max_seq_length": 20,
+        },
+    ),
+    "token_classifier": (
+        TokenClassifierModel,
+        {"num_labels": len(TAGS)},
+        {
+            "head": "token_classifier",
+            "known": Metadata(labels=TAGS, head="token_classifier"),
+            "max_seq_length": 20,
+            "words": "spaced",
         },
     ),
     "span": (SpanModel, {}, {"head": "span", **SQUAD_VALUES}),

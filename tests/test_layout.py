@@ -69,6 +69,7 @@ TESTED_TOGETHER = {
                     "pretraining",
                     "race",
                     "squad",
+                    "tagging",
                 )
             ),
         ),
@@ -79,11 +80,14 @@ TESTED_TOGETHER = {
             "tasks/classification/model.py",
             "tasks/race/model.py",
             "tasks/squad/model.py",
+            "tasks/tagging/model.py",
         ),
         "tasks/test_finetuning.py",
     ),
     "modeling/attention.py": "modeling/test_conformance.py",
     "modeling/sequence_models.py": "modeling/test_task_models.py",
+    "modeling/token_models.py": "tasks/test_all_tasks.py",
+    "tasks/tagging/examples.py": "tasks/tagging/test_sets.py",
     "tasks/task.py": "tasks/test_all_tasks.py",
 }
 

@@ -35,6 +35,7 @@ class Head:
         model_class: Name of this class.
         groups: Groups of variables, of `variable_names.head_of`; a checkpoint
             with one of them may have this head. Empty for the bare encoder.
+        over_pooler: Those of them that are trained on the pooled output.
         transformers: The class there that has exactly these groups, if any.
         pipeline: What model hubs call its task; "" if it has learnt none.
         command: The command that trains it.
@@ -44,6 +45,7 @@ class Head:
     make_model: Callable[..., "keras.Model"]
     model_class: str = ""
     groups: frozenset[str] = frozenset()
+    over_pooler: frozenset[str] = frozenset()
     transformers: str | None = None
     pipeline: str = ""
     command: str = "run_pretraining.py"
@@ -90,6 +92,7 @@ PRETRAINING = _head(
     "PretrainingModel",
     _objectives,
     groups=frozenset(OBJECTIVES),
+    over_pooler=frozenset({"cls/seq_relationship"}),
     transformers="AlbertForPreTraining",
 )
 CLASSIFIER = _head(
@@ -98,19 +101,31 @@ CLASSIFIER = _head(
     "ClassifierModel",
     _num_labels,
     groups=frozenset({"task"}),
+    over_pooler=frozenset({"task"}),
     transformers="AlbertForSequenceClassification",
     pipeline="text-classification",
     command="run_classifier.py",
 )
-# Regression and multiple choice have the same variables.
+# Regression, multiple choice and the labels of tokens have the same variables.
 MULTIPLE_CHOICE = _head(
     "multiple_choice",
     "sequence_models",
     "MultipleChoiceModel",
     groups=CLASSIFIER.groups,
+    over_pooler=CLASSIFIER.over_pooler,
     transformers="AlbertForMultipleChoice",
     pipeline="multiple-choice",
     command="run_race.py",
+)
+TOKEN_CLASSIFIER = _head(
+    "token_classifier",
+    "token_models",
+    "TokenClassifierModel",
+    _num_labels,
+    groups=CLASSIFIER.groups,
+    transformers="AlbertForTokenClassification",
+    pipeline="token-classification",
+    command="run_ner.py",
 )
 SPAN = _head(
     "span",
@@ -129,10 +144,24 @@ BEAM_SPAN = _head(
     pipeline=SPAN.pipeline,
     command=SPAN.command,
 )
-_ALL = (ENCODER, PRETRAINING, CLASSIFIER, MULTIPLE_CHOICE, SPAN, BEAM_SPAN)
-HEADS: Mapping[str, Head] = {head.name: head for head in _ALL}
+HEADS: Mapping[str, Head] = {
+    head.name: head
+    for head in (
+        ENCODER,
+        PRETRAINING,
+        CLASSIFIER,
+        MULTIPLE_CHOICE,
+        SPAN,
+        BEAM_SPAN,
+        TOKEN_CLASSIFIER,
+    )
+}
 # Those for a task, as exports may name them, too.
-OF_TASKS = {"squad": (SPAN, BEAM_SPAN), "race": (MULTIPLE_CHOICE,)}
+OF_TASKS = {
+    "squad": (SPAN, BEAM_SPAN),
+    "race": (MULTIPLE_CHOICE,),
+    "ner": (TOKEN_CLASSIFIER,),
+}
 
 
 def named(head: str | Head) -> Head:

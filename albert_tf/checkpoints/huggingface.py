@@ -116,8 +116,11 @@ def metadata_of(folder: str, tokenizer: Mapping[str, Any]) -> Metadata:
         facts["labels"] = labels
     if problem == _MULTI_LABEL:
         facts["multi_label"] = True
-    if classes == [heads.MULTIPLE_CHOICE.transformers]:
-        facts["head"] = heads.MULTIPLE_CHOICE.name
+    for head in heads.HEADS.values():
+        # Of those with the same variables, all but the first.
+        is_first = [head.name] == heads.candidates(head.groups, Metadata())
+        if classes == [head.transformers] and not is_first:
+            facts["head"] = head.name
     return metadata.from_values(path, facts)
 
 
@@ -191,12 +194,10 @@ def _read_config(
     values: Mapping[str, Any], path: str, albert_config: AlbertConfig | None
 ) -> AlbertConfig:
     kind, classes = values.get("model_type"), values.get("architectures") or ()
-    # The head that labels every token has the name of a classifier's.
-    if kind != "albert" or "AlbertForTokenClassification" in classes:
+    if kind != "albert":
         raise ValueError(
             f"{path!r} has model_type={kind!r} and architectures="
-            f"{checks.listed(classes)}, but only an ALBERT is supported, and "
-            "no AlbertForTokenClassification."
+            f"{checks.listed(classes)}, but only an ALBERT is supported."
         )
     # `AlbertConfig` accepts only the epsilon that is built in.
     names = (*_FIELDS, "layer_norm_eps")

@@ -26,8 +26,6 @@ from albert_tf.config import AlbertConfig
 
 _LOGGER = logging.getLogger(__name__)
 _GROUP = re.compile(r"/group_\d+/")
-# Groups of variables that were trained on the pooled output.
-_OVER_POOLER = {"cls/seq_relationship", "task"}
 
 
 def load_checkpoint(
@@ -116,17 +114,20 @@ def load_model(
             Hugging Face (also `hf://owner/name`) or of KerasHub; or a `.keras`
             file of Keras, which is loaded as it is without other arguments.
         head: `encoder`, `pretraining`, `classifier` (regression too),
-            `multiple_choice`, `span` (SQuAD 1.1) or `beam_span` (SQuAD 2.0);
-            or the record of another head. None for what the checkpoint has:
-            the head of a task, else those of pretraining, else none.
-        num_labels: Makes a classifier with so many labels, whose head is new
-            unless the checkpoint has one of this size; 1 for regression.
+            `multiple_choice`, `span` (SQuAD 1.1), `beam_span` (SQuAD 2.0) or
+            `token_classifier`; or the record of another head. None for what the
+            checkpoint has: the head of a task, else those of pretraining, else
+            none.
+        num_labels: Makes a classifier, of texts or of tokens, with so many
+            labels, whose head is new unless the checkpoint has one of this
+            size; 1 for regression.
         config: Shape of the model; None for the one beside the checkpoint.
         dtype: Keras dtype policy; None for the global policy of Keras.
 
     Returns:
         An `AlbertModel`, `PretrainingModel`, `ClassifierModel`,
-        `MultipleChoiceModel`, `SpanModel` or `BeamSpanModel`.
+        `MultipleChoiceModel`, `SpanModel`, `BeamSpanModel` or
+        `TokenClassifierModel`.
     """
     path = hub.local_folder(path)
     is_whole = (head, num_labels, config, dtype) == (None,) * 4
@@ -138,7 +139,8 @@ def load_model(
     else:
         checks.check_integer("num_labels", num_labels, at_least=1)
         head = heads.named(head or heads.CLASSIFIER)
-        checks.check_choice("head", head.name, (heads.CLASSIFIER.name,))
+        names = heads.CLASSIFIER.name, heads.TOKEN_CLASSIFIER.name
+        checks.check_choice("head", head.name, names)
         sizes["num_labels"] = num_labels
     model, _ = make_model(
         source, head, allow_new_heads=bool(sizes), dtype=dtype, **sizes
@@ -160,7 +162,10 @@ def _with_pooler(
 
     Not if a head was trained on the pooler that is missing.
     """
-    if source.has_pooler or source.heads & _OVER_POOLER:
+    found = heads.present(source.heads, source.metadata)
+    if source.has_pooler or any(
+        head.over_pooler & source.heads for head in found
+    ):
         return source.weights
     _LOGGER.warning(
         "%s has no pooler: do not use `pooled_output` before training it",

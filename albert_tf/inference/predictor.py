@@ -74,6 +74,9 @@ def load_predictor(  # noqa: PLR0913
             `score`, its probability among the best answers.
         multiple_choice: `article`, `question` and `options`; `choice`, the
             index of the best `option`, and the `probabilities` of all.
+        token_classifier: a text, or a list of words (`tokens`); `entities`,
+            each with `label`, `text`, `start`, `end` and `score`, the mean
+            probability of its words' tags; and `tags`, of words.
         pretraining: a text with `[MASK]`s, or two texts; `masks`, for each the
             five likeliest (`token`, `probability`), and, of two texts,
             `in_order`, the probability that they are in this order.

@@ -12,10 +12,11 @@ import csv
 import itertools
 import json
 import math
+import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
-from albert_tf import files
+from albert_tf import checks, files
 from albert_tf.text import text_lines
 
 _JSONL_ENDINGS = (".jsonl", ".json", ".jsonl.gz", ".json.gz")
@@ -65,10 +66,36 @@ def given_file(
     return path or None
 
 
+def find_split(
+    data_dir: files.Path | None,
+    split: str,
+    endings: Sequence[str],
+    *,
+    is_optional: bool = False,
+) -> str | None:
+    """Returns the file of a split in a folder, such as `train.tsv`.
+
+    Files with these endings may be gzipped. None is there if it `is_optional`.
+    """
+    folder = files.check_local(data_dir or "")
+    names = [f"{split}{end}{gz}" for gz in ("", ".gz") for end in endings]
+    paths = (os.path.join(folder, name) for name in names)
+    found = [*filter(os.path.isfile, paths)]
+    if len(found) > 1:
+        raise ValueError(
+            f"There are several files for {split}: {', '.join(found)}. Name "
+            "the one to read."
+        )
+    if not (found or is_optional):
+        few = checks.listed(names[: len(endings)])
+        raise FileNotFoundError(f"{folder!r} has none of {few}.")
+    return found[0] if found else None
+
+
 def read_header(path: Source) -> tuple[str, ...]:
     """Returns the column names: the first row, or keys of the first object."""
     rows: Iterator[tuple[int, Iterable[str]]] = (
-        read_objects(path) if _has_objects(path) else _read_fields(path)
+        read_objects(path) if has_objects(path) else _read_fields(path)
     )
     _, names = next(rows, (1, ()))
     return tuple(names)
@@ -92,7 +119,7 @@ def read_rows(
             fields, which are skipped; without it, they are an error.
         list_column: Column whose values may be lists, returned as JSON.
     """
-    if _has_objects(path):
+    if has_objects(path):
         for line, values in read_objects(path):
             where = f"{path}, line {line}"
             texts = (_text(values, n, where, list_column) for n in columns)
@@ -162,7 +189,8 @@ def check_ids(ids: Sequence[str], where: str) -> None:
         )
 
 
-def _has_objects(path: Source) -> bool:
+def has_objects(path: Source) -> bool:
+    """Returns whether rows are objects: lines of JSON, or rows in memory."""
     if isinstance(path, RowsInMemory):
         return True
     return files.check_local(path).endswith(_JSONL_ENDINGS)

@@ -13,6 +13,8 @@ from albert_tf.tasks.race.spec import MultipleChoiceSpec
 from albert_tf.tasks.spec import FinetuningSpec, HeadSpec, ServingSettings
 from albert_tf.tasks.squad import sets as squad
 from albert_tf.tasks.squad.spec import BeamSpanSpec, SpanSpec
+from albert_tf.tasks.tagging import sets as tagging
+from albert_tf.tasks.tagging.spec import TaggingSpec
 
 # By name of the head.
 SPECS: Mapping[str, type[HeadSpec]] = {
@@ -24,12 +26,13 @@ SPECS: Mapping[str, type[HeadSpec]] = {
         MultipleChoiceSpec,
         SpanSpec,
         BeamSpanSpec,
+        TaggingSpec,
     )
 }
 # By the names that users know the tasks by.
 FINETUNINGS: Mapping[str, FinetuningSpec] = {
     name: package.FINETUNING
-    for package in (classification, squad, race)
+    for package in (classification, squad, race, tagging)
     for name in package.FINETUNING.task_names
 }
 

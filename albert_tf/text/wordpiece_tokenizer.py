@@ -17,7 +17,7 @@ from albert_tf import checks, files
 from albert_tf.text import base, normalization
 from albert_tf.text.base import Tokenizer
 
-_CONTINUATION = "##"
+CONTINUATION = "##"
 MAX_WORD_SIZE = 200
 
 # `[PAD]`, `[unused7]`, `<S>`: no text is encoded to these, because text is
@@ -66,7 +66,7 @@ class WordPieceTokenizer(Tokenizer):
         is_reserved = [bool(_RESERVED.fullmatch(token)) for token in tokens]
         self.forbidden_ids = np.flatnonzero(is_reserved).astype(np.int32)
         self.word_starts = np.array(
-            [not token.startswith(_CONTINUATION) for token in tokens], bool
+            [not token.startswith(CONTINUATION) for token in tokens], bool
         )
         self.vocabulary = "\n".join(tokens).encode()
         self.fingerprint = self._fingerprint("wordpiece")
@@ -105,7 +105,7 @@ class WordPieceTokenizer(Tokenizer):
         """See `Tokenizer.decode`; words are joined by single spaces."""
         left_out = set(self.forbidden_ids.tolist()) - {self.special_ids.unk}
         tokens = [self.id_to_token(int(i)) for i in ids if i not in left_out]
-        return " ".join(tokens).replace(f" {_CONTINUATION}", "")
+        return " ".join(tokens).replace(f" {CONTINUATION}", "")
 
     def _cut(self, word: str) -> tuple[list[int], list[int]]:
         """Splits a word into tokens, always taking the longest from the left.
@@ -123,7 +123,7 @@ class WordPieceTokenizer(Tokenizer):
         cuts = [0]
         while cuts[-1] < len(word):
             start = cuts[-1]
-            mark = _CONTINUATION if start else ""
+            mark = CONTINUATION if start else ""
             for end in range(len(word), start, -1):
                 token_id = self._words.get(mark + word[start:end])
                 if token_id is not None:

@@ -20,8 +20,9 @@ _LOGGER = logging.getLogger(__name__)
 LEAST_STEPS = 50
 LEAST_RECORDS = 16
 _FEW_EXAMPLES = 50
-# Ranges of first scores that are no shares: correlations, the F1 of SQuAD.
-_WIDTHS = {"pearson": 2.0, "matthews_correlation": 2.0, "f1": 100.0}
+# Ranges of first scores that are no shares: correlations, or as a data half
+# says.
+_WIDTHS = {"pearson": 2.0, "matthews_correlation": 2.0}
 
 
 def compare_with_chance(
@@ -29,8 +30,9 @@ def compare_with_chance(
 ) -> Comparison | None:
     """Compares a model with chance; None where that is impossible.
 
-    The labels are the `start_positions` of records, or their `label_ids`, which
-    the `logits` are compared with. See `tasks.label_frequencies`.
+    The labels are the `start_positions` of records; or their `label_ids`, or
+    `tag_ids` where they are not negative, which the `logits` are compared with.
+    See `tasks.label_frequencies`.
     """
     columns, comparison = records.columns, None
     names = {spec.name for spec in columns.specs}
@@ -46,6 +48,12 @@ def compare_with_chance(
             columns.field("label_ids"),
             np.asarray(outputs["logits"]),
             records.data.settings.get("class_weights", ()),
+        )
+    elif "tag_ids" in names:
+        tag_ids = columns.values["tag_ids"]
+        comparison = label_frequencies.compare_labels(
+            tag_ids[tag_ids >= 0],
+            np.concatenate(outputs["logits"])[tag_ids >= 0],
         )
     return comparison if comparison and comparison.chance_loss else None
 
@@ -77,7 +85,8 @@ def _margin(evaluated: ExampleSet) -> float:
     The 95% interval of a share of N examples is at most 1 / sqrt(N) wide on
     each side, that of a correlation twice as wide.
     """
-    width = _WIDTHS.get(evaluated.data.primary_metric, 1.0)
+    data = evaluated.data
+    width = _WIDTHS.get(data.primary_metric, getattr(data, "score_range", 1.0))
     return width / math.sqrt(len(evaluated.examples))
 
 

@@ -194,6 +194,7 @@ _HEAD = {
         ({}, ["SequenceClassification", "MultipleChoice"], None),
         ({"labels": ()}, ["SequenceClassification"], "regression"),
         ({"head": "multiple_choice"}, ["MultipleChoice"], None),
+        ({"head": "token_classifier"}, ["TokenClassification"], None),
         (
             {"labels": ("spam",), "multi_label": True},
             ["SequenceClassification"],

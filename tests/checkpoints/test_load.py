@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from albert_tf.checkpoints import discovery, huggingface, load, tf1
+from albert_tf.checkpoints import discovery, heads, huggingface, load, tf1
 from albert_tf.checkpoints.checkpoint import Checkpoint
 from albert_tf.modeling.albert_model import AlbertModel
 from albert_tf.modeling.pretraining_model import PretrainingModel
@@ -123,23 +123,23 @@ def test_the_head_config_and_dtype_can_be_chosen(prefix, tiny_config):
     assert model.compute_dtype == "bfloat16"
 
 
+@pytest.mark.parametrize("head", [heads.SPAN, heads.TOKEN_CLASSIFIER])
 def test_a_missing_pooler_keeps_its_initial_weights(
-    tmp_path, tiny_config, caplog
+    head, tmp_path, tiny_config, caplog
 ):
-    model = SpanModel(tiny_config, seed=1)
+    model, other = (
+        head.make_model(tiny_config, Checkpoint(), seed=seed) for seed in (1, 2)
+    )
     arrays = {n: a for n, a in weights_of(model).items() if "pooler" not in n}
 
-    path = save(tmp_path, tiny_config, arrays)
+    path = save(tmp_path, tiny_config, arrays, head=head.name)
 
     found = load.load_model(path)
-    other = SpanModel(tiny_config, seed=2)
     load.load_checkpoint(other, path)
 
     assert caplog.text.count("has no pooler") == 2
     for one in (found, other):
-        np.testing.assert_array_equal(
-            one.span_head.output_weights, model.span_head.output_weights
-        )
+        check_same(weights_of(one) | arrays, weights_of(one))
 
 
 def test_a_head_needs_the_pooler_that_it_was_trained_with(
@@ -173,7 +173,7 @@ def test_an_encoder_of_any_name_is_loaded(prefix, tiny_config, arrays):
             np.testing.assert_array_equal(value, arrays[name])
 
 
-@pytest.mark.parametrize("head", [None, "classifier"])
+@pytest.mark.parametrize("head", [None, "classifier", "token_classifier"])
 def test_a_new_classifier_of_any_checkpoint(tmp_path, source, head, caplog):
     tf1.write_ours(str(tmp_path), source)
 

@@ -73,6 +73,14 @@ CLASSIFICATION = Kind(
         ("--validation_seed=1", "validation"),
     ),
 )
+_TAGS = ("predictions.conll", "predictions.jsonl")
+TAGGING = Kind(
+    "run_ner.py",
+    "f1",
+    ("eval_results.json", *(f"eval/{name}" for name in _TAGS)),
+    _TAGS,
+    (*Kind.refused, ("--train_file=more.conll", "records")),
+)
 PRETRAINING = Kind("run_pretraining.py", "masked_lm_loss")
 
 
@@ -291,3 +299,13 @@ def write_table(path, size, *, has_labels=True):
         kind = "low" if i % 8 < 3 else "high"
         rows.append(f"{text}\t{kind}" if has_labels else text)
     path.write_text("".join(f"{row}\n" for row in rows))
+
+
+def write_tags(path, size, *, has_labels=True):
+    texts = []
+    for i in range(size):
+        rows = [("one", "O"), (ANIMALS[i * 5 % 8], f"B-{i * 5 % 8 % 2}")]
+        rows += [("by", "O"), (str(i), "O")]
+        kept = 2 if has_labels else 1
+        texts.append("".join("\t".join(row[:kept]) + "\n" for row in rows))
+    path.write_text("\n".join(texts))

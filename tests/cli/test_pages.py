@@ -38,6 +38,8 @@ ADDED = [
     ("run_classifier.py", SMALL),
     ("run_squad.py", SMALL + "--doc_stride=8 --max_query_length=8"),
     ("run_race.py", SMALL + "--max_qa_length=16"),
+    ("run_ner.py", "--max_seq_length=32 --train_batch_size=4"),
+    ("run_ner.py", "--num_train_steps=2"),
     ("preset=paper", "--num_train_steps=2 --num_warmup_steps=0"),
     ("=paper --init_checkpoint=albert_xxlarge", "--num_seeds=2"),
     ("load_generator.py", "--num_requests=4 --num_warm_up=1"),
@@ -109,6 +111,13 @@ def write_tables(folder):
         path.write_text("\n".join(lines))
 
 
+def write_tags(folder):
+    rows = [f"anna\tB-PER\nsat {i}\tO\n" for i in range(8)]
+    (folder / "conll").mkdir()
+    for name in ("train", "dev", "new", "conll/train", "conll/dev"):
+        (folder / f"{name}.conll").write_text("\n".join(rows))
+
+
 def write_questions(folder):
     (folder / "squad").mkdir()
     for version, name in itertools.product((1, 2), ("train", "dev")):
@@ -131,6 +140,7 @@ def given(tmp_path_factory, tiny_corpus, tiny_spm_model, run_alone):
     write_models(folder, tiny_spm_model)
     write_tables(folder)
     write_questions(folder)
+    write_tags(folder)
     write_glue(folder / "glue")
     shutil.copy(folder / "glue" / "MRPC" / "dev.tsv", folder)
     for name in ("recipes", "examples"):

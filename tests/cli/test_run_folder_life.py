@@ -398,6 +398,27 @@ def classification(run_script, workshop, tiny_spm_model, tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
+def tagging(run_script, workshop, tiny_spm_model, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("tagging")
+    lives.write_tags(folder / "rows.conll", NUM_ROWS)
+    lives.write_tags(folder / "more.conll", NUM_ROWS + 30)
+    lives.write_tags(folder / "new.conll", 6, has_labels=False)
+    shutil.copy(tiny_spm_model, folder / "tiny.model")
+    return World(
+        lives.TAGGING,
+        folder,
+        run_script,
+        "--train_file=rows.conll",
+        "--validation_share=0.4",
+        "--predict_file=new.conll",
+        f"--albert_config_file={workshop / 'config.json'}",
+        "--spm_model_file=tiny.model",
+        "--max_seq_length=16",
+        *TRAINING,
+    )
+
+
+@pytest.fixture(scope="module")
 def pretraining(run_script, workshop, tmp_path_factory):
     return World(
         lives.PRETRAINING,
@@ -433,6 +454,11 @@ def live(world, ask=None, *, seed, num_lives, num_commands=50):
 @pytest.mark.slow
 def test_a_fine_tuning_folder_holds_what_was_made(classification, ask):
     live(classification, ask, seed=10, num_lives=3)
+
+
+@pytest.mark.slow
+def test_a_folder_of_tags_holds_what_was_made(tagging):
+    live(tagging, seed=30, num_lives=1, num_commands=15)
 
 
 @pytest.mark.slow

@@ -16,7 +16,7 @@ from albert_tf.metrics.classification import softmax
 
 PREDICT = "tensorflow/serving/predict"
 HIDDEN_SIZE, VOCAB_SIZE, NUM_LABELS, NUM_CHOICES = 16, 300, 8, 4
-START_N_TOP, NUM_SPANS = 4, 12
+NUM_TAGS, START_N_TOP, NUM_SPANS = 5, 4, 12
 
 TEXT = ("string", -1)
 PAIR = {"text_a": TEXT, "text_b": TEXT}
@@ -68,6 +68,18 @@ CONTRACT = {
             },
         ),
         "tokens": (IDS, {**LABELS, "logits": ("float32", -1, NUM_LABELS)}),
+    },
+    "token_classifier": {
+        "serving_default": (
+            {"text": TEXT},
+            {
+                "starts": ("int32", -1, -1),
+                "ends": ("int32", -1, -1),
+                "labels": ("string", -1, -1),
+                "scores": ("float32", -1, -1),
+            },
+        ),
+        "tokens": (IDS, {"logits": ("float32", -1, -1, NUM_TAGS)}),
     },
     "regression": {
         "serving_default": (PAIR, {"score": ("float64", -1)}),
@@ -123,6 +135,7 @@ TEXTS = [
     "It was cold, and the boy ran into the house of the old man.",
 ]
 REQUEST = {
+    "text": TEXTS,
     "text_a": TEXTS,
     "text_b": TEXTS[::-1],
     "question": TEXTS,

@@ -66,6 +66,8 @@ def requests_of(name, text, size):
         for pair in ((fill(), "short"), ("short", fill())):
             inputs = zip(("question", "context"), pair, strict=True)
             yield "serving_default", {key: [value] for key, value in inputs}
+    elif name == "token_classifier":
+        yield "serving_default", {"text": [fill()]}
     else:
         yield "serving_default", {"text_a": [fill()], "text_b": [""]}
         if name == "pretraining":
@@ -86,7 +88,14 @@ def most_memory():
 
 @pytest.mark.parametrize(
     "name",
-    ["pretraining", "classifier", "span", "beam_span", "multiple_choice"],
+    [
+        "pretraining",
+        "classifier",
+        "span",
+        "beam_span",
+        "multiple_choice",
+        "token_classifier",
+    ],
 )
 def test_a_large_request(name, export_task, shared_data):
     export = export_task(

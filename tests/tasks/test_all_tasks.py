@@ -24,6 +24,7 @@ from albert_tf.tasks.squad.examples import Answer, SquadExample
 from albert_tf.tasks.squad.model import BeamSpanTask, SpanTask
 from albert_tf.tasks.squad.predictions import SpanLimits
 from albert_tf.tasks.squad.windows import WindowLengths
+from albert_tf.tasks.tagging.model import TaggingTask
 from tests import tiny
 from tests.tasks.writing import write_predictions
 
@@ -74,6 +75,19 @@ FINETUNING = {
     "multiple_choice": (
         lambda **more: MultipleChoiceTask(CONFIG, **more),
         CHOICES | {"label_ids": tf.constant([0, 1, 1])},
+    ),
+    "ner": (
+        lambda **more: TaggingTask(CONFIG, num_labels=3, **more),
+        SINGLE
+        | {
+            "tag_ids": tf.constant(
+                [
+                    [-1, 2, 0, 1, -1, -1],
+                    [-1, 1, -1, 2, -1, -1],
+                    [-1, 0, -1, -1, -1, -1],
+                ]
+            )
+        },
     ),
     "squad_v1": (lambda **more: SpanTask(CONFIG, **more), SPANS),
     "squad_v2": (

@@ -9,6 +9,7 @@ from albert_tf.modeling.sequence_models import ClassifierModel
 from albert_tf.tasks.classification.model import ClassificationTask
 from albert_tf.tasks.race.model import MultipleChoiceTask
 from albert_tf.tasks.squad.model import BeamSpanTask, SpanTask
+from albert_tf.tasks.tagging.model import TaggingTask
 from tests import tiny
 
 LABELS = functools.partial(ClassificationTask, num_labels=3)
@@ -198,3 +199,28 @@ def test_short_batches_are_padded_to_the_beam_size(tiny_config):
         found["cls_logits"], wanted["cls_logits"], rtol=1e-5, atol=1e-6
     )
     assert np.all(found["start_top_log_probs"][0, 4:] < -1e29)
+
+
+def test_the_loss_of_tags_is_the_mean_over_the_words_of_all_parts(tiny_config):
+    task = TaggingTask(tiny_config, num_labels=3)
+    tags = np.array([[-1, 2, 0, 1, -1], [-1, 1, -1, -1, -1]])
+    batch = ROWS | {"tag_ids": tf.constant(tags)}
+    logits = task.outputs(batch)["logits"].numpy().astype(float)
+    log_probs = logits - np.log(np.exp(logits).sum(axis=-1, keepdims=True))
+    rows, places = np.nonzero(tags >= 0)
+    expected = -log_probs[rows, places, tags[rows, places]].mean()
+
+    loss, scores = measure(task, batch)
+    parts = [
+        {name: values[i : i + 1] for name, values in batch.items()}
+        for i in range(2)
+    ]
+    shares = [
+        float(task.loss(part, task.loss_denominators(batch), seed=None)[0])
+        for part in parts
+    ]
+
+    assert loss == pytest.approx(expected, rel=1e-5)
+    assert sum(shares) == pytest.approx(loss, rel=1e-5)
+    is_right = logits[rows, places].argmax(axis=-1) == tags[rows, places]
+    assert scores["accuracy"] == pytest.approx(is_right.mean())

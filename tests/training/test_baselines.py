@@ -70,6 +70,17 @@ def test_a_score_is_told_from_its_baseline_by_enough_examples(
     assert bool(caplog.messages) == says
 
 
+@pytest.mark.parametrize(("more", "margin"), [({}, 0.5), ({"range": 100}, 50)])
+def test_the_margin_is_in_the_range_of_the_score(more, margin):
+    own = {f"score_{name}": value for name, value in more.items()}
+    data = types.SimpleNamespace(primary_metric="f1", **own)
+    evaluated = types.SimpleNamespace(data=data, examples=range(4), caution="")
+
+    found = baselines.describe(Scores(), evaluated, "rows.tsv")
+
+    assert found["margin"] == margin
+
+
 def test_an_evaluation_is_described_with_what_makes_it_doubtful():
     entries = [
         Score("accuracy", 0.5),

@@ -25,6 +25,7 @@ from albert_tf.tasks.example_files import RowsInMemory
 from albert_tf.tasks.task import SPLITS, Examples
 
 _LOGGER = logging.getLogger(__name__)
+_ENDINGS = (".tsv", ".csv", ".jsonl", ".json")
 _VERBS = {"train": "train on", "eval": "evaluate"}
 _Examples: TypeAlias = Sequence[ClassificationExample]
 
@@ -118,18 +119,17 @@ class _Table:
 
     def find(self, use: str, *, is_optional: bool = False) -> Any:
         """Returns the `Source` of a use: as named, or found in the folder."""
-        config, split = self.config, SPLITS[use]
+        config = self.config
         named = use in self.given_examples or getattr(config, f"{use}_file")
         if is_optional and not (named or config.data_dir):
             return None
         path = example_files.given_file(config, use, self.given_examples)
-        path = path or examples_lib.find_split(config.data_dir or "", split)
-        if not (path or is_optional):
-            raise FileNotFoundError(
-                f"There is no {split}.tsv, {split}.csv or {split}.jsonl in "
-                f"{config.data_dir!r}."
-            )
-        return path
+        return path or example_files.find_split(
+            config.data_dir or "",
+            SPLITS[use],
+            _ENDINGS,
+            is_optional=is_optional,
+        )
 
     def labels(self, known: tuple[str, ...] | None) -> tuple[str, ...]:
         """Returns all labels, in the order of the logits; none for regression.

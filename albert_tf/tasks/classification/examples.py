@@ -8,11 +8,10 @@ import dataclasses
 import json
 import logging
 import math
-import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
 
-from albert_tf import checks, files
+from albert_tf import checks
 from albert_tf.tasks import example_files
 from albert_tf.tasks.example_files import Source
 
@@ -28,11 +27,6 @@ _FEW_NUMBERS = 20
 _MARKS = {"0": False, "1": True, "false": False, "true": True}
 # One thousand and more, or a number with a decimal comma.
 _UNCLEAR_NUMBER = re.compile(r"[-+]?[1-9]\d{0,2},\d{3}")
-_ENDINGS = tuple(
-    f"{name}{gz}"
-    for gz in ("", ".gz")
-    for name in (".tsv", ".csv", ".jsonl", ".json")
-)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
@@ -79,19 +73,6 @@ class Columns:
                 f"the label. Received: text_columns={','.join(self.texts)}, "
                 f"label_column={self.label}."
             )
-
-
-def find_split(data_dir: files.Path, split: str) -> str | None:
-    """Returns the file of a split in a folder, `train.tsv` or so, or None."""
-    folder = files.check_local(data_dir)
-    candidates = (os.path.join(folder, split + ending) for ending in _ENDINGS)
-    paths = [*filter(os.path.isfile, candidates)]
-    if len(paths) > 1:
-        raise ValueError(
-            f"There are several files for {split}: {', '.join(paths)}. Name "
-            "the one to read."
-        )
-    return paths[0] if paths else None
 
 
 class TableStream:

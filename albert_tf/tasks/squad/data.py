@@ -57,6 +57,7 @@ class SquadData:
     """
 
     primary_metric = "f1"
+    score_range = 100.0
 
     tokenizer: Tokenizer
     lengths: WindowLengths

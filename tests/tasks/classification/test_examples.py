@@ -1,5 +1,8 @@
+import functools
+
 import pytest
 
+from albert_tf.tasks import example_files
 from albert_tf.tasks.classification import examples
 from albert_tf.tasks.classification.examples import (
     ClassificationExample,
@@ -157,10 +160,13 @@ def test_a_split_is_found_by_its_name(ending, tmp_path):
     for name in (f"dev.{ending}", "train.tsv"):
         (tmp_path / name).touch()
 
-    path = examples.find_split(tmp_path, "dev")
-
-    assert path == str(tmp_path / f"dev.{ending}")
-    assert examples.find_split(tmp_path, "test") is None
+    find = functools.partial(
+        example_files.find_split,
+        tmp_path,
+        endings=(".tsv", ".csv", ".json", ".jsonl"),
+    )
+    assert find("dev") == str(tmp_path / f"dev.{ending}")
+    assert find("test", is_optional=True) is None
 
 
 def test_a_table_is_read_anew_each_time_it_is_predicted(tmp_path):

@@ -4,6 +4,7 @@ import pytest
 
 from albert_tf.checkpoints.checkpoint import Checkpoint
 from albert_tf.checkpoints.metadata import Metadata
+from albert_tf.tasks import example_files
 from albert_tf.tasks.classification import examples, sets
 from albert_tf.tasks.classification.sets import ClassificationConfig
 
@@ -63,7 +64,7 @@ def read_sets(words, tmp_path, monkeypatch):
         # Which files.
         ("train", CUSTOM, "--label_column must be given"),
         ("train", TABLE | {"train_file": None}, "--data_dir or --train_file"),
-        ("eval", TABLE | {"data_dir": "."}, r"no dev.tsv, .* or dev.jsonl in"),
+        ("eval", TABLE | {"data_dir": "."}, r"has none of dev.tsv, dev.csv"),
         ("train", HELD_OUT | {"eval_file": "x.tsv"}, "but there is 'x.ts"),
         ("train", TABLE | {"validation_share": 0.001}, "of 2 rows holds 0 out"),
         # Which columns.
@@ -189,4 +190,4 @@ def test_a_split_in_several_files_is_refused(tmp_path):
         (tmp_path / name).touch()
 
     with pytest.raises(ValueError, match=r"several files for train: .*n.json"):
-        examples.find_split(tmp_path, "train")
+        example_files.find_split(tmp_path, "train", (".tsv", ".json"))

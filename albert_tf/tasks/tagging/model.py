@@ -1,0 +1,35 @@
+"""Tagging, the model half."""
+
+from typing import Any
+
+import tensorflow as tf
+
+from albert_tf.config import AlbertConfig
+from albert_tf.modeling import losses
+from albert_tf.modeling.token_models import TokenClassifierModel
+from albert_tf.tasks.finetuning import MeanLossTask
+from albert_tf.tasks.task import Batch, Totals
+
+
+class TaggingTask(MeanLossTask):
+    """Predicts the tags of words, at their first tokens.
+
+    `tag_ids` are int32 `[B, S]`, -1 where there is none; the loss is the mean
+    over all others of a batch. The outputs are `logits`, float32 `[B, S, K]`.
+    """
+
+    sequence_outputs = frozenset({"logits"})
+
+    def __init__(self, config: AlbertConfig, **options: Any) -> None:
+        self.model = TokenClassifierModel(config, **options)
+
+    def _weights(self, batch: Batch) -> tf.Tensor:
+        """Returns the weights of all tokens in the loss, float32 `[B, S]`."""
+        has_tag = tf.cast(batch["tag_ids"] >= 0, tf.float32)
+        return has_tag * losses.example_weights(batch)[:, None]
+
+    def _measure(
+        self, outputs: Totals, batch: Batch, weights: tf.Tensor
+    ) -> losses.LossSums:
+        tag_ids = tf.maximum(batch["tag_ids"], 0)
+        return losses.cross_entropy_sums(outputs["logits"], tag_ids, weights)

@@ -1,0 +1,199 @@
+"""The flags of tagging, and the texts that they name.
+
+Data flow: flags -> [this file] -> sets -> run. Slow imports come after them.
+"""
+
+import collections
+import dataclasses
+import functools
+import logging
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from albert_tf import checks
+from albert_tf.checkpoints.checkpoint import Checkpoint
+from albert_tf.metrics import entities
+from albert_tf.metrics.entities import OUTSIDE
+from albert_tf.settings import setting
+from albert_tf.tasks import example_files, task
+from albert_tf.tasks.example_files import RowsInMemory
+from albert_tf.tasks.held_out import HoldOutFlags
+from albert_tf.tasks.spec import FinetuningSpec
+from albert_tf.tasks.tagging import examples as examples_lib
+from albert_tf.tasks.tagging.examples import TaggedText
+from albert_tf.tasks.tagging.spec import TaggingSpec
+from albert_tf.tasks.task import NO_WEIGHTS, SPLITS, ExampleSet, MakeTask, Sets
+from albert_tf.text.tokenizer import Tokenizer
+
+_LOGGER = logging.getLogger(__name__)
+_ENDINGS = (".conll", ".txt", ".jsonl", ".json")
+_VERBS = {"train": "train on", "eval": "evaluate"}
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class TaggingConfig(HoldOutFlags):
+    """The flags of tagging."""
+
+    name = "ner"
+    is_table = True
+
+    data_dir: str | None = setting(
+        None,
+        "Directory of the files train, dev and test (.conll, .txt or .jsonl).",
+    )
+    train_file: str | None = setting(
+        None,
+        "Texts to train on: CoNLL (a word a line, its tag in the last column, "
+        "empty lines between texts), or JSON lines of tokens and tags, or of "
+        "text and entities.",
+    )
+    eval_file: str | None = setting(None, "Texts to evaluate.")
+    predict_file: str | None = setting(None, "Texts to tag, perhaps untagged.")
+    labels: tuple[str, ...] = setting(
+        (),
+        "All tags, in the order of the model's outputs; also the names of tags "
+        "that are numbers. By default, the sorted ones of the training file.",
+    )
+    dropout_prob: float = setting(
+        0.1, "Dropout rate of the vectors of tokens.", affects_training=True
+    )
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        checks.check_number(
+            "dropout_prob", self.dropout_prob, at_least=0, below=1
+        )
+
+
+def read_sets(
+    config: TaggingConfig,
+    uses: Sequence[str],
+    *,
+    tokenizer: Tokenizer,
+    max_seq_length: int,
+    weights: Checkpoint = NO_WEIGHTS,
+    given_examples: Mapping[str, RowsInMemory] = {},
+) -> Sets[Any]:
+    """Reads the texts of a run, and checks that they can be used."""
+    from albert_tf.tasks.tagging import data as data_lib
+
+    trains = "train" in uses
+    kept = NO_WEIGHTS if trains else weights
+    labels = config.labels or kept.metadata.labels or ()
+    data = data_lib.TaggingData(
+        tokenizer=tokenizer,
+        max_seq_length=max_seq_length,
+        labels=labels,
+        scheme=entities.PLAIN,
+        words=kept.settings.get("words", "spaced" if trains else "tokens"),
+    )
+
+    def read(use: str) -> list[TaggedText]:
+        path: Any = example_files.given_file(config, use, given_examples)
+        path = path or example_files.find_split(
+            config.data_dir, SPLITS[use], _ENDINGS
+        )
+        return _read(path, data, needs_tags=use != "predict")
+
+    validation, known = None, [use for use in uses if use != "predict"]
+    if config.validation_share and known:
+        config.check_unseen(config.name, kept.settings)
+        sets, validation = config.divide(
+            read("train"), known, kept.settings, texts=lambda one: [one.text]
+        )
+    else:
+        sets = {use: read(use) for use in known}
+    rows: list[Sequence[str]] = [[label] for label in labels]
+    if trains:
+        rows = [one.tags or () for one in sets["train"]]
+    own = {tag for tags in rows for tag in tags}
+    labels = labels or tuple(sorted(own, key=lambda tag: (tag != OUTSIDE, tag)))
+    if len(labels) < 2:
+        raise ValueError(
+            f"There must be several tags, not {checks.listed(labels)}. Pass "
+            "texts to train on that have them, or --labels."
+        )
+    data = dataclasses.replace(
+        data,
+        labels=labels,
+        scheme=kept.settings.get("scheme") or entities.scheme_of(rows),
+        dictionary=data_lib.dictionary_of(sets["train"]) if trains else {},
+        validation=validation,
+    )
+    _LOGGER.info("Tags (%s): %s.", data.scheme, checks.listed(labels))
+    for use, examples in sets.items():
+        _warn_of_others(use, examples, labels)
+    if "predict" in uses:
+        sets["predict"] = read("predict")
+    return task.sets_by_use(
+        {
+            use: [ExampleSet(examples=examples, data=data)]
+            for use, examples in sets.items()
+        }
+    )
+
+
+def _warn_of_others(
+    use: str, examples: Sequence[TaggedText], labels: Sequence[str]
+) -> None:
+    tags = (tag for one in examples for tag in one.tags or ())
+    others = collections.Counter(tag for tag in tags if tag not in labels)
+    if others:
+        _LOGGER.warning(
+            "%d words to %s have tags that are none of these, so that they are "
+            "never predicted: %s.",
+            others.total(),
+            _VERBS[use],
+            checks.listed(f"{tag} ({n})" for tag, n in others.items()),
+        )
+
+
+def _read(path: Any, data: Any, *, needs_tags: bool) -> list[TaggedText]:
+    found: list[TaggedText] = []
+    lost: list[str] = []
+    for guid, content, fields in examples_lib.read_rows(path, data.labels):
+        marked = fields.pop("entities", None)
+        example = data.example(guid, content, **fields)
+        if marked is not None:
+            tags = examples_lib.tags_of(example.words, marked, lost)
+            example = dataclasses.replace(example, tags=tags)
+        if needs_tags and example.tags is None:
+            raise ValueError(f"{path}: the text {guid} has no tags.")
+        found.append(example)
+    example_files.check_ids([example.guid for example in found], str(path))
+    if lost:
+        _LOGGER.warning(
+            "%s: %d entities overlap others, or end within words: %s.",
+            path,
+            len(lost),
+            checks.listed(lost),
+        )
+    return found
+
+
+def make_task(config: TaggingConfig, sets: Sets[Any]) -> MakeTask:
+    """Returns the class of the model half, with its arguments."""
+    from albert_tf.tasks.tagging.model import TaggingTask
+
+    return functools.partial(
+        TaggingTask,
+        num_labels=len(sets.data.settings["labels"]),
+        dropout_prob=config.dropout_prob,
+    )
+
+
+FINETUNING = FinetuningSpec(
+    task_names=("ner",),
+    config_class=TaggingConfig,
+    defaults={
+        "learning_rate": 5e-5,
+        "num_train_steps": 1000,
+        "num_warmup_steps": 0,
+        "train_batch_size": 32,
+        "save_checkpoints_steps": 1000,
+    },
+    read_sets=read_sets,
+    make_task=make_task,
+    head_spec=lambda _: TaggingSpec(),
+    predict_arguments=lambda _: '"TEXT" # or < texts, one a line, or JSON',
+)

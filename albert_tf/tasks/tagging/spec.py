@@ -1,0 +1,75 @@
+"""The head that tags words."""
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from albert_tf.checkpoints import compatibility, heads
+from albert_tf.checkpoints.checkpoint import Checkpoint
+from albert_tf.metrics import entities
+from albert_tf.tasks import inputs
+from albert_tf.tasks.spec import Exported, HeadSpec, ServingSettings, Signatures
+from albert_tf.tasks.task import AnswerData, ExampleSet
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class TaggingSettings(ServingSettings):
+    """The settings of an exported token classifier; see `TaggingData`."""
+
+    as_trained = ("words", "scheme")
+
+    words: str = "tokens"
+    scheme: str | None = None
+
+
+class TaggingSpec(HeadSpec):
+    """What is done with the head `token_classifier`."""
+
+    head = heads.TOKEN_CLASSIFIER
+    sequence_outputs = frozenset({"logits"})
+
+    def example(self, position: int, item: Any) -> tuple[str, Any]:
+        """Takes a text, or a list of words; returns it with an id."""
+        if isinstance(item, Mapping):
+            name = "tokens" if "tokens" in item else "text"
+            item = inputs.values_by_name(position, item, name)[name]
+        if isinstance(item, Sequence) and not isinstance(item, str | bytes):
+            words = [inputs.text(position, word) for word in item]
+            return str(position), words
+        return str(position), inputs.text(position, item)
+
+    def answer_data(
+        self, source: Checkpoint, model: Any, settings: Mapping[str, Any]
+    ) -> AnswerData:
+        """Takes the tags, unless given, from the metadata."""
+        from albert_tf.tasks.tagging.data import TaggingData
+
+        labels = compatibility.find_labels(
+            source.metadata,
+            model.num_labels,
+            where=repr(source.path),
+            given=settings.get("given_labels"),
+        )
+        scheme = entities.scheme_of([label] for label in labels)
+        return TaggingData(
+            tokenizer=source.tokenizer,
+            max_seq_length=settings["max_seq_length"],
+            labels=labels,
+            scheme=settings.get("scheme", scheme),
+            words=settings.get("words", "tokens"),
+        )
+
+    def example_set(self, data: Any, examples: Sequence[Any]) -> ExampleSet:
+        """Finds the words of texts."""
+        found = [data.example(*example) for example in examples]
+        return super().example_set(data, found)
+
+    serving_settings = TaggingSettings
+    # Texts have different numbers of entities.
+    joins_outputs = False
+
+    def make_signatures(self, exported: Exported) -> Signatures:
+        """Traces those of entities, and of logits."""
+        from albert_tf.tasks.tagging import signatures
+
+        return signatures.make_signatures(exported)

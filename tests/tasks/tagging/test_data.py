@@ -1,0 +1,249 @@
+import functools
+import json
+
+import numpy as np
+import pytest
+
+from albert_tf.tasks.tagging import data as data_lib
+from albert_tf.text.base import WORDPIECE_NAMES
+from albert_tf.text.tokenizer import load_tokenizer
+from tests.tasks.writing import write_predictions
+
+LABELS = ("O", "B-PER", "I-PER", "B-LOC")
+
+
+@pytest.fixture(scope="module")
+def tokenizer(tiny_spm_model):
+    return load_tokenizer(spm_model_file=str(tiny_spm_model))
+
+
+@pytest.fixture(scope="module")
+def tiny_wordpiece(tmp_path_factory):
+    path = tmp_path_factory.mktemp("wordpiece") / "vocab.txt"
+    letters = [*"abcdefghijklmnopqrstuvwxyz½人"]
+    pieces = letters + [f"##{letter}" for letter in letters]
+    path.write_text("\n".join([*WORDPIECE_NAMES, *pieces]), encoding="utf-8")
+    return load_tokenizer(vocab_file=str(path))
+
+
+@pytest.fixture(scope="module")
+def make_data(tokenizer):
+    return functools.partial(
+        data_lib.TaggingData,
+        tokenizer=tokenizer,
+        max_seq_length=16,
+        labels=LABELS,
+        scheme="IOB2",
+        words=data_lib.SPACED,
+    )
+
+
+def outputs_of(data, examples, tag_ids):
+    """Outputs that give each word a tag, or `O` where it has no token."""
+    logits = []
+    for one, own in zip(examples, tag_ids, strict=True):
+        for ids, words, places in data._windows(one.words):
+            rows = np.zeros((len(ids) + 2, len(data.labels)), np.float32)
+            rows[places, np.array(own, int)[words]] = 9
+            logits.append(rows)
+    return {"logits": logits}
+
+
+ANNA = ("Anna", "sat", "", "\u200b", "in", "Rome")
+TAGS = ("B-PER", "O", "O", "O", "O", "B-LOC")
+
+
+def test_the_first_token_of_a_word_has_its_tag(make_data, tokenizer):
+    data = make_data()
+    one = data.example("1", ANNA, tags=TAGS)
+
+    [record] = data.records([one], is_training=True)
+
+    ids = [tokenizer.encode(word) for word in ANNA]
+    starts = 1 + np.cumsum([0, *map(len, ids)])
+    own = [s for s, tokens in zip(starts, ids, strict=False) if tokens]
+    assert record["input_ids"][1:-1].tolist() == sum(ids, [])
+    found = np.flatnonzero(record["tag_ids"] >= 0)
+    assert found.tolist() == own
+    assert record["tag_ids"][found].tolist() == [1, 0, 0, 3]
+
+
+def test_of_windows_each_word_is_in_one_where_its_context_is_long(make_data):
+    data = make_data(max_seq_length=8)  # of 6 tokens
+    words = [*"abcdefghijklmnopqrstuvwxyz"]
+    one = data.example("1", words, tags=["B-PER"] * len(words))
+    num_tokens = len(one.words.ids)
+
+    records = [*data.records([one], is_training=False)]
+
+    starts = [*range(0, num_tokens - 6, 3), num_tokens - 6]
+    assert len(records) == len(starts)
+    assert sum(np.sum(r["tag_ids"] == 1) for r in records) == len(words)
+    for record, start in zip(records, starts, strict=True):
+        for place in np.flatnonzero(record["tag_ids"] == 1):
+            token = start + place - 1
+            shorter = min(place - 1, 6 - place)
+            others = (min(token - s, s + 5 - token) for s in starts)
+            assert shorter == max(others)
+
+
+SENTENCES = (
+    [],
+    [""],
+    ["\u200b", "\ufe0f", "\u0301"],
+    ["x"] * 2000,
+    ["\U0001f469\u200d\U0001f467", "e\u0301\u0301", "½", "ﬁ", " ", "a b"],
+    [*"中国人民"],
+)
+
+
+def random_sentences(rng, number):
+    pool = [word for words in SENTENCES for word in words[:6]] + [*ANNA]
+    for _ in range(number):
+        size = rng.integers(0, 12)
+        yield [pool[i] for i in rng.integers(0, len(pool), size)]
+
+
+@pytest.mark.parametrize("kind", ["spm", "wordpiece"])
+def test_as_many_words_come_out_as_go_in(make_data, kind, tiny_wordpiece):
+    data = make_data()
+    if kind == "wordpiece":
+        data = make_data(tokenizer=tiny_wordpiece)
+    rng = np.random.default_rng(1)
+    sentences = [*SENTENCES, *random_sentences(rng, 300)]
+    examples = [
+        data.example(str(i), words) for i, words in enumerate(sentences)
+    ]
+    tag_ids = [rng.integers(0, 4, len(words)) for words in sentences]
+    outputs = outputs_of(data, examples, tag_ids)
+    records = [*data.records(examples, is_training=False)]
+
+    answers = [*data.answers(examples, outputs)]
+
+    assert [len(r["input_ids"]) for r in records] == [
+        len(rows) for rows in outputs["logits"]
+    ]
+    for words, own, answer in zip(sentences, tag_ids, answers, strict=True):
+        assert len(answer["tags"]) == len(words)
+        for word, tag_id, tag in zip(words, own, answer["tags"], strict=True):
+            has_token = bool(data.tokenizer.encode(word))
+            assert tag == (LABELS[tag_id] if has_token else "O")
+
+
+def test_entities_are_where_they_are_in_the_raw_text(make_data):
+    data = make_data()
+    text = "Café:  Anna Zoë\tsat (Rome)."
+    words = ["Café", ":", "Anna", "Zoë", "sat", "(", "Rome", ")", "."]
+    one = data.example("1", text)
+
+    assert one.strings == words
+    outputs = outputs_of(data, [one], [[0, 0, 1, 2, 0, 0, 3, 0, 0]])
+    [answer] = data.answers([one], outputs)
+
+    score = pytest.approx(1, abs=1e-2)
+    assert answer == {
+        "entities": [
+            {
+                "label": label,
+                "text": part,
+                "start": text.index(part),
+                "end": text.index(part) + len(part),
+                "score": score,
+            }
+            for label, part in (("PER", "Anna Zoë"), ("LOC", "Rome"))
+        ]
+    }
+
+
+@pytest.mark.parametrize(
+    ("labels", "scheme", "tags", "expected"),
+    [
+        (("U-PER", "O"), "BILOU", "00", [("PER", 0, 1), ("PER", 1, 2)]),
+        (("O", "PER"), "plain", "1101", [("PER", 0, 2), ("PER", 3, 4)]),
+        (
+            ("NOUN", "VERB"),
+            "plain",
+            "001",
+            [("NOUN", 0, 1), ("NOUN", 1, 2), ("VERB", 2, 3)],
+        ),
+    ],
+)
+def test_entities_of_other_schemes(labels, scheme, tags, expected):
+    names = [labels[int(i)] for i in tags]
+
+    assert data_lib.find_entities(names, labels, scheme) == expected
+
+
+def test_scores_a_dictionary_and_a_report(make_data):
+    data = make_data()
+    examples = [
+        data.example("1", ANNA, tags=TAGS),
+        data.example("2", ("Anna", "Anna"), tags=("O", "B-PER")),
+    ]
+    outputs = outputs_of(data, examples, [[1, 0, 0, 0, 0, 1], [0, 1]])
+
+    scores = data.scores(examples, outputs)
+    known = make_data(dictionary=data_lib.dictionary_of(examples[:1]))
+
+    # Anna twice, but Rome is no person.
+    assert scores.flat() == pytest.approx(
+        {
+            "f1": 2 / 3,
+            "precision": 2 / 3,
+            "recall": 2 / 3,
+            "accuracy": 7 / 8,
+            "f1_of_LOC": 0,
+            "precision_of_LOC": 0,
+            "recall_of_LOC": 0,
+            "number_of_LOC": 1,
+            "f1_of_PER": 0.8,
+            "precision_of_PER": 2 / 3,
+            "recall_of_PER": 1,
+            "number_of_PER": 2,
+        }
+    )
+    # The dictionary finds three right ones, and one too many.
+    assert known.baselines(examples) == {"f1": pytest.approx(6 / 7)}
+    assert data.baselines(examples) == {}
+    plain = make_data(scheme="plain")
+    assert plain.scores(examples, outputs).flat() == {"accuracy": 7 / 8}
+    of_kinds, kinds, texts = data.report_sections(examples, outputs, scores)
+    assert of_kinds["rows"][0] == ["LOC", "0", "0", "0", "1"]
+    assert kinds["rows"][0] == ("LOC", "0", "0", "1")
+    assert texts["rows"] == [
+        ["1", " ".join(ANNA), "1", "Rome: B-PER, not B-LOC"]
+    ]
+
+
+def test_predictions_have_the_words_of_the_file(make_data, tmp_path):
+    data = make_data()
+    examples = [
+        data.example("1", ANNA, starts_document=True),
+        data.example("9", "Anna sat."),
+    ]
+    outputs = outputs_of(data, examples, [[1, 0, 1, 1, 0, 3], [1, 0, 0]])
+
+    write_predictions(data, examples, outputs, tmp_path)
+
+    lines = (tmp_path / "predictions.conll").read_text().split("\n")
+    assert lines == [
+        "-DOCSTART-\tO",
+        "",
+        "Anna\tB-PER",
+        "sat\tO",
+        "\tO",
+        "\u200b\tO",
+        "in\tO",
+        "Rome\tB-LOC",
+        "",
+        "Anna\tB-PER",
+        "sat\tO",
+        ".\tO",
+        "",
+        "",
+    ]
+    rows = (tmp_path / "predictions.jsonl").read_text().splitlines()
+    first, second = map(json.loads, rows)
+    assert (first["id"], second["id"]) == ("1", "9")
+    assert first["tags"] == [*TAGS]
+    assert [one["text"] for one in second["entities"]] == ["Anna"]

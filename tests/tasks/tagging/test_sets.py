@@ -1,0 +1,206 @@
+"""What the files of tagging say, and what cannot be used."""
+
+import json
+
+import pytest
+
+from albert_tf.checkpoints.checkpoint import Checkpoint
+from albert_tf.checkpoints.metadata import Metadata
+from albert_tf.tasks.tagging import sets as sets_lib
+from albert_tf.tasks.tagging.sets import TaggingConfig
+from albert_tf.text.tokenizer import load_tokenizer
+
+TAGS = "B-PER O B-LOC"
+
+
+@pytest.fixture(scope="module")
+def tokenizer(tiny_spm_model):
+    return load_tokenizer(spm_model_file=str(tiny_spm_model))
+
+
+@pytest.fixture
+def read(tokenizer, tmp_path):
+    """Reads files by use, from their contents; returns the sets."""
+
+    def run(weights=None, ending="conll", uses=None, **given):
+        paths, settings = {}, {}
+        for name, content in given.items():
+            if name.split("_")[0] not in ("train", "eval", "predict"):
+                settings[name] = content
+                continue
+            path = tmp_path / f"{name}.{ending}"
+            path.write_bytes(content.encode())
+            paths[f"{name}_file"] = str(path)
+        return sets_lib.read_sets(
+            TaggingConfig(**paths, **settings),
+            uses or [name.removesuffix("_file") for name in paths],
+            tokenizer=tokenizer,
+            max_seq_length=16,
+            weights=weights or Checkpoint(),
+        )
+
+    return run
+
+
+def found(examples):
+    return [(one.strings, one.tags) for one in examples.examples]
+
+
+EXPECTED = [
+    (["Anna", "in", "Rome"], ["B-PER", "O", "B-LOC"]),
+    (["Snow"], ["O"]),
+]
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        "Anna\tB-PER\nin\tO\nRome\tB-LOC\n\nSnow\tO\n",
+        "Anna B-PER\nin  O\nRome B-LOC\n\n\n\nSnow O",
+        "\ufeffAnna NN B-PER\r\nin IN O\r\nRome NN B-LOC\r\n\t\r\n"
+        "Snow NN O\r\n",
+        "-DOCSTART- O\n\nAnna\tB-PER\nin\tO\nRome\tB-LOC\n"
+        "-DOCSTART- O\nSnow\tO\n \n",
+    ],
+)
+def test_conll(content, read):
+    sets = read(train=content)
+
+    assert found(sets.train) == EXPECTED
+    assert sets.data.labels == ("O", "B-LOC", "B-PER")
+    assert sets.data.scheme == "IOB2"
+    marks = [one.starts_document for one in sets.train.examples]
+    assert marks == [content.startswith("-DOC")] * 2
+
+
+def lines(*rows):
+    return "\n".join(map(json.dumps, rows))
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        [{"tokens": words, "tags": tags} for words, tags in EXPECTED],
+        [
+            {"tokens": ["Anna", "in", "Rome"], "tags": [2, 0, 1]},
+            {"tokens": ["Snow"], "tags": [0]},
+        ],
+        [
+            {
+                "text": "Anna  in Rome",
+                "entities": [
+                    {"start": 9, "end": 13, "label": "LOC"},
+                    {"start": 0, "end": 4, "label": "PER"},
+                ],
+            },
+            {"text": "Snow", "entities": []},
+        ],
+        [
+            {
+                "text": "Anna in Rome",
+                "entities": [[0, 4, "PER"], [8, 12, "LOC"]],
+            },
+            {"text": "Snow", "entities": []},
+        ],
+    ],
+)
+def test_lines_of_json(rows, read, caplog):
+    labels = ("O", "B-LOC", "B-PER")
+
+    sets = read(train=lines(*rows), ending="jsonl", labels=labels)
+
+    assert found(sets.train) == EXPECTED
+    assert not caplog.text
+
+
+def test_entities_that_overlap_or_cut_words_are_told(read, caplog):
+    # Characters are code points; the third entity is the second again.
+    text = "\U0001f600 Annabel Lee in Rome"
+    marks = [[2, 6, "PER"], [17, 21, "LOC"], [17, 21, "ORG"], [6, 6, "X"]]
+
+    sets = read(train=lines({"text": text, "entities": marks}), ending="jsonl")
+
+    [(words, tags)] = found(sets.train)
+    assert words == ["\U0001f600", "Annabel", "Lee", "in", "Rome"]
+    assert tags == ["O", "B-PER", "O", "O", "B-LOC"]
+    assert "3 entities overlap others, or end within words" in caplog.text
+    assert "PER at 2:6, X at 6:6, ORG at 17:21" in caplog.text
+
+
+def test_tags_that_the_training_lacks_are_told(read, caplog):
+    sets = read(train="a B-A\nb O", eval="a B-A\nb B-C\nc B-C")
+
+    assert sets.data.labels == ("O", "B-A")
+    assert "2 words to evaluate have tags that are none of these" in caplog.text
+    assert "B-C (2)" in caplog.text
+    [record] = sets.evaluation[0].data.records(
+        sets.evaluation[0].examples, is_training=False
+    )
+    assert sorted(record["tag_ids"])[-1] == 1
+    assert sum(record["tag_ids"] >= 0) == 1
+
+
+def test_a_share_is_held_out_and_a_file_to_predict_needs_no_tags(read):
+    rows = [f"w{i} B-A\nis O\n" for i in range(10)]
+
+    sets = read(
+        uses=["train", "eval", "predict"],
+        train="\n".join(rows),
+        predict="only\nwords\n",
+        validation_share=0.3,
+    )
+
+    assert len(sets.evaluation[0].examples) == 3
+    assert sets.data.settings["validation"][:2] == [0.3, 0]
+    assert found(sets.prediction[0]) == [(["only", "words"], None)]
+    # Unknown words have the most frequent tag.
+    assert sets.data.dictionary[""] in ("O", "B-A")
+
+
+def test_without_training_tags_are_those_of_the_weights(read):
+    settings = {"scheme": "IOB1", "words": "spaced"}
+    known = Metadata(labels=("O", "I-A"), settings=settings)
+
+    sets = read(Checkpoint(metadata=known), eval="a I-A\nb O")
+
+    assert (sets.data.labels, sets.data.scheme) == (("O", "I-A"), "IOB1")
+    assert sets.data.words == "spaced"
+
+
+NUMBERS = lines({"tokens": ["a"], "tags": [1]})
+COLUMNS = "line 3 has 3 columns, the first line 2"
+
+
+@pytest.mark.parametrize(
+    ("content", "ending", "message"),
+    [
+        ("", "conll", "has no examples"),
+        (" \n\n", "conll", "has no examples"),
+        ("a O\n\nb c O", "conll", COLUMNS),
+        ("a\tO\nb\t", "conll", "line 2 has 2 columns, the first line 2"),
+        ("a\nb\n", "conll", "the text 1 has no tags"),
+        ("a O\nb O\n", "conll", "must be several tags, not O"),
+        ("a\0 O\n", "conll", "is not a text file"),
+        (NUMBERS, "jsonl", "line 1: .*the tag 1 needs a name in --labels"),
+        (lines({"tokens": ["a"]}), "jsonl", "the text 1 has no tags"),
+        (lines({"tokens": ["a"], "tags": []}), "jsonl", "not as many tags"),
+        (lines({"tokens": [1], "tags": ["O"]}), "jsonl", "1 is no text"),
+        (lines({"tokens": ["a"], "tags": [""]}), "jsonl", "a tag is empty"),
+        (lines({"words": ["a"]}), "jsonl", "line 1: it must have `tokens`"),
+        (
+            lines({"text": "a", "entities": [[0, 1]]}),
+            "jsonl",
+            r"`entities` \(start, end, label\)",
+        ),
+    ],
+)
+def test_what_cannot_be_trained_on(content, ending, message, read):
+    with pytest.raises(ValueError, match=message):
+        read(train=content, ending=ending)
+
+
+def test_where_there_is_no_file_or_no_tags(read, tmp_path):
+    with pytest.raises(FileNotFoundError, match="none of train.conll"):
+        read(uses=["train"], data_dir=str(tmp_path))
+    with pytest.raises(ValueError, match="not .none.. Pass .* or --labels"):
+        read(predict="a\n")

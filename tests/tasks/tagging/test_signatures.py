@@ -1,0 +1,106 @@
+"""Entities of raw text from an export, equal to those from Python."""
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+import albert_tf
+from albert_tf.tasks.tagging import data as data_lib
+from albert_tf.tasks.tagging import signatures
+from tests.tasks.tagging.conftest import NASTY
+
+LONG = " ".join(NASTY) * 3
+
+
+# `tests/heads` has the other way of each.
+@pytest.mark.parametrize(
+    ("kind", "words"), [("sentencepiece", "tokens"), ("wordpiece", "spaced")]
+)
+def test_entities_are_those_of_python(
+    kind, words, export_task, tiny_spm_model, tiny_chinese_vocabulary
+):
+    vocabularies = {
+        "sentencepiece": tiny_spm_model,
+        "wordpiece": tiny_chinese_vocabulary,
+    }
+    export = export_task("token_classifier", vocabularies[kind], words=words)
+    predictor = albert_tf.load_predictor(
+        export.config.init_checkpoint, max_seq_length=20
+    )
+    object.__setattr__(predictor._data, "words", words)
+    texts = [*NASTY, LONG]
+
+    found = export.ask(text=np.array([text.encode() for text in texts]))
+
+    answers = predictor.predict(texts)
+    assert sum(len(answer["entities"]) for answer in answers) > len(texts)
+    for row, answer in enumerate(answers):
+        number = len(answer["entities"])
+        for name, one, padding in (
+            ("starts", "start", -1),
+            ("ends", "end", -1),
+            ("labels", "label", b""),
+            ("scores", "score", -1),
+        ):
+            expected = [entity[one] for entity in answer["entities"]]
+            values = found[name][row]
+            assert [*values[number:]] == [padding] * (values.size - number)
+            if name == "scores":
+                expected = pytest.approx(expected, abs=1e-5)
+            elif name == "labels":
+                expected = [label.encode() for label in expected]
+            assert values[:number].tolist() == expected
+
+
+def test_no_text_and_texts_without_entities(exported):
+    export = exported("token_classifier")
+
+    none = export.ask(text=tf.zeros([0], tf.string))
+    empty = export.ask(text=["", " "])
+
+    assert {values.shape for values in none.values()} == {(0, 0)}
+    assert {values.shape for values in empty.values()} == {(2, 0)}
+
+
+@pytest.mark.parametrize(
+    ("scheme", "labels"),
+    [
+        ("IOB2", ("O", "B-X", "I-X", "B-Y", "I-Y")),
+        ("IOBES", ("O", *(f"{p}-{kind}" for p in "BIES" for kind in "XY"))),
+        ("BILOU", ("B-X", "I-X", "L-X", "U-X", "O", "U-Y")),
+        ("IOBES", ("B", "I", "E", "S")),
+        ("plain", ("NOUN", "O", "VERB")),
+        ("plain", ("NOUN", "VERB")),
+    ],
+)
+def test_entities_of_any_tags_are_those_of_python(scheme, labels):
+    rng = np.random.default_rng(0)
+    lengths = [0, 1, 400, 7, 0]
+    splits = np.cumsum([0, *lengths], dtype=np.int32)
+    tags = rng.integers(0, len(labels), splits[-1], np.int32)
+    places = tf.range(splits[-1])
+    words = signatures._Words(
+        ids=places,
+        token_splits=tf.range(splits[-1] + 1),
+        starts=places,
+        ends=places + 1,
+        row_splits=tf.constant(splits),
+    )
+
+    found = signatures._read_entities(
+        words,
+        tf.constant(tags),
+        tf.ones([splits[-1]]),
+        signatures._entity_tables(labels, scheme),
+    )
+
+    for row, start in enumerate(splits[:-1]):
+        names = [labels[tag] for tag in tags[start : splits[row + 1]]]
+        expected = data_lib.find_entities(names, labels, scheme)
+        columns = (found[name][row] for name in ("labels", "starts", "ends"))
+        rows = zip(*map(np.array, columns), strict=True)
+        assert [
+            (kind.decode(), first - start, end - start)
+            for kind, first, end in rows
+            if end >= 0
+        ] == expected

@@ -1,0 +1,76 @@
+"""Where the words of a text are, and which tokens are theirs."""
+
+import pytest
+
+from albert_tf.tasks.tagging import words
+from tests.tasks.tagging.conftest import NASTY
+
+
+def found_in(text):
+    return [text[start:end] for start, end in words.find_words(text).T]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("Angela Merkel, Paris.", "Angela|Merkel|,|Paris|."),
+        ("In the U.S. 3.5% (1,000), $5", "In|the|U.S|.|3.5|%|(|1,000|)|,|$|5"),
+        ("don't 'Don’t' e-mail AT&T", "don't|'|Don’t|'|e-mail|AT&T"),
+        ("Bonn,Ulm 1/2 10:30 at:", "Bonn|,|Ulm|1/2|10:30|at|:"),
+        ("@a_1 #tag C# a@b.de _x_", "@a_1|#tag|C|#|a@b.de|_x_"),
+        ("Well... what?!!", "Well|...|what|?|!!"),
+        ("他叫Anna，今年３．５岁。", "他|叫|Anna|，|今|年|３|．|５|岁|。"),
+        ("です。また", "です|。|また"),
+        ("Hi😀😀🎉!", "Hi|😀😀|🎉|!"),
+        (
+            "cafe\u0301's\t\r\n\u2028b\u00a0c\0\u200b",
+            "cafe\u0301's|b|c\0\u200b",
+        ),
+        ("", ""),
+        (" \n", ""),
+    ],
+)
+def test_words_of_raw_text(text, expected):
+    assert found_in(text) == [*filter(None, expected.split("|"))]
+
+
+def test_words_are_all_of_a_text_but_white_space():
+    for text in NASTY:
+        assert "".join(found_in(text)) == "".join(text.split())
+
+
+@pytest.mark.parametrize("is_spaced", [True, False])
+@pytest.mark.parametrize("name", ["english", "chinese"])
+def test_tokens_of_a_text_are_those_of_its_words(name, is_spaced, graph_of):
+    tokenizer = graph_of(name).tokenizer
+    for text in NASTY:
+        found = words.split(text, tokenizer, is_spaced=is_spaced)
+
+        ids = tokenizer.encode(text)
+        if is_spaced:
+            spaced = " ".join(found_in(text))
+            ids = tokenizer.encode(spaced)
+        assert found.ids.tolist() == ids
+        assert found.token_splits[-1] == len(ids)
+        assert len(found.token_splits) == 1 + len(found.starts)
+        assert (found.token_splits[1:] >= found.token_splits[:-1]).all()
+        assert (found.ends >= found.starts).all()
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "expected"),
+    [
+        # The mark alone is a word of its own for transformers.
+        (
+            "english",
+            "Angela's, (x) 漢字!",
+            ["Angela's,", "", "(x)", "", "漢字!"],
+        ),
+        ("chinese", "Angela's 漢字!", ["Angela", "'", "s", "漢", "字", "!"]),
+    ],
+)
+def test_words_of_tokens(name, text, expected, graph_of):
+    found = words.split(text, graph_of(name).tokenizer, is_spaced=False)
+
+    spans = zip(found.starts, found.ends, strict=True)
+    assert [text[start:end] for start, end in spans] == expected
