@@ -22,6 +22,7 @@ from albert_tf.checkpoints import (
     heads,
     huggingface_tokenizer,
     metadata,
+    sentence_transformers,
 )
 from albert_tf.checkpoints.checkpoint import Checkpoint, LazyArrays
 from albert_tf.checkpoints.metadata import Metadata
@@ -275,6 +276,9 @@ def write(folder: str, source: Checkpoint) -> checkpoint.WriteReport:
             others, **dict.fromkeys(metadata.TOKENIZER_SETTINGS)
         )
     metadata.write(folder, others)
+    if sentence_transformers.can_write(source.settings):
+        sentence_transformers.write(folder, source)
+        others = dataclasses.replace(others, settings=None)
     reason = f"only in {metadata.METADATA_FILE}: transformers does not read it"
     return left_out, checkpoint.notes_of_metadata(others, reason)
 

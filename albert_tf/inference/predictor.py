@@ -9,6 +9,7 @@ import logging
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+import numpy as np
 import tensorflow as tf
 
 from albert_tf import checks, files
@@ -169,6 +170,54 @@ class Predictor:
             )
         answers = self._stream(inputs, batch_size)
         return list(answers) if isinstance(inputs, Sequence) else answers
+
+    def similarity(self, first: Any, second: Any) -> Any:
+        """Returns the cosine of the vectors of two texts, a float.
+
+        Of two lists of N texts, it is that of each text and the one beside it,
+        float32 `[N]`.
+        """
+        if isinstance(first, str):
+            return float(self.similarity([first], [second])[0])
+        if len(first) != len(second):
+            raise ValueError(
+                "Pass two texts, or two lists of the same length. Received: "
+                f"{len(first)} and {len(second)} texts."
+            )
+        ours, theirs = np.split(self._unit_vectors([*first, *second]), 2)
+        return np.sum(ours * theirs, axis=1)
+
+    def nearest(self, queries: Any, texts: Sequence[str], *, k: int = 5) -> Any:
+        """Returns the `k` most similar texts, the best first, of each query.
+
+        Each is a dict of `index`, `text` and `score`, the cosine. One query
+        has one list of them, several have a list of lists.
+        """
+        if isinstance(queries, str):
+            return self.nearest([queries], texts, k=k)[0]
+        checks.check_integer("k", k, at_least=1)
+        vectors = self._unit_vectors([*queries, *texts])
+        ours, theirs = np.split(vectors, [len(queries)])
+        scores = ours @ theirs.T
+        best = np.argsort(-scores, axis=1, kind="stable")[:, :k].tolist()
+        return [
+            [
+                {"index": i, "text": texts[i], "score": float(row[i])}
+                for i in indices
+            ]
+            for row, indices in zip(scores, best, strict=True)
+        ]
+
+    def _unit_vectors(self, texts: Sequence[str]) -> np.ndarray:
+        """Returns the vectors of texts with length 1, `[N, H]`."""
+        if self.spec.head.name != "encoder":
+            raise ValueError(
+                f"A model with the head {self.spec.head.name} compares no "
+                'texts. Pass head="encoder" to `load_predictor`.'
+            )
+        vectors = np.array([one["vector"] for one in self.predict(texts)])
+        lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
+        return np.asarray(vectors / lengths)
 
     def _stream(
         self, inputs: Iterable[Any], batch_size: int

@@ -21,7 +21,8 @@ LEAST_STEPS = 50
 LEAST_RECORDS = 16
 _FEW_EXAMPLES = 50
 # Ranges of first scores that are no shares: correlations, the F1 of SQuAD.
-_WIDTHS = {"pearson": 2.0, "matthews_correlation": 2.0, "f1": 100.0}
+_CORRELATIONS = ("pearson", "spearman", "matthews_correlation")
+_WIDTHS = {**dict.fromkeys(_CORRELATIONS, 2.0), "f1": 100.0}
 
 
 def compare_with_chance(

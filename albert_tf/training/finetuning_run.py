@@ -179,6 +179,7 @@ class FinetuningRun:
         The results of all seeds, if any, are written in place of the scores.
         """
         config, sets, workers = self._config, self._sets, self._workers
+        before = self._start_outputs(weights)
         resume.set_weights(self._task.model, weights, workers)
         computer = OutputComputer(self._task, workers, self._padding)
 
@@ -193,7 +194,7 @@ class FinetuningRun:
         found, thresholds = None, weights.metadata.chosen
         if sets.evaluation:
             main, thresholds = sets.evaluation[0], evaluation.scores
-            plain = main.data.baselines(main.examples).items()
+            plain = main.data.baselines(main.examples, **before).items()
             rows = (Score.baseline(*row) for row in plain)
             scores += Scores(entries=tuple(rows))
             found = baselines.describe(scores, main, config.evaluated)
@@ -219,6 +220,22 @@ class FinetuningRun:
         workers.run_in_chief(write, weights, evaluation, results, found)
         outputs = next(iter(evaluation.outputs.values()), {})
         return Result(scores, weights.path, problem, outputs)
+
+    def _start_outputs(self, weights: Checkpoint) -> dict[str, Any]:
+        """Returns an argument of `baselines`, if a task compares the start.
+
+        Not for the head of a task, which is random before its training.
+        """
+        compute = getattr(self._task, "start_outputs", None)
+        if not (compute and self._start and self._sets.evaluation):
+            return {}
+        if self._start.path == weights.path:
+            return {}
+        resume.set_weights(self._task.model, self._start, self._workers)
+        outputs = OutputComputer(
+            self._task, self._workers, self._padding, compute=compute
+        ).run(self._sets.evaluation[0].columns, self._config.eval_batch_size)
+        return {"start_outputs": outputs}
 
     def _problem(
         self, computer: OutputComputer, evaluation: Evaluation
