@@ -276,8 +276,7 @@ def write(folder: str, source: Checkpoint) -> checkpoint.WriteReport:
             others, **dict.fromkeys(metadata.TOKENIZER_SETTINGS)
         )
     metadata.write(folder, others)
-    if sentence_transformers.can_write(source.settings):
-        sentence_transformers.write(folder, source)
+    if sentence_transformers.write(folder, source):
         others = dataclasses.replace(others, settings=None)
     reason = f"only in {metadata.METADATA_FILE}: transformers does not read it"
     return left_out, checkpoint.notes_of_metadata(others, reason)

@@ -179,45 +179,37 @@ class Predictor:
         """
         if isinstance(first, str):
             return float(self.similarity([first], [second])[0])
-        if len(first) != len(second):
-            raise ValueError(
-                "Pass two texts, or two lists of the same length. Received: "
-                f"{len(first)} and {len(second)} texts."
-            )
-        ours, theirs = np.split(self._unit_vectors([*first, *second]), 2)
+        ours, theirs = map(self._unit_vectors, (first, second))
         return np.sum(ours * theirs, axis=1)
 
-    def nearest(self, queries: Any, texts: Sequence[str], *, k: int = 5) -> Any:
-        """Returns the `k` most similar texts, the best first, of each query.
+    def nearest(
+        self, queries: Any, texts: Sequence[str], *, k: int = 5
+    ) -> list[Any]:
+        """Returns the `k` most similar texts of each query, the best first.
 
         Each is a dict of `index`, `text` and `score`, the cosine. One query
-        has one list of them, several have a list of lists.
+        has a list of them, several have a list of lists.
         """
-        if isinstance(queries, str):
-            return self.nearest([queries], texts, k=k)[0]
-        checks.check_integer("k", k, at_least=1)
-        vectors = self._unit_vectors([*queries, *texts])
-        ours, theirs = np.split(vectors, [len(queries)])
-        scores = ours @ theirs.T
+        is_one = isinstance(queries, str)
+        ours = self._unit_vectors([queries] if is_one else queries)
+        scores = ours @ self._unit_vectors(texts).T
         best = np.argsort(-scores, axis=1, kind="stable")[:, :k].tolist()
-        return [
+        found = [
             [
                 {"index": i, "text": texts[i], "score": float(row[i])}
-                for i in indices
+                for i in own
             ]
-            for row, indices in zip(scores, best, strict=True)
+            for row, own in zip(scores, best, strict=True)
         ]
+        return found[0] if is_one else found
 
-    def _unit_vectors(self, texts: Sequence[str]) -> np.ndarray:
-        """Returns the vectors of texts with length 1, `[N, H]`."""
+    def _unit_vectors(self, texts: Iterable[str]) -> np.ndarray:
+        """Returns the vectors of N texts, with length 1, `[N, H]`."""
         if self.spec.head.name != "encoder":
-            raise ValueError(
-                f"A model with the head {self.spec.head.name} compares no "
-                'texts. Pass head="encoder" to `load_predictor`.'
-            )
-        vectors = np.array([one["vector"] for one in self.predict(texts)])
-        lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
-        return np.asarray(vectors / lengths)
+            raise ValueError('Pass head="encoder" to `load_predictor`.')
+        found = np.array([one["vector"] for one in self.predict([*texts])])
+        lengths = np.linalg.norm(found, axis=1, keepdims=True)
+        return np.asarray(found / lengths)
 
     def _stream(
         self, inputs: Iterable[Any], batch_size: int

@@ -222,20 +222,17 @@ class FinetuningRun:
         return Result(scores, weights.path, problem, outputs)
 
     def _start_outputs(self, weights: Checkpoint) -> dict[str, Any]:
-        """Returns an argument of `baselines`, if a task compares the start.
-
-        Not for the head of a task, which is random before its training.
-        """
+        """Returns an argument of `baselines`, if a task compares the start."""
         compute = getattr(self._task, "start_outputs", None)
-        if not (compute and self._start and self._sets.evaluation):
+        start, evaluated = self._start, self._sets.evaluation
+        if not (compute and start and evaluated) or start.path == weights.path:
             return {}
-        if self._start.path == weights.path:
-            return {}
-        resume.set_weights(self._task.model, self._start, self._workers)
-        outputs = OutputComputer(
+        resume.set_weights(self._task.model, start, self._workers)
+        computer = OutputComputer(
             self._task, self._workers, self._padding, compute=compute
-        ).run(self._sets.evaluation[0].columns, self._config.eval_batch_size)
-        return {"start_outputs": outputs}
+        )
+        columns, batch_size = evaluated[0].columns, self._config.eval_batch_size
+        return {"start_outputs": computer.run(columns, batch_size)}
 
     def _problem(
         self, computer: OutputComputer, evaluation: Evaluation

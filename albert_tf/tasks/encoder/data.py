@@ -5,7 +5,6 @@ Data flow: texts -> records -> [model] -> vectors -> scores, files.
 
 import contextlib
 import dataclasses
-import itertools
 import json
 import os
 import zlib
@@ -19,16 +18,13 @@ from albert_tf import checks, files
 from albert_tf.features import ArraySpec
 from albert_tf.metrics import classification, similarity
 from albert_tf.metrics.scores import Score, Scores
-from albert_tf.metrics.similarity import Cosines, Similarities, WordOverlap
-from albert_tf.tasks import task
+from albert_tf.tasks import error_tables, task
 from albert_tf.tasks.inputs import OneOrTwoTexts
 from albert_tf.tasks.task import Outputs, Record
 from albert_tf.text.base import Tokenizer
 
 POOLINGS = ("mean", "cls")
 PREDICTIONS_FILE = "predictions.jsonl"
-_CHUNK_SIZE = 4096
-_MAX_ERRORS = 20
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -68,15 +64,17 @@ class VectorData:
         yield from ({"vector": vector} for vector in outputs["vector"])
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+@dataclasses.dataclass(frozen=True, kw_only=True)
 class TextPair:
     """Two texts that belong together, and perhaps one that does not."""
 
     guid: str
-    texts: tuple[str, ...]
+    text_a: str
+    text_b: str
+    text_c: str = ""
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+@dataclasses.dataclass(frozen=True, kw_only=True)
 class ScoredPair(TextPair):
     """Two texts, and how similar they are: the higher, the more."""
 
@@ -90,8 +88,7 @@ class SimilarityData(VectorData):
     Args:
         has_scores: Whether they are `ScoredPair`s, not `TextPair`s.
         num_texts: The texts of a record, C.
-        score_range: The scores that the loss takes for 0 and 1, if it does not
-            take them as they are.
+        score_range: The scores that the loss takes for cosines of 0 and 1.
         text_columns, validation: As of `ClassificationData`.
     """
 
@@ -111,88 +108,82 @@ class SimilarityData(VectorData):
     @property
     def array_specs(self) -> tuple[ArraySpec, ...]:
         """Those of C texts; the score of a pair, or hashes of the texts."""
-        shape, pad_id = (self.num_texts,), self.tokenizer.special_ids.pad
+        shape = (self.num_texts,)
         target = ArraySpec(name="text_hashes", dtype="int32", shape=shape)
         if self.has_scores:
             target = ArraySpec(name="scores", dtype="float32")
+        pad_id = self.tokenizer.special_ids.pad
         return (*task.encoder_specs(pad_id, shape), target)
 
     @property
     def settings(self) -> Mapping[str, Any]:
         """See `TaskData.settings`."""
+        names = ("max_seq_length", "pooling", "normalizes", "validation")
         return {
             "task": self.name,
-            "max_seq_length": self.max_seq_length,
-            "pooling": self.pooling,
-            "normalizes": self.normalizes,
-            **self.tokenizer.identity(),
             "text_columns": list(self.text_columns),
-            "validation": self.validation,
+            **{name: getattr(self, name) for name in names},
+            **self.tokenizer.identity(),
         }
 
     def records(
         self, examples: Sequence[Any], *, is_training: bool
     ) -> Iterator[Record]:
         """Yields a record of each pair: `[CLS] text [SEP]`, C times."""
-        special, width = self.tokenizer.special_ids, self.num_texts
-        room = self.max_seq_length - 2
-        for first in range(0, len(examples), _CHUNK_SIZE):
-            chunk = examples[first : first + _CHUNK_SIZE]
-            texts = [text for one in chunk for text in one.texts[:width]]
-            all_ids, lengths = self.tokenizer.encode_batch(texts)
-            rows = iter(np.split(all_ids, np.cumsum(lengths)[:-1]))
-            for one in chunk:
-                own = [ids[:room] for ids in itertools.islice(rows, width)]
-                shape = width, 2 + max(map(len, own))
-                input_ids = np.full(shape, special.pad, np.int32)
-                mask = np.zeros(shape, np.int32)
-                for row, ids in enumerate(own):
-                    end = len(ids) + 1
-                    input_ids[row, [0, end]] = special.cls, special.sep
-                    input_ids[row, 1:end] = ids
-                    mask[row, : end + 1] = 1
-                yield {
-                    "input_ids": input_ids,
-                    "input_mask": mask,
-                    "segment_ids": np.zeros(shape, np.int32),
-                    **self._target(one),
-                }
-
-    def _target(self, one: Any) -> Record:
-        if self.has_scores:
-            low, high = self.score_range
-            score = getattr(one, "label", 0.0)
-            return {
-                "scores": np.array((score - low) / (high - low), np.float32)
-            }
-        hashes = [zlib.crc32(text.encode()) for text in one.texts]
-        hashes = hashes[: self.num_texts]
-        return {"text_hashes": np.array(hashes, np.uint32).view(np.int32)}
+        pad_id = self.tokenizer.special_ids.pad
+        low, high = self.score_range
+        for one in examples:
+            texts = (one.text_a, one.text_b, one.text_c)[: self.num_texts]
+            ids = map(self.tokenizer.encode, texts)
+            rows = [
+                task.pair_record(x, [], self.tokenizer, self.max_seq_length)
+                for x in ids
+            ]
+            longest = max(len(row["input_ids"]) for row in rows)
+            record = {}
+            for spec in task.encoder_specs(pad_id):
+                shape = len(rows), longest
+                array = np.full(shape, spec.pad_value, np.int32)
+                for i, row in enumerate(rows):
+                    array[i, : len(row[spec.name])] = row[spec.name]
+                record[spec.name] = array
+            if self.has_scores:
+                score = (getattr(one, "label", 0.0) - low) / (high - low)
+                yield record | {"scores": np.array(score, np.float32)}
+                continue
+            hashes = [zlib.crc32(text.encode()) for text in texts]
+            hashed = np.array(hashes, np.uint32).view(np.int32)
+            yield record | {"text_hashes": hashed}
 
     def scores(self, examples: Sequence[Any], outputs: Outputs) -> Scores:
         """Returns correlations with the scores; or recalls, and ranks."""
-        return self._scores(examples, _cosines(outputs))
+        first, second = _unit_vectors(outputs)
+        return self._scores(
+            examples,
+            lambda: np.sum(first * second, axis=1),
+            lambda rows, columns: first[rows] @ second[columns].T,
+        )
 
-    def _scores(self, examples: Sequence[Any], found: Similarities) -> Scores:
+    def _scores(
+        self,
+        examples: Sequence[Any],
+        of_pairs: Callable[[], np.ndarray],
+        to_all: Callable[[slice, np.ndarray], np.ndarray],
+    ) -> Scores:
         if self.has_scores:
-            labels = [one.label for one in examples]
-            values = {
-                "spearman": classification.spearman(labels, found.of_pairs()),
-                "pearson": classification.pearson(labels, found.of_pairs()),
-            }
-        else:
-            ranks = self._ranks(examples, found)
-            values = {
-                "mrr_at_10": similarity.reciprocal_rank_at(ranks, 10),
-                "recall_at_1": similarity.recall_at(ranks, 1),
-                "recall_at_10": similarity.recall_at(ranks, 10),
-            }
-        return Scores(entries=tuple(Score(*row) for row in values.items()))
-
-    def _ranks(
-        self, examples: Sequence[Any], found: Similarities
-    ) -> np.ndarray:
-        return similarity.ranks(*_columns(examples), found)
+            values = [one.label for one in examples], of_pairs()
+            names = ("spearman", "pearson")
+            entries = [
+                Score(n, getattr(classification, n)(*values)) for n in names
+            ]
+            return Scores(entries=tuple(entries))
+        ranks = similarity.ranks(*_columns(examples), to_all)
+        entries = [
+            Score("mrr_at_10", float(np.mean((ranks <= 10) / ranks))),
+            Score("recall_at_1", float(np.mean(ranks <= 1))),
+            Score("recall_at_10", float(np.mean(ranks <= 10))),
+        ]
+        return Scores(entries=tuple(entries))
 
     def baselines(
         self, examples: Sequence[Any], start_outputs: Outputs | None = None
@@ -202,12 +193,19 @@ class SimilarityData(VectorData):
         The better one is its baseline; the two are `word_overlap` and
         `before_training`. `start_outputs` are those of the weights before.
         """
-        overlap = WordOverlap(*_columns(examples))
-        found = {"word_overlap": self._scores(examples, overlap)}
+        first, second = map(similarity.word_matrix, _columns(examples))
+        words = self._scores(
+            examples,
+            lambda: similarity.jaccard(first, second, of_pairs=True),
+            lambda rows, columns: similarity.jaccard(
+                first[rows], second[columns]
+            ),
+        )
+        found = {"word_overlap": words[self.primary_metric]}
         if start_outputs is not None:
-            found["before_training"] = self.scores(examples, start_outputs)
-        values = {n: one[self.primary_metric] for n, one in found.items()}
-        return {self.primary_metric: max(values.values()), **values}
+            before = self.scores(examples, start_outputs)
+            found["before_training"] = before[self.primary_metric]
+        return {self.primary_metric: max(found.values()), **found}
 
     @contextlib.contextmanager
     def open_predictions(
@@ -234,41 +232,40 @@ class SimilarityData(VectorData):
         self, examples: Sequence[Any], outputs: Outputs
     ) -> Iterator[dict[str, Any]]:
         """Yields `similarity`, the cosine."""
-        for cosine in _cosines(outputs).of_pairs().tolist():
-            yield {"similarity": cosine}
+        cosines = np.sum(np.prod(_unit_vectors(outputs), axis=0), axis=1)
+        yield from ({"similarity": cosine} for cosine in cosines.tolist())
 
     def report_sections(
         self, examples: Sequence[Any], outputs: Outputs, scores: Scores
     ) -> list[dict[str, Any]]:
-        """Returns a table of the worst pairs."""
-        found = _cosines(outputs)
-        cosines = found.of_pairs()
+        """Returns a table of the worst pairs, by ranks from 0 to 1.
+
+        Of pairs without scores, it is the share of wrong texts before the
+        right one.
+        """
+        first, second = _unit_vectors(outputs)
         if self.has_scores:
-            labels = np.array([one.label for one in examples])
-            gaps = stats.rankdata(cosines) - stats.rankdata(labels)
-            name, column, errors = "score", labels, np.abs(gaps)
+            labels = stats.rankdata([one.label for one in examples])
+            values = stats.rankdata(np.sum(first * second, axis=1))
         else:
-            name, column = "rank", self._ranks(examples, found)
-            errors = column
-        order = np.argsort(-errors, kind="stable")[:_MAX_ERRORS].tolist()
-        rows = [
-            (
-                examples[i].guid,
-                *(text[:150] for text in examples[i].texts[:2]),
-                f"{column[i]:g}",
-                f"{cosines[i]:.3f}",
+            values = similarity.ranks(
+                *_columns(examples),
+                lambda rows, columns: first[rows] @ second[columns].T,
             )
-            for i in order
-        ]
-        header = ("id", "first text", "second text", name, "similarity")
-        return [{"title": "The worst pairs", "header": header, "rows": rows}]
+            labels = np.ones(len(values))
+        [table] = error_tables.prediction_sections(
+            examples, labels / len(labels), values / len(labels)
+        )
+        return [table | {"title": "The worst pairs: places of all, 0 to 1"}]
 
 
 def _columns(examples: Sequence[Any]) -> tuple[list[str], list[str]]:
     """Returns the first texts, and the second ones."""
-    return [e.texts[0] for e in examples], [e.texts[1] for e in examples]
+    return [one.text_a for one in examples], [one.text_b for one in examples]
 
 
-def _cosines(outputs: Outputs) -> Cosines:
-    vectors = np.asarray(outputs["vectors"], np.float32)
-    return Cosines(vectors[:, 0], vectors[:, 1])
+def _unit_vectors(outputs: Outputs) -> tuple[np.ndarray, np.ndarray]:
+    """Returns the vectors of the first and of the second texts, `[N, H]`."""
+    vectors = np.asarray(outputs["vectors"], np.float32)[:, :2]
+    unit = vectors / np.linalg.norm(vectors, axis=-1, keepdims=True)
+    return unit[:, 0], unit[:, 1]

@@ -60,11 +60,6 @@ class SimilarityConfig(HoldOutFlags):
         "Column of numbers, the higher, the more similar. Without it, the "
         "texts of each row belong together, and those of other rows do not.",
     )
-    id_column: str | None = setting(
-        None,
-        "Column with an id for each row, which the predictions then have. By "
-        "default, the line number is the id.",
-    )
     pooling: str | None = setting(
         None,
         "The vector of a text: mean, of its tokens, or cls, that of [CLS]. "
@@ -96,21 +91,15 @@ class SimilarityConfig(HoldOutFlags):
         HoldOutFlags.__post_init__(self)
         check_choices(self)
         checks.check_number("temperature", self.temperature, above=0)
-        num_texts = (2,) if self.columns[1] else (2, 3)
-        if len(self.columns[0]) not in num_texts:
+        texts, label = self.columns
+        if len(texts) not in ((2,) if label else (2, 3)):
             raise ValueError(
                 "--text_columns must name the two columns of a pair, and "
                 "without --label_column perhaps a third one. Received: "
-                f"text_columns={','.join(self.text_columns)}, "
-                f"label_column={self.label_column}."
+                f"text_columns={','.join(texts)}, label_column={label}."
             )
-        fits = ("cosent", "cosine") if self.columns[1] else ("softmax",)
-        if self.loss and self.loss not in fits:
-            raise ValueError(
-                f"--loss must be {' or '.join(fits)} "
-                f"{'with' if self.columns[1] else 'without'} --label_column. "
-                f"Received: loss={self.loss}."
-            )
+        fits = ("cosent", "cosine") if label else ("softmax",)
+        checks.check_choice("loss", self.used_loss, fits)
 
     @property
     def columns(self) -> tuple[tuple[str, ...], str | None]:
@@ -118,6 +107,11 @@ class SimilarityConfig(HoldOutFlags):
         if self.task_name == _STS_B and not self.text_columns:
             return ("sentence1", "sentence2"), self.label_column or "score"
         return self.text_columns, self.label_column
+
+    @property
+    def used_loss(self) -> str:
+        """The loss, or its default."""
+        return self.loss or ("cosent" if self.columns[1] else "softmax")
 
 
 def read_sets(
@@ -132,17 +126,17 @@ def read_sets(
     """Reads the pairs of a run, and checks that they can be used."""
     from albert_tf.tasks.encoder.data import SimilarityData
 
-    texts, label = config.columns
     how: dict[str, Any] = {
         "pooling": config.pooling,
         "normalizes": config.normalize,
     }
     if "train" not in uses:
-        kept = {name: weights.settings.get(name) for name in how}
-        how = {n: kept[n] if x is None else x for n, x in how.items()}
-        config.check_unseen(config.name, weights.settings)
+        trained = weights.settings
+        config.check_unseen(config.name, trained)
+        how = {n: trained.get(n) if x is None else x for n, x in how.items()}
     examples, validation = _read(config, uses, weights, given_examples)
-    data = SimilarityData(
+    texts, label = config.columns
+    data: Any = SimilarityData(
         tokenizer=tokenizer,
         max_seq_length=max_seq_length,
         has_scores=bool(label),
@@ -150,21 +144,23 @@ def read_sets(
         validation=validation,
         **{name: value for name, value in how.items() if value is not None},
     )
-    sets = {
-        use: [ExampleSet(examples=rows, data=data)]
-        for use, rows in examples.items()
-    }
+    of_use = {use: data for use in examples}
     if "train" in examples:
-        train = dataclasses.replace(data, num_texts=len(texts))
+        span = 0.0, 1.0
         if config.loss == "cosine":
             scores = [row.label for row in examples["train"]]
-            low, high = min(scores), max(scores)
-            if low < -1 or high > 1:
-                text = "The scores %g to %g are taken for cosines of 0 to 1."
-                _LOGGER.info(text, low, high)
-                train = dataclasses.replace(train, score_range=(low, high))
-        sets["train"] = [ExampleSet(examples=examples["train"], data=train)]
-    return task.sets_by_use(sets)
+            span = min(scores), max(scores)
+            text = "The scores %g to %g are taken for cosines of 0 to 1."
+            _LOGGER.info(text, *span)
+        of_use["train"] = dataclasses.replace(
+            data, num_texts=len(texts), score_range=span
+        )
+    return task.sets_by_use(
+        {
+            use: [ExampleSet(examples=rows, data=of_use[use])]
+            for use, rows in examples.items()
+        }
+    )
 
 
 def _read(
@@ -175,76 +171,63 @@ def _read(
 ) -> tuple[dict[str, Any], list[Any] | None]:
     """Returns the pairs by use, and what is kept of those held out."""
 
-    def source(use: str) -> Any:
+    def read(use: str) -> list[Any]:
         given: Any = example_files.given_file(config, use, given_examples)
-        if given or config.task_name == _STS_B:
-            name = f"{task.SPLITS[use]}.tsv"
-            return given or os.path.join(config.data_dir or "", "STS-B", name)
-        raise ValueError(f"--{use}_file must be given.")
+        texts, label = config.columns
+        if use != "train":
+            texts = texts[:2]
+        name = f"{task.SPLITS[use]}.tsv"
+        path = given or os.path.join(config.data_dir or "", "STS-B", name)
+        return read_pairs(path, texts, None if use == "predict" else label)
 
-    texts, label = config.columns
-    examples: dict[str, Any] = {}
-    validation = None
-    labelled = [use for use in uses if use != "predict"]
-    if config.validation_share and labelled:
-        if config.eval_file or "eval" in given_examples:
-            raise ValueError(
-                "--validation_share is for pairs without an --eval_file. Leave "
-                "one of them out."
-            )
-        examples, validation = config.divide(
-            read_pairs(source("train"), texts, label, config.id_column),
-            labelled,
-            weights.settings,
-            texts=lambda row: [*row.texts],
+    if not config.validation_share or {*uses} == {"predict"}:
+        return {use: read(use) for use in uses}, None
+    if config.eval_file or "eval" in given_examples:
+        raise ValueError(
+            "--validation_share is for pairs without an --eval_file. Leave one "
+            "of them out."
         )
-    else:
-        for use in labelled:
-            columns = texts if use == "train" else texts[:2]
-            examples[use] = read_pairs(
-                source(use), columns, label, config.id_column
-            )
+    examples, validation = config.divide(
+        read("train"),
+        [use for use in uses if use != "predict"],
+        weights.settings,
+        texts=lambda row: [row.text_a, row.text_b, row.text_c],
+    )
     if "predict" in uses:
-        examples["predict"] = read_pairs(
-            source("predict"), texts[:2], None, config.id_column
-        )
+        examples["predict"] = read("predict")
     return examples, validation
 
 
 def read_pairs(
-    path: example_files.Source,
-    texts: Sequence[str],
-    label: str | None = None,
-    guid: str | None = None,
+    path: example_files.Source, texts: Sequence[str], label: str | None
 ) -> list[Any]:
     """Returns the `ScoredPair`s of a file; without a label, `TextPair`s.
 
-    The arguments are names of columns.
+    `texts` and `label` are names of columns.
     """
     from albert_tf.tasks.encoder.data import ScoredPair, TextPair
 
     pairs: list[TextPair] = []
-    names = [*texts, *filter(None, (label, guid))]
-    for line, fields in example_files.read_rows(path, names):
-        own: dict[str, Any] = {
-            "guid": fields[-1] if guid else str(line - 1),
-            "texts": tuple(fields[: len(texts)]),
-        }
+    columns = [*texts, label] if label else texts
+    for line, fields in example_files.read_rows(path, columns):
+        names = ("text_a", "text_b", "text_c")[: len(texts)]
+        own = dict(zip(names, fields, strict=False))
+        own["guid"] = str(line - 1)
         if not label:
             pairs.append(TextPair(**own))
             continue
         try:
-            score = float(fields[len(texts)])
+            score = float(fields[-1])
         except ValueError:
             score = math.nan
         if not math.isfinite(score):
             raise ValueError(
                 f"{path}, line {line}: {label!r} must be a number. Received: "
-                f"{fields[len(texts)]!r}."
+                f"{fields[-1]!r}."
             )
         pairs.append(ScoredPair(**own, label=score))
     example_files.check_ids([pair.guid for pair in pairs], str(path))
-    if empty := sum(not all(map(str.strip, pair.texts)) for pair in pairs):
+    if empty := sum(not (p.text_a.strip() and p.text_b.strip()) for p in pairs):
         text = "%s: %d of %d pairs have a text that is empty."
         _LOGGER.warning(text, path, empty, len(pairs))
     return pairs
@@ -254,12 +237,11 @@ def make_task(config: SimilarityConfig, sets: Sets[Any]) -> MakeTask:
     """Returns the class of the model half, with its arguments."""
     from albert_tf.tasks.encoder.model import SimilarityTask
 
-    data: Any = sets.data
     return functools.partial(
         SimilarityTask,
-        loss=config.loss or ("cosent" if data.has_scores else "softmax"),
+        data=sets.data,
+        loss=config.used_loss,
         temperature=config.temperature,
-        pooling=data.pooling,
     )
 
 

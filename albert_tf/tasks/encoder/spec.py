@@ -1,6 +1,7 @@
 """The bare encoder: vectors of texts."""
 
 import dataclasses
+import functools
 import logging
 from collections.abc import Mapping
 from typing import Any
@@ -46,9 +47,8 @@ class EncoderSpec(HeadSpec):
         if "pooling" not in source.settings:
             _LOGGER.warning(
                 "%s was not trained for vectors: those of different texts are "
-                "nearly alike. run_similarity.py --init_checkpoint=%s trains "
-                "them on pairs of texts.",
-                source.path,
+                "nearly alike. Pass it to run_similarity.py, which trains them "
+                "on pairs of texts, as --init_checkpoint.",
                 source.path,
             )
         return VectorData(
@@ -69,7 +69,16 @@ class EncoderSpec(HeadSpec):
     joins_outputs = False
 
     def make_signatures(self, exported: Exported) -> Signatures:
-        """Traces those of the vectors."""
-        from albert_tf.tasks.encoder import signatures
+        """Traces those of the vectors; other poolings leave out `vector`."""
+        from albert_tf.serving import exported_encoder
+        from albert_tf.tasks.encoder import data, model
 
-        return signatures.make_signatures(exported)
+        settings, pool = exported.settings, None
+        if settings.pooling in data.POOLINGS:
+            pool = functools.partial(model.pool, data=settings)
+        return exported_encoder.make_signatures(
+            exported_encoder.ExportedEncoder(exported.model, exported.weights),
+            exported.tokenizer,
+            max_seq_length=settings.max_seq_length,
+            pool=pool,
+        )
