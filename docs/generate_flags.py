@@ -20,6 +20,7 @@ COMMANDS = (
     "run_classifier",
     "run_squad",
     "run_race",
+    "run_similarity",
     "convert_checkpoint",
     "export_saved_model",
     "run_experiment",

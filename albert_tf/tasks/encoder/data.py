@@ -193,7 +193,9 @@ class SimilarityData(VectorData):
         The better one is its baseline; the two are `word_overlap` and
         `before_training`. `start_outputs` are those of the weights before.
         """
-        first, second = map(similarity.word_matrix, _columns(examples))
+        texts_a, texts_b = _columns(examples)
+        words_of = similarity.word_matrix([*texts_a, *texts_b])
+        first, second = words_of[: len(texts_a)], words_of[len(texts_a) :]
         words = self._scores(
             examples,
             lambda: similarity.jaccard(first, second, of_pairs=True),

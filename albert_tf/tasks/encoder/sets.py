@@ -98,6 +98,11 @@ class SimilarityConfig(HoldOutFlags):
                 "without --label_column perhaps a third one. Received: "
                 f"text_columns={','.join(texts)}, label_column={label}."
             )
+        if self.data_dir and self.task_name != _STS_B:
+            raise ValueError(
+                "--data_dir is for --task_name=sts-b. Pass --train_file and "
+                "--eval_file."
+            )
         fits = ("cosent", "cosine") if label else ("softmax",)
         checks.check_choice("loss", self.used_loss, fits)
 
