@@ -73,6 +73,17 @@ CLASSIFICATION = Kind(
         ("--validation_seed=1", "validation"),
     ),
 )
+SIMILARITY = Kind(
+    "run_similarity.py",
+    "spearman",
+    ("eval_results.json", "eval/predictions.jsonl"),
+    ("predictions.jsonl",),
+    (
+        *Kind.refused,
+        ("--temperature=0.1", "temperature"),
+        ("--pooling=cls", "pooling"),
+    ),
+)
 PRETRAINING = Kind("run_pretraining.py", "masked_lm_loss")
 
 
@@ -290,4 +301,12 @@ def write_table(path, size, *, has_labels=True):
         text = f"One {ANIMALS[i * 5 % 8]} sat {'here ' * (i % 4)}by {i}."
         kind = "low" if i % 8 < 3 else "high"
         rows.append(f"{text}\t{kind}" if has_labels else text)
+    path.write_text("".join(f"{row}\n" for row in rows))
+
+
+def write_pairs(path, size):
+    rows = ["first\tsecond\tscore"]
+    for i in range(size):
+        one, other = ANIMALS[i % 8], ANIMALS[(i * 5 + i // 8) % 8]
+        rows.append(f"One {one} sat {i}.\tIt is a {other}.\t{i % 6}")
     path.write_text("".join(f"{row}\n" for row in rows))

@@ -76,10 +76,8 @@ def test_a_run_and_what_comes_of_it(folder, run_script):
     assert before["spearman"] == pytest.approx(both[1], abs=1e-6)
     assert "before_training_baseline" not in before
     predictor = albert_tf.load_predictor(folder / "run")
-    rows = [
-        json.loads(line)
-        for line in (folder / "run" / "predictions.jsonl").open()
-    ]
+    written = (folder / "run" / "predictions.jsonl").read_text()
+    rows = [*map(json.loads, written.splitlines())]
     first, second = zip(
         *(
             line.split("\t")[:2]
