@@ -56,7 +56,7 @@ def load_predictor(  # noqa: PLR0913
         dtype: Keras dtype policy; None for the global policy of Keras. It has
             no effect on an export.
         pooling: Of vectors: `mean` over the tokens of a text, or `cls`; None
-            for what sentence-transformers would do, `mean` if it is not said.
+            for that of the training, or of sentence-transformers, or `mean`.
         normalize: Whether vectors have the length 1; None likewise.
         vocabulary: A SentencePiece model, or a WordPiece vocabulary, `.txt`;
             None for the one beside the checkpoint.

@@ -86,7 +86,14 @@ def most_memory():
 
 @pytest.mark.parametrize(
     "name",
-    ["pretraining", "classifier", "span", "beam_span", "multiple_choice"],
+    [
+        "encoder",
+        "pretraining",
+        "classifier",
+        "span",
+        "beam_span",
+        "multiple_choice",
+    ],
 )
 def test_a_large_request(name, export_task, shared_data):
     export = export_task(

@@ -157,12 +157,7 @@ class SimilarityData(VectorData):
 
     def scores(self, examples: Sequence[Any], outputs: Outputs) -> Scores:
         """Returns correlations with the scores; or recalls, and ranks."""
-        first, second = _unit_vectors(outputs)
-        return self._scores(
-            examples,
-            lambda: np.sum(first * second, axis=1),
-            lambda rows, columns: first[rows] @ second[columns].T,
-        )
+        return self._scores(examples, *_cosines(outputs))
 
     def _scores(
         self,
@@ -234,8 +229,8 @@ class SimilarityData(VectorData):
         self, examples: Sequence[Any], outputs: Outputs
     ) -> Iterator[dict[str, Any]]:
         """Yields `similarity`, the cosine."""
-        cosines = np.sum(np.prod(_unit_vectors(outputs), axis=0), axis=1)
-        yield from ({"similarity": cosine} for cosine in cosines.tolist())
+        of_pairs, _ = _cosines(outputs)
+        yield from ({"similarity": one} for one in of_pairs().tolist())
 
     def report_sections(
         self, examples: Sequence[Any], outputs: Outputs, scores: Scores
@@ -245,15 +240,12 @@ class SimilarityData(VectorData):
         Of pairs without scores, it is the share of wrong texts before the
         right one.
         """
-        first, second = _unit_vectors(outputs)
+        of_pairs, to_all = _cosines(outputs)
         if self.has_scores:
             labels = stats.rankdata([one.label for one in examples])
-            values = stats.rankdata(np.sum(first * second, axis=1))
+            values = stats.rankdata(of_pairs())
         else:
-            values = similarity.ranks(
-                *_columns(examples),
-                lambda rows, columns: first[rows] @ second[columns].T,
-            )
+            values = similarity.ranks(*_columns(examples), to_all)
             labels = np.ones(len(values))
         [table] = error_tables.prediction_sections(
             examples, labels / len(labels), values / len(labels)
@@ -266,8 +258,14 @@ def _columns(examples: Sequence[Any]) -> tuple[list[str], list[str]]:
     return [one.text_a for one in examples], [one.text_b for one in examples]
 
 
-def _unit_vectors(outputs: Outputs) -> tuple[np.ndarray, np.ndarray]:
-    """Returns the vectors of the first and of the second texts, `[N, H]`."""
+def _cosines(
+    outputs: Outputs,
+) -> tuple[Callable[[], np.ndarray], Callable[[slice, np.ndarray], np.ndarray]]:
+    """Returns the functions of `SimilarityData._scores`."""
     vectors = np.asarray(outputs["vectors"], np.float32)[:, :2]
     unit = vectors / np.linalg.norm(vectors, axis=-1, keepdims=True)
-    return unit[:, 0], unit[:, 1]
+    first, second = unit[:, 0], unit[:, 1]
+    return (
+        lambda: np.sum(first * second, axis=1),
+        lambda rows, columns: first[rows] @ second[columns].T,
+    )

@@ -98,11 +98,6 @@ class SimilarityConfig(HoldOutFlags):
                 "without --label_column perhaps a third one. Received: "
                 f"text_columns={','.join(texts)}, label_column={label}."
             )
-        if self.data_dir and self.task_name != _STS_B:
-            raise ValueError(
-                "--data_dir is for --task_name=sts-b. Pass --train_file and "
-                "--eval_file."
-            )
         fits = ("cosent", "cosine") if label else ("softmax",)
         checks.check_choice("loss", self.used_loss, fits)
 
@@ -232,9 +227,6 @@ def read_pairs(
             )
         pairs.append(ScoredPair(**own, label=score))
     example_files.check_ids([pair.guid for pair in pairs], str(path))
-    if empty := sum(not (p.text_a.strip() and p.text_b.strip()) for p in pairs):
-        text = "%s: %d of %d pairs have a text that is empty."
-        _LOGGER.warning(text, path, empty, len(pairs))
     return pairs
 
 

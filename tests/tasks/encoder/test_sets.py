@@ -155,5 +155,3 @@ def test_refusals(flags, rows, message, words):
 def test_a_file_must_be_named(words):
     with pytest.raises(ValueError, match="--data_dir or --train_file must be"):
         read_sets(words, ["train"], **SCORED)
-    with pytest.raises(ValueError, match="--data_dir is for --task_name=sts-b"):
-        read_sets(words, ["train"], data_dir="glue", **SCORED)
