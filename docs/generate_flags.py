@@ -21,6 +21,7 @@ COMMANDS = (
     "run_squad",
     "run_race",
     "run_ner",
+    "run_similarity",
     "convert_checkpoint",
     "export_saved_model",
     "run_experiment",

@@ -24,6 +24,7 @@ from albert_tf.checkpoints.metadata import Metadata
 from albert_tf.config import AlbertConfig
 from albert_tf.export import saved_model
 from albert_tf.export.export_config import ExportConfig
+from albert_tf.modeling.albert_model import AlbertModel
 from albert_tf.modeling.pretraining_model import PretrainingModel
 from albert_tf.modeling.sequence_models import (
     ClassifierModel,
@@ -202,6 +203,7 @@ TAGS = ("O", "B-PER", "I-PER", "B-LOC", "I-LOC")
 THRESHOLDS = (0.1, 0.9, 0.5, 0.5, 0.2, 0.8, 0.4, 0.6)
 # Name: a model, and the settings of its export.
 EXPORTS = {
+    "encoder": (AlbertModel, {}, {"head": "encoder", "max_seq_length": 48}),
     "pretraining": (
         PretrainingModel,
         {},

@@ -56,7 +56,6 @@ TESTED_TOGETHER = {
     "inference/litert_model.py": "export/test_litert.py",
     **dict.fromkeys(
         (
-            "tasks/encoder/data.py",
             "tasks/inputs.py",
             "tasks/pretraining/data.py",
             "tasks/spec.py",

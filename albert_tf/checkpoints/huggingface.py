@@ -22,6 +22,7 @@ from albert_tf.checkpoints import (
     heads,
     huggingface_tokenizer,
     metadata,
+    sentence_transformers,
 )
 from albert_tf.checkpoints.checkpoint import Checkpoint, LazyArrays
 from albert_tf.checkpoints.metadata import Metadata
@@ -276,6 +277,8 @@ def write(folder: str, source: Checkpoint) -> checkpoint.WriteReport:
             others, **dict.fromkeys(metadata.TOKENIZER_SETTINGS)
         )
     metadata.write(folder, others)
+    if sentence_transformers.write(folder, source):
+        others = dataclasses.replace(others, settings=None)
     reason = f"only in {metadata.METADATA_FILE}: transformers does not read it"
     return left_out, checkpoint.notes_of_metadata(others, reason)
 

@@ -9,6 +9,7 @@ import logging
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+import numpy as np
 import tensorflow as tf
 
 from albert_tf import checks, files
@@ -55,7 +56,7 @@ def load_predictor(  # noqa: PLR0913
         dtype: Keras dtype policy; None for the global policy of Keras. It has
             no effect on an export.
         pooling: Of vectors: `mean` over the tokens of a text, or `cls`; None
-            for what sentence-transformers would do, `mean` if it is not said.
+            for that of the training, or of sentence-transformers, or `mean`.
         normalize: Whether vectors have the length 1; None likewise.
         vocabulary: A SentencePiece model, or a WordPiece vocabulary, `.txt`;
             None for the one beside the checkpoint.
@@ -172,6 +173,46 @@ class Predictor:
             )
         answers = self._stream(inputs, batch_size)
         return list(answers) if isinstance(inputs, Sequence) else answers
+
+    def similarity(self, first: Any, second: Any) -> Any:
+        """Returns the cosine of the vectors of two texts, a float.
+
+        Of two lists of N texts, it is that of each text and the one beside it,
+        float32 `[N]`.
+        """
+        if isinstance(first, str):
+            return float(self.similarity([first], [second])[0])
+        ours, theirs = map(self._unit_vectors, (first, second))
+        return np.sum(ours * theirs, axis=1)
+
+    def nearest(
+        self, queries: Any, texts: Sequence[str], *, k: int = 5
+    ) -> list[Any]:
+        """Returns the `k` most similar texts of each query, the best first.
+
+        Each is a dict of `index`, `text` and `score`, the cosine. One query
+        has a list of them, several have a list of lists.
+        """
+        is_one = isinstance(queries, str)
+        ours = self._unit_vectors([queries] if is_one else queries)
+        scores = ours @ self._unit_vectors(texts).T
+        best = np.argsort(-scores, axis=1, kind="stable")[:, :k].tolist()
+        found = [
+            [
+                {"index": i, "text": texts[i], "score": float(row[i])}
+                for i in own
+            ]
+            for row, own in zip(scores, best, strict=True)
+        ]
+        return found[0] if is_one else found
+
+    def _unit_vectors(self, texts: Iterable[str]) -> np.ndarray:
+        """Returns the vectors of N texts, with length 1, `[N, H]`."""
+        if self.spec.head.name != "encoder":
+            raise ValueError('Pass head="encoder" to `load_predictor`.')
+        found = np.array([one["vector"] for one in self.predict([*texts])])
+        lengths = np.linalg.norm(found, axis=1, keepdims=True)
+        return np.asarray(found / lengths)
 
     def _stream(
         self, inputs: Iterable[Any], batch_size: int

@@ -259,12 +259,23 @@ def vectors(sequence: tf.Tensor, pooled: tf.Tensor | None) -> Tensors:
 
 
 def make_signatures(
-    encode: ExportedEncoder, tokenizer: GraphTokenizer, *, max_seq_length: int
+    encode: ExportedEncoder,
+    tokenizer: GraphTokenizer,
+    *,
+    max_seq_length: int,
+    pool: Callable[[tf.Tensor, tf.Tensor], tf.Tensor] | None = None,
 ) -> list[Signature]:
-    """Returns the signatures of an encoder."""
+    """Returns the signatures of an encoder.
+
+    `pool` makes `vector`, `[B, H]`, of the sequence output and `input_mask`.
+    """
 
     def from_ids(**ids: tf.Tensor) -> Tensors:
-        return vectors(*encode(**ids))
+        outputs = vectors(*encode(**ids))
+        if pool:
+            sequence = outputs["sequence_output"]
+            outputs["vector"] = pool(sequence, ids["input_mask"])
+        return outputs
 
     def from_text(text_a: tf.Tensor, text_b: tf.Tensor) -> Tensors:
         ids = model_inputs.encode_pairs(

@@ -6,6 +6,7 @@ from albert_tf import checks
 from albert_tf.checkpoints import heads
 from albert_tf.tasks.classification import sets as classification
 from albert_tf.tasks.classification.spec import ClassifierSpec
+from albert_tf.tasks.encoder import sets as similarity
 from albert_tf.tasks.encoder.spec import EncoderSpec
 from albert_tf.tasks.pretraining.spec import PretrainingSpec
 from albert_tf.tasks.race import sets as race
@@ -32,7 +33,7 @@ SPECS: Mapping[str, type[HeadSpec]] = {
 # By the names that users know the tasks by.
 FINETUNINGS: Mapping[str, FinetuningSpec] = {
     name: package.FINETUNING
-    for package in (classification, squad, race, tagging)
+    for package in (classification, squad, race, tagging, similarity)
     for name in package.FINETUNING.task_names
 }
 

@@ -22,7 +22,8 @@ LEAST_RECORDS = 16
 _FEW_EXAMPLES = 50
 # Ranges of first scores that are no shares: correlations, or as a data half
 # says.
-_WIDTHS = {"pearson": 2.0, "matthews_correlation": 2.0}
+_CORRELATIONS = ("pearson", "spearman", "matthews_correlation")
+_WIDTHS = dict.fromkeys(_CORRELATIONS, 2.0)
 
 
 def compare_with_chance(

@@ -179,6 +179,7 @@ class FinetuningRun:
         The results of all seeds, if any, are written in place of the scores.
         """
         config, sets, workers = self._config, self._sets, self._workers
+        before = self._start_outputs(weights)
         resume.set_weights(self._task.model, weights, workers)
         computer = OutputComputer(self._task, workers, self._padding)
 
@@ -193,7 +194,7 @@ class FinetuningRun:
         found, thresholds = None, weights.metadata.chosen
         if sets.evaluation:
             main, thresholds = sets.evaluation[0], evaluation.scores
-            plain = main.data.baselines(main.examples).items()
+            plain = main.data.baselines(main.examples, **before).items()
             rows = (Score.baseline(*row) for row in plain)
             scores += Scores(entries=tuple(rows))
             found = baselines.describe(scores, main, config.evaluated)
@@ -219,6 +220,19 @@ class FinetuningRun:
         workers.run_in_chief(write, weights, evaluation, results, found)
         outputs = next(iter(evaluation.outputs.values()), {})
         return Result(scores, weights.path, problem, outputs)
+
+    def _start_outputs(self, weights: Checkpoint) -> dict[str, Any]:
+        """Returns an argument of `baselines`, if a task compares the start."""
+        compute = getattr(self._task, "start_outputs", None)
+        start, evaluated = self._start, self._sets.evaluation
+        if not (compute and start and evaluated) or start.path == weights.path:
+            return {}
+        resume.set_weights(self._task.model, start, self._workers)
+        computer = OutputComputer(
+            self._task, self._workers, self._padding, compute=compute
+        )
+        columns, batch_size = evaluated[0].columns, self._config.eval_batch_size
+        return {"start_outputs": computer.run(columns, batch_size)}
 
     def _problem(
         self, computer: OutputComputer, evaluation: Evaluation

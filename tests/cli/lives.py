@@ -81,6 +81,17 @@ TAGGING = Kind(
     _TAGS,
     (*Kind.refused, ("--train_file=more.conll", "records")),
 )
+SIMILARITY = Kind(
+    "run_similarity.py",
+    "spearman",
+    ("eval_results.json", "eval/predictions.jsonl"),
+    ("predictions.jsonl",),
+    (
+        *Kind.refused,
+        ("--temperature=0.1", "temperature"),
+        ("--pooling=cls", "pooling"),
+    ),
+)
 PRETRAINING = Kind("run_pretraining.py", "masked_lm_loss")
 
 
@@ -309,3 +320,11 @@ def write_tags(path, size, *, has_labels=True):
         kept = 2 if has_labels else 1
         texts.append("".join("\t".join(row[:kept]) + "\n" for row in rows))
     path.write_text("\n".join(texts))
+
+
+def write_pairs(path, size):
+    rows = ["first\tsecond\tscore"]
+    for i in range(size):
+        one, other = ANIMALS[i % 8], ANIMALS[(i * 5 + i // 8) % 8]
+        rows.append(f"One {one} sat {i}.\tIt is a {other}.\t{i % 6}")
+    path.write_text("".join(f"{row}\n" for row in rows))

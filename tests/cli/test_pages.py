@@ -40,6 +40,7 @@ ADDED = [
     ("run_race.py", SMALL + "--max_qa_length=16"),
     ("run_ner.py", "--max_seq_length=32 --train_batch_size=4"),
     ("run_ner.py", "--num_train_steps=2"),
+    ("run_similarity.py", SMALL + "--num_train_steps=2"),
     ("preset=paper", "--num_train_steps=2 --num_warmup_steps=0"),
     ("=paper --init_checkpoint=albert_xxlarge", "--num_seeds=2"),
     ("load_generator.py", "--num_requests=4 --num_warm_up=1"),
@@ -100,6 +101,10 @@ def write_tables(folder):
     for name in ("mails", "later", "new"):
         lines = ["\t".join(x) for x in [("subject", "body", "folder"), *rows]]
         (folder / f"{name}.tsv").write_text("\n".join(lines))
+    names = ("first", "second", "other", "score")
+    pairs = [(a, b, "a dog", str(i % 5)) for i, (a, b, _) in enumerate(rows)]
+    lines = ["\t".join(x) for x in [names, *pairs]]
+    (folder / "pairs.tsv").write_text("\n".join(lines))
     lines = ["text,kind", *(f"{text},{label}" for text, _, label in rows)]
     (folder / "mails.csv").write_text("\n".join(lines))
     lines = [

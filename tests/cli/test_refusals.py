@@ -24,6 +24,7 @@ FLAGS = {
     "run_pretraining": _RUN + "--input_file={corpus} --max_seq_length=32",
     "run_classifier": _TUNING + "--task_name=mnli --data_dir=none",
     "run_race": _TUNING + "--max_qa_length=16 --data_dir=nowhere --nodo_eval",
+    "run_similarity": _TUNING + "--text_columns=a,b",
     "run_squad": _TUNING + "--max_query_length=8 --doc_stride=8",
 }
 
@@ -68,6 +69,9 @@ def files(tmp_path_factory, tiny_corpus, tiny_spm_model):
         ),
         ("run_race", "", "--data_dir must be"),
         ("run_race", "--max_qa_length=29", "at most 28"),
+        ("run_similarity", "", "--data_dir or --train_file must be given"),
+        ("run_similarity", "--text_columns=a", "must name the two columns"),
+        ("run_similarity", "--train_file=no.tsv", "No such file"),
         ("run_squad", "--train_file=no.json", "No such file"),
         ("run_squad", "--max_query_length=29", "at most 28"),
         ("run_squad", "--dropout_prob=1", "`dropout_prob`"),

@@ -419,6 +419,27 @@ def tagging(run_script, workshop, tiny_spm_model, tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
+def similarity(run_script, workshop, tiny_spm_model, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("similarity")
+    lives.write_pairs(folder / "pairs.tsv", NUM_ROWS)
+    shutil.copy(tiny_spm_model, folder / "tiny.model")
+    return World(
+        lives.SIMILARITY,
+        folder,
+        run_script,
+        "--text_columns=first,second",
+        "--label_column=score",
+        "--train_file=pairs.tsv",
+        "--validation_share=0.4",
+        "--predict_file=pairs.tsv",
+        f"--albert_config_file={workshop / 'config.json'}",
+        "--spm_model_file=tiny.model",
+        "--max_seq_length=16",
+        *TRAINING,
+    )
+
+
+@pytest.fixture(scope="module")
 def pretraining(run_script, workshop, tmp_path_factory):
     return World(
         lives.PRETRAINING,
@@ -464,3 +485,8 @@ def test_a_folder_of_tags_holds_what_was_made(tagging):
 @pytest.mark.slow
 def test_a_pretraining_folder_holds_what_was_made(pretraining):
     live(pretraining, seed=20, num_lives=3)
+
+
+@pytest.mark.slow
+def test_a_folder_of_vectors_holds_what_was_made(similarity):
+    live(similarity, seed=30, num_lives=2)

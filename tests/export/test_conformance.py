@@ -39,7 +39,12 @@ LABELS = {"probabilities": ("float32", -1, NUM_LABELS)}
 CHOICES = {"probabilities": ("float32", -1, NUM_CHOICES)}
 QUESTION = {"question": TEXT, "context": TEXT}
 
+VECTOR = {**VECTORS, "vector": ("float32", -1, HIDDEN_SIZE)}
 CONTRACT = {
+    "encoder": {
+        "serving_default": (PAIR, VECTOR),
+        "tokens": (IDS, VECTOR),
+    },
     "pretraining": {
         "serving_default": (PAIR, VECTORS),
         "tokens": (IDS, VECTORS),
@@ -217,6 +222,10 @@ def test_ids_give_what_the_model_gives(name, exported):
     traced = tf.function(model, autograph=False)
     outputs = traced({n: tf.constant(v) for n, v in inputs.items()})
     expected = {n: v.numpy() for n, v in outputs.items() if n in found}
+    if "vector" in found:
+        mask = ids["input_mask"][:, :, None]
+        total = (expected["sequence_output"] * mask).sum(axis=1)
+        expected["vector"] = total / mask.sum(axis=1)
     if "probabilities" in found:
         expected["probabilities"] = softmax(expected["logits"])
     if name == "regression":

@@ -89,6 +89,7 @@ def most_memory():
 @pytest.mark.parametrize(
     "name",
     [
+        "encoder",
         "pretraining",
         "classifier",
         "span",

@@ -176,6 +176,45 @@ def test_vectors_are_those_of_sentence_transformers(tmp_path, tiny_spm_model):
         load()
 
 
+def test_texts_are_compared_by_the_cosines_of_their_vectors(load):
+    predictor = load(albert_tf.AlbertModel(CONFIG), head="encoder")
+    vectors = np.stack([one["vector"] for one in predictor.predict(TEXTS)])
+    vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+    cosines = vectors @ vectors.T
+
+    one = predictor.similarity(TEXTS[0], TEXTS[1])
+    several = predictor.similarity(TEXTS, TEXTS[::-1])
+    nearest = predictor.nearest(TEXTS, TEXTS, k=2)
+
+    assert one == pytest.approx(cosines[0, 1], abs=1e-5)
+    expected = cosines[range(len(TEXTS)), range(len(TEXTS))[::-1]]
+    np.testing.assert_allclose(several, expected, atol=1e-5)
+    alone = predictor.nearest(TEXTS[0], TEXTS, k=2)
+    assert [x["index"] for x in alone] == [x["index"] for x in nearest[0]]
+    for row, found in zip(cosines, nearest, strict=True):
+        order = np.argsort(-row, kind="stable")[:2].tolist()
+        assert found == [
+            {"index": i, "text": TEXTS[i], "score": pytest.approx(row[i], 1e-4)}
+            for i in order
+        ]
+    assert len(predictor.nearest(TEXTS[0], TEXTS, k=99)) == len(TEXTS)
+    classifier = load(albert_tf.ClassifierModel(CONFIG, num_labels=2))
+    with pytest.raises(ValueError, match='head="encoder"'):
+        classifier.similarity("a", "b")
+
+
+def test_vectors_that_were_not_trained_are_warned_of(load, caplog):
+    model = albert_tf.AlbertModel(CONFIG)
+
+    load(model, head="encoder")
+
+    [message] = caplog.messages
+    assert "nearly alike. Pass it to run_similarity.py" in message
+    caplog.clear()
+    load(model, Metadata(settings={"pooling": "mean"}), head="encoder")
+    assert not caplog.messages
+
+
 def test_vocabulary_labels_and_case_may_be_given(load, tiny_spm_model):
     model = albert_tf.ClassifierModel(CONFIG, num_labels=2)
     given = {"vocabulary": str(tiny_spm_model), "do_lower_case": False}

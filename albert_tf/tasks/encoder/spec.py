@@ -1,13 +1,28 @@
 """The bare encoder: vectors of texts."""
 
+import dataclasses
+import functools
+import logging
 from collections.abc import Mapping
 from typing import Any
 
 from albert_tf.checkpoints import heads
 from albert_tf.checkpoints.checkpoint import Checkpoint
 from albert_tf.tasks import inputs
-from albert_tf.tasks.spec import Exported, HeadSpec, Signatures
+from albert_tf.tasks.spec import Exported, HeadSpec, ServingSettings, Signatures
 from albert_tf.tasks.task import AnswerData, AnswerTask
+
+_LOGGER = logging.getLogger(__name__)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class EncoderSettings(ServingSettings):
+    """The settings of an exported encoder; see `VectorData`."""
+
+    as_trained = ("pooling", "normalizes")
+
+    pooling: str = "mean"
+    normalizes: bool = False
 
 
 class EncoderSpec(HeadSpec):
@@ -29,6 +44,13 @@ class EncoderSpec(HeadSpec):
         """Reads `pooling` and `normalizes` of the settings."""
         from albert_tf.tasks.encoder.data import VectorData
 
+        if "pooling" not in source.settings:
+            _LOGGER.warning(
+                "%s was not trained for vectors: those of different texts are "
+                "nearly alike. Pass it to run_similarity.py, which trains them "
+                "on pairs of texts, as --init_checkpoint.",
+                source.path,
+            )
         return VectorData(
             tokenizer=source.tokenizer,
             max_seq_length=settings["max_seq_length"],
@@ -38,19 +60,25 @@ class EncoderSpec(HeadSpec):
 
     def answer_task(self, data: Any, model: Any) -> AnswerTask:
         """Computes vectors."""
-        from albert_tf.tasks.encoder.data import VectorOutputs
+        from albert_tf.tasks.encoder.model import VectorOutputs
 
         return VectorOutputs(data, model)
 
+    serving_settings = EncoderSettings
     # Sequences of different lengths.
     joins_outputs = False
 
     def make_signatures(self, exported: Exported) -> Signatures:
-        """Traces those of the vectors."""
+        """Traces those of the vectors; other poolings leave out `vector`."""
         from albert_tf.serving import exported_encoder
+        from albert_tf.tasks.encoder import data, model
 
+        settings, pool = exported.settings, None
+        if settings.pooling in data.POOLINGS:
+            pool = functools.partial(model.pool, data=settings)
         return exported_encoder.make_signatures(
             exported_encoder.ExportedEncoder(exported.model, exported.weights),
             exported.tokenizer,
-            max_seq_length=exported.settings.max_seq_length,
+            max_seq_length=settings.max_seq_length,
+            pool=pool,
         )

@@ -1,0 +1,24 @@
+r"""Trains vectors of texts, so that similar texts have similar vectors.
+
+    python run_similarity.py --task_name=sts-b --data_dir=glue \
+        --albert_config_file=base_v2 --spm_model_file=30k-clean.model \
+        --init_checkpoint=albert_base --do_train --do_eval --output_dir=run
+
+Files of your own are TSV or CSV with column names in the first row, or JSON
+lines. A row has a pair of texts, and a number that says how similar they are:
+
+    python run_similarity.py --train_file=pairs.csv \
+        --text_columns=first,second --label_column=score ...
+
+Without --label_column, the texts of a row belong together, such as a question
+and its answer, and the model learns to find the second by the first.
+"""
+
+import functools
+
+from albert_tf.cli import finetuning, program
+from albert_tf.tasks.encoder.sets import FINETUNING
+
+define_flags = functools.partial(finetuning.define_flags, FINETUNING)
+run = functools.partial(finetuning.run, FINETUNING)
+main = functools.partial(program.run, define_flags, run, description=__doc__)

@@ -1,0 +1,197 @@
+"""Vectors of texts, the model halves: answers, and training on pairs.
+
+Source: Reimers and Gurevych 2019, "Sentence-BERT"; sentence-transformers 6,
+`CoSENTLoss`, `CosineSimilarityLoss`, `MultipleNegativesRankingLoss`.
+"""
+
+import dataclasses
+from collections.abc import Mapping
+from typing import Any
+
+import tensorflow as tf
+from keras import ops
+
+from albert_tf.config import AlbertConfig
+from albert_tf.modeling import base, losses
+from albert_tf.modeling.albert_model import ModelWithHead
+from albert_tf.modeling.losses import LossSums
+from albert_tf.tasks.finetuning import MeanLossTask
+from albert_tf.tasks.task import AnswerTask, Batch, Totals
+
+_NEVER = -1e9  # a score that a softmax turns to 0
+
+
+def pool(sequence: tf.Tensor, input_mask: tf.Tensor, data: Any) -> tf.Tensor:
+    """Returns vectors, float32 `[B, H]`, of the last layer, `[B, S, H]`.
+
+    `data` has `pooling` and `normalizes`, see `VectorData`.
+    """
+    sequence = tf.cast(sequence, tf.float32)
+    vector = sequence[:, 0]
+    if data.pooling == "mean":
+        mask = tf.cast(input_mask, tf.float32)[:, :, None]
+        vector = tf.reduce_sum(sequence * mask, 1) / tf.reduce_sum(mask, 1)
+    if data.normalizes:
+        vector = tf.math.l2_normalize(vector, axis=-1)
+    return vector
+
+
+class VectorOutputs(AnswerTask):
+    """Computes `vector`, float32 `[B, H]`, as `data` says; see `VectorData`."""
+
+    def __init__(self, data: Any, model: Any) -> None:
+        super().__init__(model)
+        self._data = data
+
+    def final_outputs(self, batch: Batch) -> Totals:
+        """Returns the vectors of a batch."""
+        sequence = super().final_outputs(batch)["sequence_output"]
+        return {"vector": pool(sequence, batch["input_mask"], self._data)}
+
+
+@base.register
+class TextsModel(ModelWithHead):
+    """An `AlbertModel` of C texts a row: `[B, C, S]` become B x C rows."""
+
+    input_rank = 3
+
+    def __init__(self, config: AlbertConfig, **kwargs: Any) -> None:
+        super().__init__(config, **kwargs)
+        self.build_layers()
+
+    def call(
+        self,
+        inputs: Mapping[str, tf.Tensor],
+        training: bool | None = None,
+        seed: tf.Tensor | None = None,
+        **options: Any,
+    ) -> Totals:
+        """Encodes each text on its own."""
+        length = ops.shape(inputs["input_ids"])[-1]
+        rows = {n: ops.reshape(x, (-1, length)) for n, x in inputs.items()}
+        return dict(self.albert(rows, training=training, seed=seed, **options))
+
+
+class SimilarityTask(MeanLossTask):
+    """Trains the cosines of the vectors of pairs, of all replicas together.
+
+    `data` are a `SimilarityData`, and `loss` and `temperature` flags. Outputs
+    are `vectors`, float32 `[B, C, H]`, before they are normalized.
+    """
+
+    def __init__(
+        self,
+        config: AlbertConfig,
+        *,
+        data: Any,
+        loss: str,
+        temperature: float,
+        **options: Any,
+    ) -> None:
+        self.model = TextsModel(config, **options)
+        self._data, self._loss, self._temperature = data, loss, temperature
+        if loss != "softmax":
+            self.accuracies = {}
+
+    def outputs(self, batch: Batch) -> Totals:
+        """Returns the vectors."""
+        return {"vectors": self._vectors(super().outputs(batch), batch)}
+
+    def start_outputs(self, batch: Batch) -> Totals:
+        """Returns those of weights that were not trained yet: means."""
+        mean = dataclasses.replace(self._data, pooling="mean")
+        return {"vectors": self._vectors(super().outputs(batch), batch, mean)}
+
+    def _vectors(
+        self, outputs: Totals, batch: Batch, data: Any = None
+    ) -> tf.Tensor:
+        mask = batch["input_mask"]
+        rows = tf.reshape(mask, [-1, tf.shape(mask)[-1]])
+        vectors = pool(outputs["sequence_output"], rows, data or self._data)
+        return tf.reshape(vectors, [-1, mask.shape[1], vectors.shape[-1]])
+
+    def _measure(
+        self, outputs: Totals, batch: Batch, weights: tf.Tensor
+    ) -> LossSums:
+        vectors = tf.math.l2_normalize(self._vectors(outputs, batch), axis=-1)
+        if self._loss == "softmax":
+            hashes = batch["text_hashes"]
+            return in_batch_sums(vectors, hashes, weights, self._temperature)
+        cosines = tf.reduce_sum(vectors[:, 0] * vectors[:, 1], axis=-1)
+        scores = batch["scores"]
+        if self._loss == "cosine":
+            return losses.regression_sums(cosines[:, None], scores, weights)
+        return cosent_sums(cosines, scores, weights, self._temperature)
+
+
+def cosent_sums(
+    cosines: tf.Tensor,
+    scores: tf.Tensor,
+    weights: tf.Tensor,
+    temperature: float,
+) -> LossSums:
+    """Returns the sums of the CoSENT loss of pairs, all float32 `[B]`.
+
+    That is log(1 + sum exp((c - d) / temperature)) over all cosines c and d
+    where the score of c is the lower one; of a batch as a whole.
+    """
+    (cosines, scores, all_weights), _ = _of_all_replicas(
+        cosines, scores, weights
+    )
+    is_real = all_weights > 0
+    is_lower = (scores[:, None] < scores) & is_real[:, None] & is_real
+    gaps = (cosines[:, None] - cosines) / temperature
+    gaps = tf.reshape(tf.where(is_lower, gaps, _NEVER), [-1])
+    loss = tf.reduce_logsumexp(tf.concat([[0.0], gaps], 0))
+    weight = tf.reduce_sum(weights)
+    return LossSums(loss=weight * loss, weight=weight, correct=0.0)
+
+
+def in_batch_sums(
+    vectors: tf.Tensor,
+    hashes: tf.Tensor,
+    weights: tf.Tensor,
+    temperature: float,
+) -> LossSums:
+    """Returns the sums of the cross entropy of the second texts of B rows.
+
+    `vectors` are those of C texts, float32 `[B, C, H]` with length 1; `hashes`
+    are equal for equal texts, int32 `[B, C]`. Texts that are equal to the
+    second one of a row, or the second one of an equal first one, are not among
+    its negatives, nor are rows with the weight 0.
+    """
+    (all_vectors, all_hashes, all_weights), start = _of_all_replicas(
+        vectors, hashes, weights
+    )
+    # All second texts, then all third ones: [(C - 1) x B, ...]
+    candidates, others = (
+        tf.concat(tf.unstack(values, vectors.shape[1], axis=1)[1:], 0)
+        for values in (all_vectors, all_hashes)
+    )
+    is_right = hashes[:, 1, None] == others
+    is_same = hashes[:, 0, None] == all_hashes[:, 0]  # [b, B]
+    rest = tf.shape(is_right)[1] - tf.shape(is_same)[1]
+    is_right |= tf.pad(is_same, [[0, 0], [0, rest]])
+    is_real = tf.tile(all_weights > 0, [vectors.shape[1] - 1])
+    labels = start + tf.range(tf.shape(weights)[0])
+    is_own = tf.range(tf.size(others)) == labels[:, None]
+    logits = tf.matmul(vectors[:, 0], candidates, transpose_b=True)
+    logits = tf.where(
+        is_own | (is_real & ~is_right), logits / temperature, _NEVER
+    )
+    return losses.cross_entropy_sums(logits, labels, weights)
+
+
+def _of_all_replicas(*values: tf.Tensor) -> tuple[Any, Any]:
+    """Returns the rows of all replicas, and the number of the first own one."""
+    context = tf.distribute.get_replica_context()
+    if context is None or context.num_replicas_in_sync == 1:
+        return values, 0
+    try:
+        gathered = [context.all_gather(each, axis=0) for each in values]
+    except RuntimeError as error:
+        raise ValueError(
+            "On several devices, pairs of all of them are compared, which "
+            "--gradient_accumulation_steps and --jit_compile do not allow."
+        ) from error
+    return gathered, context.replica_id_in_sync_group * tf.shape(values[0])[0]

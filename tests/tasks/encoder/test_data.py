@@ -1,0 +1,133 @@
+"""Pairs of texts: records, scores beside their baselines, predictions."""
+
+import json
+
+import numpy as np
+import pytest
+
+from albert_tf.metrics.scores import Scores
+from albert_tf.tasks.encoder.data import ScoredPair, SimilarityData, TextPair
+from tests.tasks.writing import write_predictions
+
+TEXTS = [
+    ("Snow is white.", "Snow is white"),
+    ("The boy ran.", "A girl sat by the river."),
+    ("It was cold.", "It was"),
+]
+SCORED = [
+    ScoredPair(guid=str(i), text_a=a, text_b=b, label=score)
+    for i, ((a, b), score) in enumerate(
+        zip(TEXTS, (5.0, 0.5, 3.0), strict=True)
+    )
+]
+PAIRS = [
+    TextPair(guid=str(i), text_a=a, text_b=b, text_c="It rained.")
+    for i, (a, b) in enumerate(TEXTS)
+]
+
+
+def make_data(words, has_scores, **changes):
+    values = {"max_seq_length": 8, "has_scores": has_scores} | changes
+    return SimilarityData(tokenizer=words, **values)
+
+
+def vectors(*cosines):
+    """Outputs whose second vectors have these cosines to the first ones."""
+    own = np.array(cosines)
+    second = np.stack([own, np.sqrt(1 - own**2)], axis=1)
+    first = np.broadcast_to([1.0, 0.0], second.shape)
+    # The lengths do not count.
+    return {"vectors": np.stack([first * 3, second * 0.5], axis=1)}
+
+
+def test_a_record_has_each_text_on_its_own_padded_to_the_longest(words):
+    data = make_data(words, has_scores=False, num_texts=3)
+
+    record = [*data.records(PAIRS, is_training=True)][1]
+
+    special = words.special_ids
+    rows = [
+        [special.cls, *words.encode(text)[:6], special.sep]
+        for text in (*TEXTS[1], "It rained.")
+    ]
+    for found, mask, row in zip(
+        record["input_ids"], record["input_mask"], rows, strict=True
+    ):
+        assert found[: len(row)].tolist() == row
+        assert {*found[len(row) :]} <= {special.pad}
+        assert mask.sum() == len(row)
+    assert record["input_ids"].shape == (3, max(map(len, rows)))
+    hashes = [
+        one["text_hashes"] for one in data.records(PAIRS, is_training=True)
+    ]
+    # Equal texts, and no others.
+    assert len({row[2] for row in hashes}) == 1
+    assert len({*np.ravel(hashes).tolist()}) == 7
+
+
+def test_scores_are_kept_or_taken_for_cosines(words):
+    data = make_data(words, has_scores=True)
+    scaled = make_data(words, has_scores=True, score_range=(0.5, 5.0))
+
+    found, shares = (
+        [float(one["scores"]) for one in each.records(SCORED, is_training=True)]
+        for each in (data, scaled)
+    )
+
+    assert found == [5, 0.5, 3]
+    assert shares == pytest.approx([1, 0, 2.5 / 4.5])
+
+
+def test_correlations_beside_common_words_and_the_start(words):
+    data = make_data(words, has_scores=True)
+
+    scores = data.scores(SCORED, vectors(0.9, 0.1, 0.2)).flat()
+    baselines = data.baselines(SCORED)
+    both = data.baselines(SCORED, vectors(0.1, 0.9, 0.2))
+
+    assert scores["spearman"] == pytest.approx(1)
+    expected = np.corrcoef([0.9, 0.1, 0.2], [5, 0.5, 3])[0, 1]
+    assert scores["pearson"] == pytest.approx(expected)
+    # Common words: 1, 1/8, 2/3.
+    assert baselines == pytest.approx({"spearman": 1, "word_overlap": 1})
+    assert both == pytest.approx(baselines | {"before_training": -1})
+
+
+def test_recalls_beside_those_of_common_words(words):
+    data = make_data(words, has_scores=False)
+    outputs = {"vectors": np.eye(3)[[[0, 0], [1, 2], [2, 1]]]}
+
+    scores = data.scores(PAIRS, outputs).flat()
+    baselines = data.baselines(PAIRS, outputs)
+
+    # The first is found; of the others, the other text, and not alone.
+    assert scores == pytest.approx(
+        {
+            "mrr_at_10": (1 + 1 / 3 + 1 / 3) / 3,
+            "recall_at_1": 1 / 3,
+            "recall_at_10": 1,
+        }
+    )
+    assert baselines["mrr_at_10"] == baselines["word_overlap"] == 1
+    assert baselines["before_training"] == scores["mrr_at_10"]
+
+
+@pytest.mark.parametrize("has_scores", [True, False])
+def test_predictions_and_the_worst_pairs(has_scores, words, tmp_path):
+    data = make_data(words, has_scores)
+    examples = SCORED if has_scores else PAIRS
+    outputs = vectors(0.9, 0.4, 0.1)
+
+    write_predictions(data, examples, outputs, tmp_path)
+    [table] = data.report_sections(examples, outputs, Scores())
+
+    lines = (tmp_path / "predictions.jsonl").read_text().splitlines()
+    rows = [*map(json.loads, lines)]
+    expected = [0.9, 0.4, 0.1]
+    assert [row["similarity"] for row in rows] == pytest.approx(expected)
+    assert [row.get("score") for row in rows] == (
+        [5, 0.5, 3] if has_scores else [None] * 3
+    )
+    assert len(table["rows"]) == 3
+    if has_scores:
+        assert table["rows"][0][:2] == ("1", " | ".join(TEXTS[1]))
