@@ -32,6 +32,7 @@ RAW_TEXT = [
     ("pretraining", DEFAULT),
     ("pretraining", "fill_mask"),
     ("classifier", DEFAULT),
+    ("token_classifier", DEFAULT),
     ("chinese", DEFAULT),
     ("span", DEFAULT),
     ("beam_span", DEFAULT),
