@@ -19,6 +19,7 @@ _MOST_BLOCKS = 10_000
 SHARING_STRATEGIES = ("all", "attention", "ffn", "none")
 # Fields that the paper does not have. 0 is the ALBERT of the paper.
 EXTENSIONS = ("attention_window", "adapter_rank")
+_NEWER = (*EXTENSIONS, "always_projects")
 
 # Keys of the released JSON files that no code ever read, with the only value
 # that is accepted: any other would promise a behaviour that does not exist.
@@ -49,7 +50,8 @@ class AlbertConfig:
     Args:
         vocab_size: Number of tokens, V.
         embedding_size: Width of the token embeddings, E. If it equals
-            `hidden_size` there is no projection from E to H.
+            `hidden_size` there is no projection from E to H, but see
+            `always_projects`.
         hidden_size: Width of the encoder, H.
         num_hidden_layers: Number of encoder layers; each runs one group.
         num_hidden_groups: Number of sets of shared weights; at most
@@ -73,6 +75,8 @@ class AlbertConfig:
         adapter_rank: Rank of what is added to the linear maps of a shared
             block in each of its passes, see `modeling.layers.Linear`; 0 for
             nothing. Not in the paper.
+        always_projects: Whether there is a projection even if E equals H, as
+            in transformers and KerasHub.
     """
 
     vocab_size: int
@@ -92,6 +96,7 @@ class AlbertConfig:
     parameter_sharing: str = "all"
     attention_window: int = 0
     adapter_rank: int = 0
+    always_projects: bool = False
 
     def __post_init__(self) -> None:
         for field in dataclasses.fields(self):
@@ -132,6 +137,11 @@ class AlbertConfig:
                 f"parameter_sharing={self.parameter_sharing}, "
                 f"num_hidden_groups={groups}, num_hidden_layers={layers}."
             )
+
+    @property
+    def has_projection(self) -> bool:
+        """Whether the embeddings are projected from E to H."""
+        return self.embedding_size != self.hidden_size or self.always_projects
 
     def group_of_layer(self, layer: int) -> int:
         """Returns which group of weights layer `layer` uses.
@@ -213,7 +223,7 @@ class AlbertConfig:
         Those that the paper does not have are left out where they are 0.
         """
         values = dataclasses.asdict(self)
-        unused = [name for name in EXTENSIONS if not values[name]]
+        unused = [name for name in _NEWER if not values[name]]
         return {n: value for n, value in values.items() if n not in unused}
 
     def to_json_file(self, path: files.Path) -> None:

@@ -25,12 +25,12 @@ from albert_tf.checkpoints.heads import Head
 from albert_tf.checkpoints.metadata import Metadata
 from albert_tf.config import EXTENSIONS, AlbertConfig
 from albert_tf.text import tokenizer, tokenizer_json
-from albert_tf.text.base import Tokenizer
+from albert_tf.text.base import SYMBOLS_FILE, Tokenizer
 
 _LOGGER = logging.getLogger(__name__)
 SPM_FILE = "spiece.model"
 WORDPIECE_FILE = "vocab.txt"
-_VOCABULARIES = ("*.model", "*vocab*.txt")
+_VOCABULARIES = ("*.model", "*vocab*.txt", f"*{SYMBOLS_FILE}")
 # Begins a note on several vocabularies, or on one that is not supported.
 VOCABULARY = "vocabulary"
 # Kinds of notes: a tokenizer that is not supported, and one of other ids.
@@ -152,8 +152,9 @@ class Checkpoint:
         format: As `discovery.recognise` calls it.
         arrays: By TF1 name, with slots and heads; float32 except the step.
         config: Shape of the model; None if the source does not contain it.
-        vocabulary: Path of a SentencePiece model, of a `tokenizer.json`, or of
-            a WordPiece vocabulary, which ends in `.txt`; None for none.
+        vocabulary: Path of a SentencePiece model, of a `tokenizer.json`, of a
+            WordPiece vocabulary, which ends in `.txt`, or of symbols, which
+            ends in `symbols.json`; None for none.
         content: That of the vocabulary, if it is not the file's.
         metadata: What else is known of the model.
         notes: What its files say that is not here.
@@ -193,6 +194,11 @@ class Checkpoint:
     def is_wordpiece(self) -> bool:
         """Whether its vocabulary, if it has one, is for WordPiece."""
         return (self.vocabulary or "").endswith(".txt")
+
+    @property
+    def has_symbols(self) -> bool:
+        """Whether its vocabulary, if it has one, is a list of symbols."""
+        return (self.vocabulary or "").endswith(SYMBOLS_FILE)
 
     @property
     def weights(self) -> dict[str, np.ndarray]:
@@ -292,6 +298,8 @@ def write_vocabulary(
     file_name = os.path.basename(path)
     if source.is_wordpiece:
         name = name or (file_name if "vocab" in file_name else WORDPIECE_FILE)
+    if source.has_symbols:
+        name = SYMBOLS_FILE
     name = name or (file_name if path.endswith(".model") else SPM_FILE)
     with files.atomic_write(os.path.join(folder, name)) as file:
         file.write(source.content or tokenizer_json.read_model(path))
@@ -355,9 +363,9 @@ def translated(
 def from_tf1(
     source: Checkpoint, target: str
 ) -> tuple[dict[str, np.ndarray], list[str]]:
-    """Returns what `translated` does; if E = H, the projection is identity."""
+    """Returns what `translated` does; without a projection, it is identity."""
     arrays, size = dict(source.arrays), source.known_config.hidden_size
-    if source.known_config.embedding_size == size:
+    if not source.known_config.has_projection:
         kernel, bias = (row.tf1 for row in variable_names.PROJECTION)
         arrays[kernel] = np.eye(size, dtype=np.float32)
         arrays[bias] = np.zeros(size, np.float32)
@@ -365,26 +373,30 @@ def from_tf1(
 
 
 def to_tf1(
-    arrays: Mapping[str, np.ndarray],
-    source: str,
-    config: AlbertConfig,
-    where: str,
+    arrays: Mapping[str, np.ndarray], source: str, where: str
 ) -> dict[str, np.ndarray]:
-    """Returns all arrays of another format; reverses `from_tf1`."""
+    """Returns all arrays of another format."""
     found, unknown = translated(arrays, source=source, target="tf1")
     if unknown:
         raise ValueError(
             f"{where!r} holds {len(unknown)} arrays that no ALBERT has: "
             f"{checks.listed(unknown)}. Pass the folder of an ALBERT."
         )
-    kernel, bias = (row.tf1 for row in variable_names.PROJECTION)
-    if config.embedding_size == config.hidden_size and kernel in found:
-        is_identity = np.array_equal(
-            found.pop(kernel), np.eye(config.hidden_size)
-        )
-        if not is_identity or np.any(found.pop(bias)):
-            raise ValueError(
-                "Where embedding_size equals hidden_size, ALBERT has no "
-                f"projection, so {where!r}, which has, cannot be converted."
-            )
     return found
+
+
+def with_projection(source: Checkpoint) -> Checkpoint:
+    """Returns a checkpoint of others, which project even if E = H.
+
+    An identity, as of `from_tf1`, is left out; of others, the config tells.
+    """
+    config, arrays = source.known_config, source.arrays
+    kernel, bias = (row.tf1 for row in variable_names.PROJECTION)
+    if config.has_projection or kernel not in arrays:
+        return source
+    is_identity = np.array_equal(arrays[kernel], np.eye(config.hidden_size))
+    if is_identity and not np.any(arrays[bias]):
+        names = arrays.keys() - {kernel, bias}
+        return dataclasses.replace(source, arrays={n: arrays[n] for n in names})
+    config = dataclasses.replace(config, always_projects=True)
+    return dataclasses.replace(source, config=config)

@@ -38,7 +38,7 @@ def check_shapes(source: Checkpoint) -> None:
     rows = [*variable_names.EMBEDDINGS]
     if source.has_pooler:
         rows += variable_names.POOLER
-    if config.embedding_size != config.hidden_size:
+    if config.has_projection:
         rows += variable_names.PROJECTION
     head_of = variable_names.head_of
     rows += [r for r in variable_names.HEADS if head_of(r.tf1) in source.heads]
@@ -179,9 +179,10 @@ def find_labels(
     """Returns the names of a classifier's labels, in the order of its logits.
 
     They are those `given`, or else known of the checkpoint `where`, or else
-    `0`, `1`, ...; regression, with one output, has none.
+    `0`, `1`, ...; regression, as one output is, has none.
     """
-    num_labels = num_outputs if known.multi_label or num_outputs > 1 else 0
+    is_regression = num_outputs == 1 or known.labels == ()
+    num_labels = 0 if is_regression and not known.multi_label else num_outputs
     labels = known.labels if given is None else given
     if labels is None:
         return tuple(map(str, range(num_labels)))
@@ -312,7 +313,7 @@ def as_trained(source: Checkpoint, **settings: Any) -> Checkpoint:
     source = dataclasses.replace(source, metadata=known)
     if known.tokenizer_hash is None or source.vocabulary is None:
         return source
-    is_lower = known.do_lower_case
+    is_lower = False if source.has_symbols else known.do_lower_case
     for value in (True, False) if is_lower is None else (is_lower,):
         text = dataclasses.replace(known, do_lower_case=value)
         result = dataclasses.replace(source, metadata=text)

@@ -60,7 +60,7 @@ _ACTIVATIONS = {
 _FIELDS = tuple(
     field.name
     for field in dataclasses.fields(AlbertConfig)
-    if field.name not in ("hidden_act", "parameter_sharing")
+    if field.name not in ("hidden_act", "parameter_sharing", "always_projects")
 )
 # Problems of a classifier.
 _MULTI_LABEL = "multi_label_classification"
@@ -76,12 +76,13 @@ def describe(path: str, albert_config: AlbertConfig | None) -> Checkpoint:
     config = _read_config(values, config_file, albert_config)
     facts, tokenizer = huggingface_tokenizer.read(path)
     known = metadata.combined(metadata.read(path), metadata_of(path, facts))
-    return Checkpoint(
-        arrays=LazyArrays(path, lambda: _read_arrays(path, config)),
+    source = Checkpoint(
+        arrays=LazyArrays(path, lambda: _read_arrays(path)),
         config=config,
         metadata=known,
         **tokenizer,
     )
+    return checkpoint.with_projection(source)
 
 
 def metadata_of(folder: str, tokenizer: Mapping[str, Any]) -> Metadata:
@@ -113,6 +114,8 @@ def metadata_of(folder: str, tokenizer: Mapping[str, Any]) -> Metadata:
     facts = {"settings": _vector_settings(folder) or None, **tokenizer}
     if problem == _REGRESSION:
         facts["labels"] = []
+        if not (is_number or is_unnamed):
+            facts["output_names"] = labels
     elif not is_number and not is_unnamed:
         facts["labels"] = labels
     if problem == _MULTI_LABEL:
@@ -179,7 +182,7 @@ def _vector_settings(folder: str) -> dict[str, Any]:
     }
 
 
-def _read_arrays(folder: str, config: AlbertConfig) -> checkpoint.Arrays:
+def _read_arrays(folder: str) -> checkpoint.Arrays:
     tensors = _read_tensors(folder)
     for copy in _TIED.keys() & tensors.keys():
         array, original = tensors.pop(copy), _TIED[copy]
@@ -188,7 +191,7 @@ def _read_arrays(folder: str, config: AlbertConfig) -> checkpoint.Arrays:
                 f"In {folder!r}, {copy} differs from {original}. ALBERT "
                 "shares these weights, so this model cannot be converted."
             )
-    return checkpoint.to_tf1(tensors, "huggingface", config, folder)
+    return checkpoint.to_tf1(tensors, "huggingface", folder)
 
 
 def _read_config(
@@ -270,8 +273,11 @@ def write(folder: str, source: Checkpoint) -> checkpoint.WriteReport:
     files.write_json(os.path.join(folder, _CONFIG_FILE), values)
     others = checkpoint.stored_head(source.metadata, left_out)
     if "task" in source.heads:
-        others = dataclasses.replace(others, labels=None, multi_label=None)
-    if source.vocabulary:
+        in_config = ("labels", "multi_label", "output_names")
+        others = dataclasses.replace(others, **dict.fromkeys(in_config))
+    if source.has_symbols:
+        checkpoint.write_vocabulary(source, folder)
+    elif source.vocabulary:
         huggingface_tokenizer.write(folder, source)
         others = dataclasses.replace(
             others, **dict.fromkeys(metadata.TOKENIZER_SETTINGS)
@@ -306,6 +312,7 @@ def _config_values(config: AlbertConfig, source: Checkpoint) -> dict[str, Any]:
         num_labels = len(source.arrays["output_weights"])
         # Regression has one output and no label.
         labels = tuple(f"{_UNNAMED_LABEL}{i}" for i in range(num_labels))
+        labels = known.output_names or labels
         if known.labels:
             labels = compatibility.find_labels(
                 known, num_labels, where=repr(source.path)

@@ -21,6 +21,7 @@ from albert_tf.text.base import Tokenizer
 
 CONFIG_FILE = "tokenizer_config.json"
 _VOCABULARIES = (
+    base.SYMBOLS_FILE,
     checkpoint.SPM_FILE,
     checkpoint.WORDPIECE_FILE,
     tokenizer_json.FILE_NAME,
@@ -90,6 +91,8 @@ def read(folder: str) -> tuple[dict[str, Any], dict[str, Any]]:
     facts = settings_of(folder, is_wordpiece=path.endswith(".txt"))
     if not path:
         return facts, {}
+    if path.endswith(base.SYMBOLS_FILE):
+        return {}, {"vocabulary": path}
     try:
         return _read(folder, path, facts)
     except ValueError as error:

@@ -61,13 +61,14 @@ def describe(path: str, albert_config: AlbertConfig | None) -> Checkpoint:
     if known.do_lower_case is None:
         text = "do_lower_case=true (it is not said; KerasHub keeps capitals)"
         notes.append(Note("assumed", text))
-    return Checkpoint(
+    source = Checkpoint(
         arrays=LazyArrays(path, lambda: _read_arrays(path, config)),
         config=config,
         vocabulary=vocabulary if os.path.isfile(vocabulary) else None,
         metadata=known,
         notes=tuple(notes),
     )
+    return checkpoint.with_projection(source)
 
 
 def _read_task(folder: str) -> tuple[str, dict[str, Any]]:
@@ -83,7 +84,7 @@ def _read_arrays(folder: str, config: AlbertConfig) -> checkpoint.Arrays:
     model = _load_task(folder, backbone)
     backbone.load_weights(os.path.join(folder, _WEIGHTS_FILE))
     theirs = {one.path: np.asarray(one) for one in model.weights}
-    arrays = checkpoint.to_tf1(theirs, "keras_hub", config, folder)
+    arrays = checkpoint.to_tf1(theirs, "keras_hub", folder)
     for name, array in arrays.items():
         shape = variable_names.shape_of(name, config)
         # Attention kernels have a separate dimension for the heads.
@@ -166,7 +167,7 @@ def write(folder: str, source: Checkpoint) -> checkpoint.WriteReport:
 
     tokenizer = None
     # KerasHub's tokenizer for ALBERT reads only SentencePiece models.
-    if source.vocabulary and not source.is_wordpiece:
+    if source.vocabulary and not (source.is_wordpiece or source.has_symbols):
         tokenizer = keras_hub.models.AlbertTokenizer(
             proto=source.tokenizer.vocabulary
         )
@@ -199,7 +200,7 @@ def _notes(source: Checkpoint) -> list[Note]:
     steps = [] if known.do_lower_case is False else ["lower-casing"]
     steps += [] if known.keep_accents else ["removal of accents"]
     text = f"{' and '.join(steps)} (its tokenizer does neither: change the text"
-    if source.is_wordpiece:
+    if source.is_wordpiece or source.has_symbols:
         text = f"vocabulary={json.dumps(source.vocabulary)} (its tokenizer of"
         notes.append(Note("left out", f"{text} ALBERT is for SentencePiece)"))
     elif source.vocabulary and steps:

@@ -27,6 +27,7 @@ class Metadata:
         head: Name of its head, of `heads.HEADS`.
         do_lower_case: Whether the model takes lower-cased text.
         labels: Names of the classes by logit; empty for regression.
+        output_names: Names of the numbers of a regression with several.
         multi_label: Whether an example has any number of labels.
         thresholds: Of several labels, the probability that predicts each.
         target_mean: Regression: the number that an output of 0 stands for.
@@ -57,6 +58,7 @@ class Metadata:
     keep_accents: bool | None = None
     tokenize_chinese_chars: bool | None = None
     added_tokens: Mapping[str, bool] | None = None
+    output_names: tuple[str, ...] | None = None
 
     def __post_init__(self) -> None:
         for name, kind in type(self).__annotations__.items():

@@ -190,9 +190,10 @@ def write_released(folder: str, source: Checkpoint) -> checkpoint.WriteReport:
     """
     config = checkpoint.as_groups(source.known_config, "google-research/albert")
     values = config.to_dict()
-    if config.hidden_act == "gelu_erf":
+    if config.hidden_act == "gelu_erf" or config.always_projects:
         raise ValueError(
-            "google-research/albert has no gelu_erf; our format has."
+            "google-research/albert has no gelu_erf, and no projection where "
+            "E = H; our format has."
         )
     # Not in the original's configs.
     del values["parameter_sharing"]

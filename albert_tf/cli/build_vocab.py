@@ -4,7 +4,8 @@ r"""Trains a SentencePiece vocabulary on text.
         --output_prefix=vocab/english --vocab_size=30000
 
 Writes vocab/english.model and .vocab: a unigram model with ALBERT's settings
-and special tokens.
+and special tokens. With --model_type=char, vocab/english.symbols.json, a list
+of characters, for symbols that are no words, such as phonemes.
 
 Source: google-research/albert, README, "SentencePiece".
 """
@@ -20,7 +21,10 @@ from albert_tf.text.vocabulary_training import VocabularyTrainingConfig
 def run(values: flags.FlagValues) -> None:
     """Trains the vocabulary and prints a summary."""
     config = settings.read(VocabularyTrainingConfig, flags.given(values))
-    print(vocabulary_training.train(config))
+    if config.model_type == "unigram":
+        print(vocabulary_training.train(config))
+    else:
+        print(vocabulary_training.list_symbols(config))
 
 
 define_flags = functools.partial(flags.define, VocabularyTrainingConfig)

@@ -57,6 +57,8 @@ _NEXT = {
     "build_vocab": "python create_pretraining_data.py --input_file={input_file}"
     " --spm_model_file={output_prefix}.model --do_lower_case={do_lower_case}"
     " --output_file=train.tf_record",
+    "list_symbols": "python create_pretraining_data.py --input_file=TEXT "
+    "--vocab_file={output_prefix}.symbols.json --output_file=train.tf_record",
     "create_pretraining_data": "python run_pretraining.py --do_train "
     "--input_file={output_file} --albert_config_file=CONFIG --output_dir=run "
     "--max_seq_length={max_seq_length} "
@@ -158,6 +160,8 @@ def _report_unused_flags(values: flags.FlagValues) -> None:
 def _say_what_is_next(command: str, values: flags.FlagValues) -> None:
     if command == "export_saved_model" and values["format"].value == "litert":
         command = "export_litert"
+    if command == "build_vocab" and values["model_type"].value != "unigram":
+        command = "list_symbols"
     following = _NEXT.get(command, "")
     if command == "create_pretraining_data":
         scheme = str(values["output_file"].value).rpartition("://")[0]

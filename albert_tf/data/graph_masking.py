@@ -66,7 +66,10 @@ def mask_rows(
     `input_ids`, masked, and the three `masked_lm` entries of the batch.
     """
     words = find_words(is_start, separators)
-    budget = num_to_predict(separators[:, 1] + 1, shard.settings)
+    lengths = separators[:, 1] + 1
+    if shard.special_ids.cls is None:
+        lengths -= 2
+    budget = num_to_predict(lengths, shard.settings)
     chosen = choose_words(words, budget, keys, shard.settings)
     masked = tf.gather(chosen, words.of_token, batch_dims=1)
     at = tf.where(masked)  # [m, 2], rows and positions of m tokens

@@ -97,6 +97,12 @@ def tokenize(
 ) -> segment_pairs.TokenBlock:
     """Encodes a block; sentences and documents without a token are dropped."""
     documents = [document.sentences() for document in block.documents]
+    if border := tokenizer.sentence_border:
+        stripped = (filter(None, map(str.strip, one)) for one in documents)
+        documents = [
+            [border * (i > 0) + text for i, text in enumerate(one)]
+            for one in stripped
+        ]
     ids, lengths = tokenizer.encode_batch(
         list(itertools.chain.from_iterable(documents))
     )
@@ -154,18 +160,20 @@ def draw_pairs(
 
     Returns them with the counts of what was left out and repeated.
     """
+    num_around = tokenizer.special_ids.num_around(config.num_segments)
+    budget = config.max_seq_length - num_around
     if config.keep_more_text and config.pair_objective != "none":
         final_ids = {tokenizer.token_to_id(token) for token in _FINAL_TOKENS}
         tokens = divide_sentences(
             tokens,
             np.array([*final_ids - {tokenizer.special_ids.unk}], np.int32),
             # So that two always fit.
-            max_length=config.token_budget // 2,
+            max_length=budget // 2,
         )
     chunker = segment_pairs.Chunker(
         tokens,
         rng,
-        budget=config.token_budget,
+        budget=budget,
         short_prob=config.short_seq_prob,
     )
     copies, counts = [], BuildCounts()
@@ -227,26 +235,28 @@ def lay_out(
     and the lengths of the rows, special tokens included, int64 `[B]`.
     """
     column = np.arange(max_seq_length)
-    first_sep = (1 + pairs.a_length)[:, None]
+    begin = special_ids.num_around(1) // 2
+    first_sep = (begin + pairs.a_length)[:, None]
     b_length = pairs.b_length[:, None]
     last_sep = first_sep + np.where(b_length > 0, b_length + 1, 0)
-    in_a = (column > 0) & (column < first_sep)
+    in_a = (column >= begin) & (column < first_sep)
     in_b = (column > first_sep) & (column < last_sep)
     source = np.where(
         in_a,
-        pairs.a_start[:, None] + column - 1,
+        pairs.a_start[:, None] + column - begin,
         pairs.b_start[:, None] + column - first_sep - 1,
     )
     is_maskable = in_a | in_b
     input_ids = token_ids[np.where(is_maskable, source, 0)]
     input_ids[~is_maskable] = special_ids.pad
-    input_ids[:, 0] = special_ids.cls
-    rows = np.arange(len(pairs))
-    input_ids[rows, first_sep[:, 0]] = special_ids.sep
-    input_ids[rows, last_sep[:, 0]] = special_ids.sep
+    if special_ids.cls is not None:
+        input_ids[:, 0] = special_ids.cls
+        rows = np.arange(len(pairs))
+        input_ids[rows, first_sep[:, 0]] = special_ids.sep
+        input_ids[rows, last_sep[:, 0]] = special_ids.sep
     is_second = (column > first_sep) & (column <= last_sep)
     segment_ids = is_second.astype(np.int32)
-    return input_ids, segment_ids, is_maskable, last_sep[:, 0] + 1
+    return input_ids, segment_ids, is_maskable, last_sep[:, 0] + begin
 
 
 def _static_records(
@@ -310,7 +320,9 @@ def _dynamic_records(
             "pair_label": pairs.label[:, None],
         },
     )
-    num_tokens = pairs.a_length + pairs.b_length + 2 + (pairs.b_length > 0)
+    num_tokens = pairs.a_length + pairs.b_length
+    if tokenizer.special_ids.cls is not None:
+        num_tokens += 2 + (pairs.b_length > 0)
     return records, num_tokens, np.zeros(len(pairs))
 
 

@@ -280,17 +280,20 @@ def _check_sample(source: RecordSource, vocab_size: int | None) -> None:
     settings = source.shard.settings
     spread = np.linspace(0, source.num_records - 1, _SAMPLE_SIZE)
     num_tokens, num_masked, largest_id = 0, 0, 0
+    targets: collections.Counter[int] = collections.Counter()
     for data in source.get(np.unique(spread.astype(np.int64))):
         values = example_codec.decode_example(data)
         if settings.masking == "dynamic":
             ids = values["pair_ids"]
-            num_specials = settings.max_seq_length - settings.token_budget
-            length = len(ids) + num_specials
+            special = source.shard.special_ids
+            length = len(ids) + special.num_around(settings.num_segments)
             masked = masking.num_to_predict(np.array([length]), settings)
+            targets.update(ids.tolist())
         else:
             ids = np.append(values["input_ids"], values["masked_lm_ids"])
             length = int(values["input_mask"].sum())
             masked = values["masked_lm_weights"]
+            targets.update(values["masked_lm_ids"][masked > 0].tolist())
         num_tokens += length
         num_masked += int(masked.sum())
         largest_id = max(largest_id, int(ids.max(initial=0)))
@@ -301,8 +304,12 @@ def _check_sample(source: RecordSource, vocab_size: int | None) -> None:
             "records and a config of the same vocabulary."
         )
     share = num_masked / num_tokens
-    found = "%d records, %.1f%% of the tokens masked."
-    _LOGGER.info(found, source.num_records, 100 * share)
+    most = max(targets.values()) / targets.total()
+    _LOGGER.info(
+        "%d records, %.1f%% of the tokens masked. To predict the most frequent "
+        "token is right for %.1f%% of them.",
+        *(source.num_records, 100 * share, 100 * most),
+    )
     is_small = share < _LARGE_PART * settings.masked_lm_prob
     if source.shard.has_sidecar and is_small:
         _LOGGER.warning(

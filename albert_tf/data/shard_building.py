@@ -88,6 +88,7 @@ def plan(
 
     Returns those that are finished, and those that are to be built.
     """
+    tokenizer.special_ids.num_around(config.num_segments)  # Or an error.
     common = Shard(
         path="",
         config=config.record_settings(),

@@ -95,7 +95,12 @@ class RecordSettings:
     def token_budget(self) -> int:
         """Tokens that fit into a record beside `[CLS]` and `[SEP]`s."""
         # `[CLS] A [SEP]`, or `[CLS] A [SEP] B [SEP]`.
-        return self.max_seq_length - (2 if self.pair_objective == "none" else 3)
+        return self.max_seq_length - self.num_segments - 1
+
+    @property
+    def num_segments(self) -> int:
+        """Segments of a record: 2, or 1 without pairs."""
+        return 1 if self.pair_objective == "none" else 2
 
     @property
     def num_prediction_slots(self) -> int:

@@ -99,7 +99,7 @@ class Encoder(base.AlbertLayer):
         num_inner = config.inner_group_num
         width, size = config.embedding_size, config.hidden_size
         self.embedding_projection = None
-        if width != size:
+        if config.has_projection:
             self.embedding_projection = layers.dense(
                 self, "embedding_projection", width, size
             )

@@ -26,10 +26,12 @@ from albert_tf.serving.text_normalization import (
     NormalizedText,
     SentencePieceNormalization,
     WordPieceNormalization,
+    is_space,
     may_change,
 )
 from albert_tf.text.base import WORD_MARK, Tokenizer
 from albert_tf.text.sentencepiece_tokenizer import SentencePieceTokenizer
+from albert_tf.text.symbol_tokenizer import SymbolTokenizer
 from albert_tf.text.wordpiece_tokenizer import MAX_WORD_SIZE, WordPieceTokenizer
 
 CPU = "/device:CPU:0"
@@ -363,8 +365,49 @@ class WordPieceGraph(GraphTokenizer):
         )
 
 
+class SymbolGraph(GraphTokenizer):
+    """The graph of a list of symbols."""
+
+    like_nul = "\x01"
+
+    def __init__(self, tokenizer: SymbolTokenizer) -> None:
+        super().__init__(tokenizer)
+        self._are_separated = tokenizer.are_separated
+        names, ids = [*tokenizer.symbols], [*tokenizer.symbols.values()]
+        with tf.device(CPU):
+            self.resource = tf.lookup.StaticHashTable(
+                tf.lookup.KeyValueTensorInitializer(
+                    tf.constant(names, tf.string), tf.constant(ids, tf.int32)
+                ),
+                self.special_ids.unk,
+            )
+
+    def _tokenize(self, texts: tf.Tensor) -> Tokens:
+        code_points, splits = ragged.decode(texts)
+        rows = ragged.row_ids(splits)
+        is_solid = is_start = tf.ones_like(rows, tf.bool)
+        if self._are_separated:
+            is_solid = ~is_space(code_points)
+            is_start = ~ragged.shift_right(is_solid, False)
+            is_start = is_solid & (is_start | ragged.is_first(rows))
+        starts, solid = ragged.indices(is_start), ragged.indices(is_solid)
+        parts = ragged.indices(tf.gather(is_start, solid))
+        parts = tf.concat([parts, tf.shape(solid)], 0)
+        symbols = ragged.encode(tf.gather(code_points, solid), parts)
+        rows = tf.gather(rows, starts)
+        begins = tf.gather(splits, rows)
+        return Tokens(
+            ids=self.resource.lookup(symbols),
+            row_splits=ragged.row_splits(rows, ragged.size(texts)),
+            starts=starts - begins,
+            ends=tf.gather(solid, parts[1:] - 1) + 1 - begins,
+        )
+
+
 def make(tokenizer: Any) -> GraphTokenizer:
     """Returns the graph of a tokenizer."""
+    if isinstance(tokenizer, SymbolTokenizer):
+        return SymbolGraph(tokenizer)
     if isinstance(tokenizer, SentencePieceTokenizer):
         return SentencePieceGraph(tokenizer)
     return WordPieceGraph(tokenizer)

@@ -45,7 +45,8 @@ def encode_pairs(
         num_pairs = ragged.size(text_a)
         first, second = tokens.rows[:num_pairs], tokens.rows[num_pairs:]
         is_pair = second.sizes > 0
-        room = max_seq_length - tf.where(is_pair, 3, _NUM_SPECIAL)
+        num_around = tf.where(is_pair, 3, tokenizer.special_ids.num_around(1))
+        room = max_seq_length - num_around
         half = room // 2
         size_a = tf.maximum(room - second.sizes, room - half)
         size_b = tf.maximum(room - first.sizes, half)
@@ -73,24 +74,31 @@ def pack_ranges(
     The ranges `first` and `second` are those of R rows, in the `ids` of all
     texts, int32 `[M]`. There is a second `[SEP]` where `is_pair`, bool `[R]` or
     one for all rows. Returns int32 `[R, S]`, padded to the longest row, but at
-    least to `min_length`: `input_ids`, `input_mask` and `segment_ids`.
+    least to `min_length`: `input_ids`, `input_mask` and `segment_ids`. Without
+    `[CLS]` and `[SEP]`, see `text.base.encode_pair`, a pair is an error.
     """
+    begin, filler, checks = 1, special.sep, []
+    if special.cls is None:
+        begin, filler = 0, special.pad
+        error = "This vocabulary has no [SEP] between two texts. Pass one."
+        checks = [tf.Assert(~tf.reduce_any(is_pair), [error])]
     size_a, size_b = first.sizes[:, None], second.sizes[:, None]  # [R, 1]
     is_pair = tf.broadcast_to(is_pair, tf.shape(first.sizes))[:, None]
-    end_a = size_a + 1
-    end = end_a + tf.where(is_pair, size_b + 2, 1)
+    end_a = size_a + begin
+    end = tf.maximum(end_a + begin * tf.where(is_pair, size_b + 2, 1), 1)
     length = tf.reduce_max(tf.concat([end, [[min_length]]], 0))
     position = tf.range(length)[None]  # [1, S]
-    is_a = (position > 0) & (position < end_a)
+    is_a = (position >= begin) & (position < end_a)
     is_b = (position > end_a) & (position <= end_a + size_b)
     source = tf.where(
         is_a,
-        first.starts[:, None] + position - 1,
+        first.starts[:, None] + position - begin,
         second.starts[:, None] + position - end_a - 1,
     )
     source = tf.where(is_a | is_b, source, ragged.size(ids))
-    input_ids = ragged.gather_or(ids, source, special.sep)
-    input_ids = tf.where(position == 0, special.cls, input_ids)
+    with tf.control_dependencies(checks):
+        input_ids = ragged.gather_or(ids, source, filler)
+    input_ids = tf.where(position < begin, special.cls or 0, input_ids)
     is_real = position < end
     return {
         "input_ids": tf.where(is_real, input_ids, special.pad),

@@ -266,6 +266,11 @@ def _properties() -> np.ndarray:
     return values
 
 
+def is_space(code_points: tf.Tensor) -> tf.Tensor:
+    """Returns bool `[N]`: which of them are white space to Python."""
+    return PagedTable(_properties()).lookup(code_points) & _IS_SPACE > 0
+
+
 @functools.cache
 def _replacements(
     rule: Callable[..., str], **options: bool

@@ -14,8 +14,9 @@ from albert_tf.checkpoints import checkpoint, discovery, metadata
 from albert_tf.checkpoints.checkpoint import Checkpoint
 from albert_tf.modeling import base
 from albert_tf.serving import graph_tokenizer, model_inputs, signature
-from albert_tf.text.base import Tokenizer
+from albert_tf.text.base import SYMBOLS_FILE, Tokenizer
 from albert_tf.text.sentencepiece_tokenizer import SentencePieceTokenizer
+from albert_tf.text.symbol_tokenizer import SymbolTokenizer
 
 
 @base.register
@@ -93,6 +94,8 @@ class TokenizerLayer(keras.layers.Layer):
         name = checkpoint.WORDPIECE_FILE
         if isinstance(self.tokenizer, SentencePieceTokenizer):
             name = checkpoint.SPM_FILE
+        elif isinstance(self.tokenizer, SymbolTokenizer):
+            name = SYMBOLS_FILE
         with open(os.path.join(dir_path, name), "wb") as file:
             file.write(self.tokenizer.vocabulary)
         stated = self.tokenizer.settings.stated()

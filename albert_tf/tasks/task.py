@@ -159,9 +159,9 @@ def two_text_record(
     ids_a: np.ndarray, ids_b: np.ndarray, special: SpecialIds
 ) -> Record:
     """Returns the arrays of `encoder_specs` of two texts that fit together."""
-    start = len(ids_a) + 2
+    start = len(ids_a) + special.num_around(2) - 1
     input_ids = np.full(start + len(ids_b) + 1, special.sep, np.int32)
-    input_ids[0] = special.cls
+    input_ids[0] = special.cls or 0
     input_ids[1 : start - 1] = ids_a
     input_ids[start:-1] = ids_b
     segment_ids = np.zeros(len(input_ids), np.int32)

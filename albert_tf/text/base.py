@@ -21,18 +21,34 @@ SENTENCEPIECE_NAMES = ("<pad>", "<unk>", "[CLS]", "[SEP]", "[MASK]")
 # SentencePiece's mark of the start of a word.
 WORD_MARK = "▁"
 SETTINGS = "tokenizer_settings"
+# A list of symbols is a file whose name ends so.
+SYMBOLS_FILE = "symbols.json"
 WORDPIECE_NAMES = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
 
 
 @dataclasses.dataclass(frozen=True)
 class SpecialIds:
-    """Ids of the special tokens."""
+    """Ids of the special tokens.
+
+    `cls` and `sep` are None for sequences of one text, with nothing around it.
+    """
 
     pad: int
     unk: int
-    cls: int
-    sep: int
+    cls: int | None
+    sep: int | None
     mask: int
+
+    def num_around(self, num_texts: int) -> int:
+        """Returns how many `[CLS]` and `[SEP]` a sequence of texts has."""
+        if self.cls is not None:
+            return num_texts + 1
+        if num_texts > 1:
+            raise ValueError(
+                "Sequences of this vocabulary have no [SEP] between two texts. "
+                "Pass one text; for records, pair_objective='none'."
+            )
+        return 0
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -89,19 +105,21 @@ class Tokenizer(abc.ABC):
         forbidden_ids: Int32, sorted: ids that a random replacement of a
             masked token must not be, because no text is encoded to them.
         word_starts: Bool `[V]`, whether a token starts a word, to mask whole.
+        sentence_border: What a text has between two sentences that were lines.
         fingerprint: SHA-256, hexadecimal, of the vocabulary and the settings.
         vocabulary: Content of a file that gives the same tokenizer.
     """
 
     forbidden_ids: np.ndarray
     word_starts: np.ndarray
+    sentence_border = ""  # that of the others is a mark of the next word
     fingerprint: str
     vocabulary: bytes
 
     def __init__(
         self,
         tokens: Sequence[str],
-        special_names: Sequence[str],
+        special_names: Sequence[str | None],
         vocabulary: files.Path,
         settings: TokenizerSettings,
         **normalization: bool,
@@ -112,14 +130,16 @@ class Tokenizer(abc.ABC):
         self._tokens = tokens
         self._ids = {token: i for i, token in enumerate(tokens)}
         added = settings.added_tokens
-        missing = [n for n in (*special_names, *added) if n not in self._ids]
+        names = *filter(None, special_names), *added
+        missing = [name for name in names if name not in self._ids]
         if missing:
             raise ValueError(
                 f"{vocabulary}: it has no token {', '.join(missing)}. Use the "
                 "vocabulary of an ALBERT (where there is a .vocab, the .model "
                 "beside it), or train one with build_vocab.py."
             )
-        self.special_ids = SpecialIds(*[self._ids[n] for n in special_names])
+        ids: list[Any] = [self._ids.get(name or "") for name in special_names]
+        self.special_ids = SpecialIds(*ids)
         self.num_own = len(tokens)
         while tokens[self.num_own - 1] in added:
             self.num_own -= 1
@@ -361,20 +381,24 @@ def encode_pair(
 
     Texts that are too long lose tokens at their ends: always the longer text,
     and the second if both are equally long. If `ids_b` is empty, there is no
-    second `[SEP]` either. Returns the ids and their segments:
+    second `[SEP]` either. Without `[CLS]` and `[SEP]`, an empty text is one of
+    padding. Returns the ids and their segments:
 
     >>> special = SpecialIds(pad=0, unk=1, cls=2, sep=3, mask=4)
     >>> encode_pair([7, 8, 9], [5], max_seq_length=6, special=special)
     ([2, 7, 8, 3, 5, 3], [0, 0, 0, 0, 1, 1])
     """
     num_texts = 2 if ids_b else 1
-    room = max_seq_length - num_texts - 1
+    room = max_seq_length - special.num_around(num_texts)
     if room < num_texts:
         raise ValueError(
             "`max_seq_length` must leave room for a token of each text. "
             f"Received: max_seq_length={max_seq_length}."
         )
     length_a, length_b = truncated_lengths(len(ids_a), len(ids_b), room)
+    if special.cls is None or special.sep is None:
+        alone = [*ids_a[:length_a]] or [special.pad]
+        return alone, [0] * len(alone)
     first = [special.cls, *ids_a[:length_a], special.sep]
     second = [*ids_b[:length_b], special.sep] if length_b else []
     return first + second, [0] * len(first) + [1] * len(second)

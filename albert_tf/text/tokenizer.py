@@ -1,15 +1,17 @@
-"""Loads the tokenizer of a vocabulary, SentencePiece or WordPiece.
+"""Loads the tokenizer of a vocabulary: SentencePiece, WordPiece, symbols.
 
 Data flow: vocabulary file -> [this file] -> tokenizer of a checkpoint.
 """
 
 import dataclasses
+import os
 from typing import Any
 
 from albert_tf import files
 from albert_tf.settings import setting
-from albert_tf.text.base import Tokenizer, TokenizerSettings
+from albert_tf.text.base import SYMBOLS_FILE, Tokenizer, TokenizerSettings
 from albert_tf.text.sentencepiece_tokenizer import SentencePieceTokenizer
+from albert_tf.text.symbol_tokenizer import SymbolTokenizer
 from albert_tf.text.wordpiece_tokenizer import WordPieceTokenizer
 
 __all__ = ["Tokenizer", "Vocabulary", "VocabularyBeside", "load_tokenizer"]
@@ -26,10 +28,14 @@ def load_tokenizer(
     Args:
         spm_model_file: SentencePiece model, as in the English checkpoints. If
             it is given, `vocab_file` is not read.
-        vocab_file: WordPiece vocabulary, as in the Chinese checkpoints.
+        vocab_file: WordPiece vocabulary, as in the Chinese checkpoints; a name
+            that ends in `symbols.json`, of either, is a list of symbols.
         **settings: See `TokenizerSettings`; and `content`, that of the file.
     """
     # TF1: there, `vocab_file` is a required flag, ignored if a model is given.
+    path = spm_model_file or vocab_file or ""
+    if os.fspath(path).endswith(SYMBOLS_FILE):
+        return SymbolTokenizer(path, **settings)
     if spm_model_file:
         return SentencePieceTokenizer(spm_model_file, **settings)
     if vocab_file:
@@ -66,8 +72,8 @@ class Vocabulary(NewTokens):
     )
     vocab_file: str | None = setting(
         None,
-        "WordPiece vocabulary, as in the Chinese checkpoints; ignored if "
-        "--spm_model_file is given.",
+        "WordPiece vocabulary, as in the Chinese checkpoints, or the symbols "
+        "of build_vocab.py; ignored if --spm_model_file is given.",
     )
     do_lower_case: bool = setting(True, "Whether text is lower-cased.")
     keep_accents: bool | None = setting(

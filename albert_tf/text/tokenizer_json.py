@@ -40,7 +40,8 @@ def read_model(path: files.Path) -> bytes:
 
     It may be remote; or a local `tokenizer.json` that was made of the model.
     """
-    if not os.fspath(path).endswith(".json"):
+    name = os.fspath(path)
+    if not name.endswith(".json") or name.endswith(base.SYMBOLS_FILE):
         return files.read_bytes(path)
     model, _ = read(path, in_folder=False)
     return bytes(model)

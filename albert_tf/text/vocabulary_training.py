@@ -1,12 +1,14 @@
-"""Trains a SentencePiece vocabulary with ALBERT's settings.
+"""Trains a SentencePiece vocabulary with ALBERT's settings, or lists symbols.
 
-Data flow: documents -> normalized sentences -> [this file] -> P.model, P.vocab.
+Data flow: documents -> normalized sentences -> [this file] -> P.model, P.vocab;
+or documents -> [this file] -> P.symbols.json.
 Plain Python and the SentencePiece library.
 
 Source: google-research/albert, README, "SentencePiece"; the settings stored in
 the released model are the same.
 """
 
+import collections
 import dataclasses
 import functools
 import io
@@ -17,9 +19,9 @@ from typing import Any
 
 import sentencepiece
 
-from albert_tf import checks, files
+from albert_tf import checks, files, settings
 from albert_tf.settings import setting
-from albert_tf.text import base, documents, normalization
+from albert_tf.text import base, documents, normalization, symbol_tokenizer
 from albert_tf.text.documents import CorpusSettings, Documents
 
 USER_SYMBOLS = ("(", ")", '"', "-", ".", "–", "£", "€")
@@ -54,7 +56,14 @@ class VocabularyTrainingConfig(CorpusSettings):
     output_prefix: str | None = setting(
         None,
         "Path, without extension, of the two files to write: P.model and "
-        "P.vocab.",
+        "P.vocab; or, of symbols, P.symbols.json.",
+    )
+    model_type: str = setting(
+        "unigram",
+        "unigram: a SentencePiece model of words. char, word: a list of "
+        "symbols that nothing normalizes, the most frequent ones: the "
+        "characters of the text, or what blanks separate.",
+        choices=("unigram", "char", "word"),
     )
     vocab_size: int = setting(
         30000, "Number of tokens, special tokens included."
@@ -76,6 +85,7 @@ class VocabularyTrainingConfig(CorpusSettings):
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        settings.check_choices(self)
         smallest = len(base.SENTENCEPIECE_NAMES) + len(USER_SYMBOLS) + 1
         checks.check_integer("vocab_size", self.vocab_size, at_least=smallest)
         coverage, least = self.character_coverage, MIN_CHARACTER_COVERAGE
@@ -114,6 +124,32 @@ class TrainedVocabulary:
         return "\n".join(
             f"{name:20}{rows[name]}" for name in rows if rows[name]
         )
+
+
+def list_symbols(config: VocabularyTrainingConfig) -> str:
+    """Writes `<prefix>.symbols.json`; returns a summary to print."""
+    checks.check_given(config, "input_file", "output_prefix")
+    path = f"{config.output_prefix}.{base.SYMBOLS_FILE}"
+    _check_free([path])
+    are_separated = config.model_type == "word"
+    special = base.SENTENCEPIECE_NAMES
+    counts: collections.Counter[str] = collections.Counter()
+    for document in Documents(config):
+        for text in document.sentences():
+            counts.update(text.split() if are_separated else text)
+    order = sorted(counts, key=lambda one: (-counts[one], one))
+    symbols = [one for one in order if one not in special]
+    symbols = [*special, *symbols[: config.vocab_size - len(special)]]
+    names = symbol_tokenizer.SPECIAL
+    values = {
+        "symbols": symbols,
+        "special": dict(zip(names, special, strict=True)),
+        "are_separated": are_separated,
+        "word_border": None if are_separated or " " not in symbols else " ",
+    }
+    with files.atomic_write(path) as file:
+        file.write(symbol_tokenizer.to_bytes(values))
+    return f"{'symbols':20}{len(symbols):,}\n{'written':20}{path}"
 
 
 def train(config: VocabularyTrainingConfig) -> TrainedVocabulary:

@@ -100,7 +100,8 @@ def make_sets(
 def _warn_of_unknown(train: RecordSet) -> None:
     special = train.data.tokenizer.special_ids
     ids = train.columns.values["input_ids"]
-    is_text = ~np.isin(ids, [special.pad, special.cls, special.sep])
+    around = [i for i in (special.cls, special.sep) if i is not None]
+    is_text = ~np.isin(ids, [special.pad, *around])
     share = np.sum(ids == special.unk) / max(1, np.sum(is_text))
     if share > _MANY_UNKNOWN:
         _LOGGER.warning(

@@ -7,14 +7,21 @@ import numpy as np
 import pytest
 import safetensors.numpy
 
+from albert_tf import load_predictor
 from albert_tf.checkpoints import (
     conversion,
     discovery,
     huggingface,
     huggingface_tokenizer,
+    keras_hub,
     tf1,
 )
+from albert_tf.checkpoints.checkpoint import Checkpoint
 from albert_tf.checkpoints.metadata import Metadata
+from albert_tf.export import saved_model
+from albert_tf.export.export_config import ExportConfig
+from albert_tf.modeling.pretraining_model import PretrainingModel
+from albert_tf.modeling.sequence_models import ClassifierModel
 from albert_tf.text import base
 from albert_tf.text.sentencepiece_tokenizer import SentencePieceTokenizer
 from tests.checkpoints.weights import (
@@ -22,8 +29,10 @@ from tests.checkpoints.weights import (
     ask_transformers,
     check_close,
     check_same,
+    convert,
     run_transformers,
     starting,
+    weights_of,
     write_sentence_transformers,
 )
 from tests.text.tokenizer_files import write_tokenizer_json
@@ -321,6 +330,73 @@ def test_what_sentence_transformers_does_to_texts_is_named(folder):
     assert str(note).startswith('unread    settings={"pooling": "cls and do_')
 
 
+def _projected(source):
+    """The model with E = H, and arrays of an embedding and a projection."""
+    config = dataclasses.replace(
+        source.config, embedding_size=8, always_projects=True
+    )
+    model = PretrainingModel(config, seed=3)
+    return dataclasses.replace(source, config=config, arrays=weights_of(model))
+
+
+@pytest.mark.parametrize("writer", [huggingface, keras_hub])
+def test_equal_widths_may_have_a_projection(writer, source, tmp_path):
+    expected = _projected(source)
+    if writer is keras_hub:
+        kept = starting(expected.arrays, "bert/", "cls/predictions/")
+        expected = dataclasses.replace(expected, arrays=kept)
+    writer.write(str(tmp_path), expected)
+
+    found = discovery.open(tmp_path)
+
+    assert found.config == expected.config
+    check_same(found.arrays, expected.arrays)
+    # In Google's, there is none, which is the identity in transformers.
+    plain = dataclasses.replace(source.config, embedding_size=8)
+    model = PretrainingModel(plain, seed=3)
+    arrays = starting(weights_of(model), "bert/", "cls/predictions/")
+    other = tmp_path / "other"
+    other.mkdir()
+    writer.write(str(other), Checkpoint(arrays=arrays, config=plain))
+    again = discovery.open(other)
+    assert again.config == plain
+    check_same(again.arrays, arrays)
+
+
+@pytest.mark.parametrize("names", [["x", "y", "z"], None])
+def test_a_regression_may_have_several_numbers(
+    names, source, tmp_path, wordpiece
+):
+    model = ClassifierModel(source.config, num_labels=3, seed=4)
+    changes = {"arrays": weights_of(model), "vocabulary": str(wordpiece)}
+    huggingface.write(str(tmp_path), dataclasses.replace(source, **changes))
+    _edit_config(tmp_path, problem_type="regression")
+    if names:
+        _edit_config(tmp_path, id2label=dict(enumerate(names)))
+    batch = discovery.load_tokenizer(tmp_path).batch(["a a"], max_seq_length=6)
+    batch = {name: array[:, :4] for name, array in batch.items()}
+    [expected] = np.array(model(batch)["logits"]).tolist()
+    served = tmp_path / "served"
+    again = tmp_path / "again"
+
+    convert(tmp_path, again, "huggingface")
+    litert = ExportConfig(
+        init_checkpoint=str(again), export_dir=str(served), format="litert"
+    )
+    saved_model.export(litert)
+
+    for folder in (tmp_path, again, served / "1"):
+        answer = load_predictor(folder).predict("a a")["prediction"]
+        values = [*answer.values()] if names else answer
+        np.testing.assert_allclose(values, expected, atol=1e-5)
+        assert not names or [*answer] == names
+    config = json.loads((again / "config.json").read_text())
+    assert config["problem_type"] == "regression"
+    assert [*config["id2label"].values()] == (
+        names or ["LABEL_0", "LABEL_1", "LABEL_2"]
+    )
+
+
 # Compared with transformers.
 
 _PEER = """
@@ -381,7 +457,10 @@ def test_transformers_gives_the_recorded_outputs(name, tmp_path):
 
 
 @pytest.mark.slow
-def test_a_folder_that_transformers_saved_answers_the_same(tmp_path):
+@pytest.mark.parametrize("embedding_size", [4, 8])
+def test_a_folder_that_transformers_saved_answers_the_same(
+    embedding_size, tmp_path
+):
     rng = np.random.default_rng(0)
     batch = {
         "input_ids": rng.integers(0, 13, (2, 9)),
@@ -389,8 +468,10 @@ def test_a_folder_that_transformers_saved_answers_the_same(tmp_path):
         "segment_ids": rng.integers(0, 2, (2, 9)),
     }
     folder = tmp_path / "theirs"
+    # With equal widths, there is a projection, too.
+    peer = _PEER.replace("size=4", f"size={embedding_size}", 1)
     theirs = ask_transformers(
-        _PEER, "make", folder, batch=batch, folder=tmp_path
+        peer, "make", folder, batch=batch, folder=tmp_path
     )
 
     ours = conversion.outputs(

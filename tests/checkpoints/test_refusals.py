@@ -20,7 +20,6 @@ from albert_tf.checkpoints import (
     load,
     metadata,
     tf1,
-    variable_names,
 )
 from albert_tf.checkpoints.checkpoint import Checkpoint
 from albert_tf.checkpoints.conversion_config import ConversionConfig
@@ -294,12 +293,6 @@ def _two_encoders(case):
     load.load_checkpoint(model, case.written(tf1.write_ours))
 
 
-def _projection(case):
-    arrays = {row.tf1: _ones(8) for row in variable_names.PROJECTION}
-    config = dataclasses.replace(case.source.config, embedding_size=8)
-    checkpoint.to_tf1(arrays, "tf1", config, "x")
-
-
 def _labels_of_another_head(case):
     arrays = {"output_weights": _ones(3, 8), "output_bias": _ones(3)}
     changes = {"arrays": arrays, "metadata": _LABELS}
@@ -336,6 +329,7 @@ _HALF_DROPOUT = {"hidden_dropout_prob": 0.1}
 _UNEVEN = {"num_hidden_layers": 3, "num_hidden_groups": 2}
 _NONE, _HALF = {"parameter_sharing": "none"}, {"parameter_sharing": "attention"}
 _ADAPTED = {"adapter_rank": 2}
+_PROJECTED = {"embedding_size": 8, "always_projects": True}
 _EPSILON = {"layer_norm_eps": 1e-5}
 _ROUNDED = {"num_hidden_layers": 18, "num_hidden_groups": 14}
 _BERT = {"registered_name": "keras_hub>BertBackbone"}
@@ -411,7 +405,7 @@ _ROWS = [
     (_groups(parameter_sharing="ffn"), "cannot express .*sharing='ffn'"),
     (_groups(attention_window=9), "cannot express attention_window"),
     (_released(hidden_act="gelu_erf"), "albert has no gelu_erf"),
-    (_projection, "no projection.*cannot be converted"),
+    (_released(**_PROJECTED), "no projection where E = H"),
     # Conversions.
     (_into_full_folder, "written is not an empty folder"),
     (_start(_NONE, parameter_sharing="all"), "none.*cannot become 'all'"),

@@ -32,6 +32,7 @@ ADDED = [
     ("--input_file=long ", "--allow_new_heads"),
     ("input_file=records/train@1024", "--albert_config_file=tiny.json"),
     ("_file=base_v2", "--albert_config_file=tiny.json"),
+    ("=recipes/speech/albert", "--albert_config_file=speech.json"),
     ("budget.flags", "--depth_schedule=1@0,2@60%"),
     ("_schedule", "--depth_schedule=1@0,2@2 --length_schedule=128@0,512@3"),
     ("_schedule", "--batch_schedule=4@0,8@1 --mask_schedule=0.3@0,0.15@2"),
@@ -91,9 +92,12 @@ def write_models(folder, vocabulary):
     for name in ("albert_base_v2", "albert_xxlarge", "FOLDER"):
         shutil.copytree(base, folder / name)
     shutil.copytree(base, folder / "demo_output" / "pretraining_long")
-    config = json.dumps(CONFIG | {"max_position_embeddings": 512})
+    config = CONFIG | {"max_position_embeddings": 512}
     for name in ("tiny", "small", "my_config"):
-        (folder / f"{name}.json").write_text(config)
+        (folder / f"{name}.json").write_text(json.dumps(config))
+    (folder / "speech.json").write_text(
+        json.dumps(config | {"vocab_size": 178})
+    )
 
 
 def write_tables(folder):

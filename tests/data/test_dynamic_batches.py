@@ -1,6 +1,16 @@
+import numpy as np
 import pytest
 
-from tests.data.records import CLS, SEP, draw, pair, restored
+from albert_tf.text.base import SpecialIds
+from tests.data.records import (
+    CLS,
+    SEP,
+    assert_slots_are_filled_in_order,
+    draw,
+    is_masked,
+    pair,
+    restored,
+)
 
 
 def test_a_pair_is_laid_out_in_order_or_swapped():
@@ -32,6 +42,34 @@ def test_a_single_segment_has_one_separator():
     assert batch["segment_ids"].tolist() == [[0] * 8]
     assert batch["input_mask"].tolist() == [[1] * 5 + [0] * 3]
     assert batch["sentence_order_labels"].tolist() == [0]
+
+
+def test_a_vocabulary_may_have_neither_cls_nor_sep():
+    special = SpecialIds(pad=0, unk=1, cls=None, sep=None, mask=4)
+    # Three words, of which the first is cut.
+    rows = [
+        pair([11, 12, 13, 14, 15, 16], size_a=6, boundary=[0, 1, 0, 0, 1, 0])
+    ]
+    rows += [pair([17], size_a=1)]
+    settings = _SHORT | {"max_predictions_per_seq": 3, "masked_lm_prob": 0.5}
+
+    batch = draw(
+        rows * 50,
+        pair_objective="none",
+        special_ids=special,
+        ngram=1,
+        **settings,
+    )
+
+    ids = [[11, 12, 13, 14, 15, 16, 0, 0], [17] + [0] * 7]
+    assert restored(batch).tolist() == ids * 50
+    mask = [[1] * 6 + [0] * 2, [1] + [0] * 7]
+    assert batch["input_mask"].tolist() == mask * 50
+    assert_slots_are_filled_in_order(batch)
+    found = {tuple(np.flatnonzero(row)) for row in is_masked(batch)[::2]}
+    # Whole words, as far as three symbols are enough for them.
+    assert found <= {(1, 2, 3), (0, 4, 5), (0,), (4, 5)}
+    assert len(found) > 1
 
 
 @pytest.mark.parametrize(

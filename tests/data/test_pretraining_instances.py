@@ -17,6 +17,7 @@ from albert_tf.data.shards import BuildCounts
 from albert_tf.text.documents import CorpusSettings, Document, Documents
 from albert_tf.text.tokenizer import load_tokenizer
 from tests.data.records import is_masked, num_replaced, restored
+from tests.text import symbols
 
 SPECIALS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
 WORDS = [f"word{letter}" for letter in "abcdefghijklmnopqrstuvwxyz"]
@@ -182,6 +183,40 @@ def test_single_segments_fill_the_row(tokenizer):
     assert counts.label_1_records == 0
     assert ((restored(columns) == 3).sum(axis=1) == 1).all()
     assert not columns["segment_ids"].any()
+
+
+def test_records_of_symbols_are_text_alone_with_borders_between_lines(tmp_path):
+    phonemes = symbols.load(tmp_path)
+    text = "həloˈ ab\n ha, ba\nd"
+    block = corpus.Block(
+        number=0, copy=0, documents=[Document(text=text, is_split=True)]
+    )
+    settings = {"pair_objective": "none", "short_seq_prob": 0.0, "ngram": 1}
+    expected = phonemes.encode("həloˈ ab ha, ba d")
+    border = phonemes.token_to_id(" ")
+
+    found, counts = build_records(
+        block, phonemes, config(**settings, dupe_factor=30)
+    )
+    dynamic, others = build_records(
+        block, phonemes, config(**settings, dupe_factor=1, masking="dynamic")
+    )
+
+    assert counts.record_tokens == 30 * len(expected)
+    assert others.record_tokens == len(expected)
+    assert dynamic[0]["pair_ids"].tolist() == expected
+    batch = stack(found)
+    size = len(expected)
+    assert (restored(batch)[:, :size] == expected).all()
+    assert not restored(batch)[:, size:].any()
+    assert (batch["input_mask"] == (np.arange(24) < size)).all()
+    # A word and the border before it are masked together.
+    word = np.cumsum(np.array(expected) == border)
+    for row in is_masked(batch)[:, :size]:
+        for one in range(word[-1] + 1):
+            assert len({*row[word == one]}) == 1
+    with pytest.raises(ValueError, match="no .SEP..*pair_objective='none'"):
+        build_records(block, phonemes, config())
 
 
 def test_dynamic_records_hold_the_pair_in_the_order_of_the_text(tokenizer):

@@ -11,6 +11,9 @@ import sentencepiece
 import tensorflow as tf
 from sentencepiece import sentencepiece_model_pb2
 
+from albert_tf.serving.graph_tokenizer import make
+from tests.text import symbols
+
 Model = sentencepiece_model_pb2.ModelProto
 PIECES = Model.SentencePiece
 # Of 20,000 texts: real ones and random characters, and hard ones.
@@ -50,6 +53,26 @@ VOCABULARIES = ["english", "chinese", "cased_english", "cased_chinese"]
 @pytest.mark.parametrize("name", VOCABULARIES)
 def test_hard_cases(name, graph_of):
     assert graph_of(name).differences(HARD_CASES) == []
+
+
+@pytest.mark.parametrize("values", [symbols.PHONEMES, symbols.EVENTS])
+@pytest.mark.parametrize("new_tokens", [[], ["<en>", "<en-us>"]])
+def test_symbols_that_are_no_words(
+    values, new_tokens, graph_tokenizer, tmp_path
+):
+    rng = random.Random(0)
+    path = symbols.write(tmp_path, values)
+    both = graph_tokenizer(vocab_file=str(path))
+    if new_tokens:
+        both.tokenizer = both.tokenizer.with_tokens(new_tokens)
+        both.graph = make(both.tokenizer)
+    alphabet = [*values["symbols"], *new_tokens, *" \t\n\x1c\x85\u3000漢😀"]
+    texts = [
+        "".join(rng.choices(alphabet, k=rng.randrange(40)))
+        for _ in range(2_000)
+    ]
+
+    assert both.differences([*texts, "", " "]) == []
 
 
 @pytest.mark.parametrize("name", VOCABULARIES)

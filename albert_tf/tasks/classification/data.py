@@ -55,6 +55,7 @@ class ClassificationData:
             predicted; None to choose those with the best F1 in `scores`.
         target_mean: Regression: the number that a logit of 0 stands for.
         target_scale: Regression: what an increase of a logit by 1 stands for.
+        output_names: Regression: names of several numbers.
         text_columns: Columns of a custom table that hold the texts.
         class_weights: Weights of the labels in the loss; empty for 1.
         validation: Share, seed and digests of the rows held out, if there are
@@ -74,6 +75,7 @@ class ClassificationData:
     thresholds: tuple[float, ...] | None = None
     target_mean: float = 0.0
     target_scale: float = 1.0
+    output_names: tuple[str, ...] = ()
     text_columns: tuple[str, ...] = ()
     class_weights: tuple[float, ...] = ()
     validation: list[Any] | None = None
@@ -224,8 +226,9 @@ class ClassificationData:
         return np.array([self._label_ids(example) for example in examples], int)
 
     def _numbers(self, outputs: Outputs) -> np.ndarray:
-        """Returns the predictions of a regression, `[N]`."""
-        logits = np.asarray(outputs["logits"], np.float32)[:, 0]
+        """Returns the predictions of a regression, `[N]` or `[N, K]`."""
+        logits = np.asarray(outputs["logits"], np.float32)
+        logits = logits[:, 0] if logits.shape[1] == 1 else logits
         if (self.target_mean, self.target_scale) == (0, 1):
             return logits
         # Timestamps need more digits.
@@ -303,6 +306,8 @@ class ClassificationData:
         rows, predictions = self._answers(outputs, self.thresholds)
         for row, prediction in zip(rows.tolist(), predictions, strict=True):
             if self.is_regression:
+                if self.output_names:
+                    prediction = dict(zip(self.output_names, row, strict=True))
                 yield {"prediction": prediction}
                 continue
             labels = [self.labels[i] for i in np.atleast_1d(prediction)]
@@ -319,7 +324,7 @@ class ClassificationData:
             clipped = numbers = self._numbers(outputs)
             if self.prediction_range:
                 clipped = np.clip(numbers, *self.prediction_range)
-            return numbers[:, None], clipped.tolist()
+            return numbers.reshape(len(numbers), -1), clipped.tolist()
         predictions = [*self._predictions(outputs, thresholds)]
         if self.is_multi_label:
             predictions = [np.flatnonzero(row) for row in predictions]

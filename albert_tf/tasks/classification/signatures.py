@@ -24,14 +24,16 @@ def make_signatures(exported: Exported) -> list[Signature]:
     `prediction` `[B]`, a label; ids give `logits` and `probabilities`. If a
     text has any number of labels, `prediction` is `[B, K]`: each label where
     it is predicted, else "". For regression there are no labels, and there is
-    `score` `[B]` instead. With `exit_patience`, texts may leave the
-    model early, and both signatures have `num_layers` `[B]`.
+    `score` `[B]` instead, or `[B, K]` of several numbers. With `exit_patience`,
+    texts may leave the model early, and both signatures have `num_layers`
+    `[B]`.
     """
     settings: ClassifierSettings = exported.settings
     known, model = exported.metadata, exported.model
+    num_outputs = model.task_head.output_bias.shape[0]
     labels = compatibility.find_labels(
         known,
-        model.task_head.output_bias.shape[0],
+        num_outputs,
         where="The checkpoint",
         given=settings.labels or None,
     )
@@ -51,7 +53,8 @@ def make_signatures(exported: Exported) -> list[Signature]:
     def from_ids(**ids: tf.Tensor) -> Tensors:
         outputs = classify(**ids)
         if not labels:
-            scores = outputs["logits"][:, 0]
+            scores = outputs["logits"]
+            scores = scores[:, 0] if num_outputs == 1 else scores
             if known.target_scale is not None:
                 # As in `ClassificationData`: timestamps need more digits. But
                 # LiteRT cannot multiply them.

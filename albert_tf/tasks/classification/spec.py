@@ -70,7 +70,7 @@ class ClassifierSpec(HeadSpec):
         from albert_tf.tasks.classification.data import ClassificationData
 
         facts, given = source.metadata, settings.get("given_labels")
-        if given == ():
+        if given == () and model.num_labels == 1:
             facts = dataclasses.replace(facts, labels=(), multi_label=None)
         return ClassificationData(
             name=facts.task or "texts",
@@ -85,6 +85,7 @@ class ClassifierSpec(HeadSpec):
             thresholds=facts.thresholds,
             target_mean=facts.target_mean or 0.0,
             target_scale=facts.target_scale or 1.0,
+            output_names=facts.output_names or (),
             text_columns=tuple(settings.get("text_columns", ())),
         )
 

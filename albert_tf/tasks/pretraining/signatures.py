@@ -90,12 +90,13 @@ def _fill_mask(
     """
     num_top = min(NUM_TOP, len(tokenizer.tokens))
     names = tf.constant(tokenizer.tokens)
+    num_before = 0 if tokenizer.special_ids.cls is None else 1
 
     def fill(text: tf.Tensor) -> Tensors:
         with tf.device(CPU):
             ids, row_splits = _masked_tokens(text, tokenizer)
             sizes = row_splits[1:] - row_splits[:-1]
-            sizes = tf.minimum(sizes, max_seq_length - 2)
+            sizes = tf.minimum(sizes, max_seq_length - 2 * num_before)
             starts = row_splits[:-1]
             inputs = model_inputs.pack_ranges(
                 ids,
@@ -105,7 +106,10 @@ def _fill_mask(
                 special=tokenizer.special_ids,
             )
             positions, num_masks, error = _positions(
-                ids == tokenizer.special_ids.mask, row_splits, max_seq_length
+                ids == tokenizer.special_ids.mask,
+                row_splits,
+                max_seq_length,
+                num_before,
             )
         logits = masked_lm(positions, **inputs)["mlm_logits"]
         # The model may have more outputs than the vocabulary has tokens.
@@ -173,7 +177,10 @@ def _within_words(
 
 
 def _positions(
-    is_mask: tf.Tensor, row_splits: tf.Tensor, max_seq_length: int
+    is_mask: tf.Tensor,
+    row_splits: tf.Tensor,
+    max_seq_length: int,
+    num_before: int,
 ) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
     """Finds the masks of each text among its tokens.
 
@@ -183,8 +190,8 @@ def _positions(
     """
     masks = ragged.indices(is_mask)
     rows = tf.gather(ragged.row_ids(row_splits), masks)
-    # Behind `[CLS]`.
-    positions = masks - tf.gather(row_splits, rows) + 1
+    # Behind `[CLS]`, if there is one.
+    positions = masks - tf.gather(row_splits, rows) + num_before
     splits = ragged.row_splits(rows, ragged.size(row_splits) - 1)
     num_masks = splits[1:] - splits[:-1]
     last = tf.where(num_masks > 0, splits[1:] - 1, ragged.size(masks))
@@ -193,7 +200,7 @@ def _positions(
         num_masks > MAX_MASKS,
         f"A text may have at most {MAX_MASKS} {MASK}.",
         tf.where(
-            last >= max_seq_length - 1,
+            last >= max_seq_length - num_before,
             f"A {MASK} lies behind the cut of {max_seq_length} tokens.",
             "",
         ),

@@ -56,7 +56,9 @@ def make_signatures(exported: Exported) -> list[Signature]:
     scorer: BeamScorer | LogitScorer
     threshold = known.null_threshold or 0.0
     if isinstance(model, BeamSpanModel):
-        scorer = BeamScorer(model, exported.weights, tokenizer.special_ids.sep)
+        scorer = BeamScorer(
+            model, exported.weights, tokenizer.special_ids.sep or 0
+        )
     else:
         scorer = LogitScorer(
             model, exported.weights, compares_null=settings.null_from_cls

@@ -114,7 +114,8 @@ class TaggingData:
         They are the numbers of the words that have their tags from it, and
         where their first tokens are in its record.
         """
-        size = self.max_seq_length - 2
+        num_around = self.tokenizer.special_ids.num_around(1)
+        size = self.max_seq_length - num_around
         (own,) = np.nonzero(np.diff(words.token_splits))
         tokens = words.token_splits[own]
         last = max(0, len(words.ids) - size)
@@ -124,7 +125,8 @@ class TaggingData:
         for window, start in enumerate(starts):
             is_here = best == window
             ids = words.ids[start : start + size]
-            yield ids, own[is_here], tokens[is_here] - start + 1
+            places = tokens[is_here] - start + num_around // 2
+            yield ids, own[is_here], places
 
     def records(
         self, examples: _Examples, *, is_training: bool

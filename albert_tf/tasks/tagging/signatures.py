@@ -57,7 +57,11 @@ def make_signatures(exported: Exported) -> list[Signature]:
     def from_text(text: tf.Tensor) -> Tensors:
         with tf.device(CPU):
             words = find_words(text)
-            windows = _make_windows(words, settings.max_seq_length - 2)
+            windows = _make_windows(
+                words,
+                settings.max_seq_length,
+                exported.tokenizer.special_ids.num_around(1),
+            )
         tags, scores = _tag(words, windows, from_ids, exported.tokenizer)
         with tf.device(CPU):
             return _read_entities(words, tags, scores, tables)
@@ -153,8 +157,14 @@ class _Windows(NamedTuple):
     places: tf.Tensor  # int32 [W]
 
 
-def _make_windows(words: _Words, size: int) -> _Windows:
-    """Returns the windows of `TaggingData.records`, of up to `size` tokens."""
+def _make_windows(
+    words: _Words, max_seq_length: int, num_around: int
+) -> _Windows:
+    """Returns the windows of `TaggingData.records`.
+
+    Each is a sequence; `num_around` of its tokens are `[CLS]` and `[SEP]`.
+    """
+    size = max_seq_length - num_around
     splits = tf.gather(words.token_splits, words.row_splits)
     sizes = splits[1:] - splits[:-1]  # [B]
     last, step = tf.maximum(sizes - size, 0), (size + 1) // 2
@@ -179,7 +189,7 @@ def _make_windows(words: _Words, size: int) -> _Windows:
     return _Windows(
         ranges=Ranges(starts, sizes),
         of_words=of_words,
-        places=firsts - tf.gather(starts, of_words) + 1,
+        places=firsts - tf.gather(starts, of_words) + num_around // 2,
     )
 
 

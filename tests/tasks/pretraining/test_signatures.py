@@ -4,12 +4,16 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from albert_tf import load_predictor
 from albert_tf.checkpoints.metadata import Metadata
 from albert_tf.modeling.pretraining_model import PretrainingModel
+from albert_tf.serving import graph_tokenizer
 from albert_tf.serving.exported_encoder import ExportedWeights
 from albert_tf.tasks.pretraining import signatures
 from albert_tf.tasks.spec import Exported, ServingSettings
+from tests.checkpoints.weights import save, weights_of
 from tests.exported_models import TINY_CONFIG
+from tests.text import symbols
 
 TEXTS = ["The house stood on a hill.", "", "a" * 300, "Café ½"]
 OTHERS = ["It was old.", "x", "b " * 300, ""]
@@ -135,6 +139,52 @@ def test_outputs_beyond_the_vocabulary_are_no_tokens(tiny):
     # With new weights, all 300 tokens are about as likely.
     probabilities = found["top_probabilities"][0, 0]
     np.testing.assert_allclose(probabilities, 1 / 300, rtol=0.5)
+
+
+def test_symbols_without_cls_and_sep(tmp_path):
+    symbols.write(tmp_path)
+    config = dataclasses.replace(TINY_CONFIG, vocab_size=len(symbols.SYMBOLS))
+    model = PretrainingModel(config, objectives=["mlm"], seed=3)
+    save(tmp_path, config, weights_of(model))
+    predictor = load_predictor(tmp_path, max_seq_length=9)
+    vectors = load_predictor(tmp_path, head="encoder", max_seq_length=9)
+    graph = graph_tokenizer.make(symbols.load(tmp_path))
+    texts, *_, fill_mask = signatures_of(model, graph)
+    masked = ["[MASK]", "həl[MASK] [MASK]ad", "ab M d[MASK] " + "b" * 99]
+
+    found = fill_mask.function(
+        text=tf.constant([*masked, "a" * 8 + "[MASK]", "a" * 9 + "[MASK]"])
+    )
+    encoded = texts.function(
+        text_a=tf.constant(["", "həlo", "b" * 20]), text_b=tf.constant([""] * 3)
+    )["sequence_output"].numpy()
+
+    assert found["num_masks"].numpy().tolist() == [1, 2, 1, 1, 0]
+    assert b"behind the cut of 9" in found["error"].numpy()[-1]
+    for row, answer in enumerate(predictor.predict(masked)):
+        for place, likeliest in enumerate(answer["masks"]):
+            tokens = found["top_tokens"][row, place].numpy()
+            assert [x["token"] for x in likeliest] == [
+                x.decode() for x in tokens
+            ]
+            np.testing.assert_allclose(
+                [x["probability"] for x in likeliest],
+                found["top_probabilities"][row, place],
+                atol=1e-5,
+            )
+    for text, size, rows in zip(
+        ["", "həlo", "b" * 20], [1, 4, 9], encoded, strict=True
+    ):
+        mean = rows[:size].mean(0)
+        answer = vectors.predict(text)["vector"]
+        np.testing.assert_allclose(answer, mean, atol=1e-5)
+        assert not rows[size:].any()
+    with pytest.raises(ValueError, match="no .SEP. between two texts"):
+        vectors.predict([("a", "b")])
+    with pytest.raises(
+        tf.errors.InvalidArgumentError, match="no .SEP. between"
+    ):
+        texts.function(text_a=tf.constant(["a"]), text_b=tf.constant(["b"]))
 
 
 REFUSED_TEXTS = {

@@ -1,0 +1,37 @@
+"""Lists of symbols that are no words."""
+
+import json
+
+from albert_tf.text import tokenizer
+
+# As PL-BERT's: padding, marks, a blank, capitals, letters and marks of IPA; the
+# apostrophe comes twice, the second time behind a combining mark.
+SYMBOLS = "$,. MUabhdtʃəlˈoʊwɜː'\u0361\u0329'"
+PHONEMES = {
+    "symbols": SYMBOLS,
+    "special": {"pad": "$", "unk": "U", "mask": "M"},
+    "word_border": " ",
+}
+EVENTS = {
+    "symbols": ["<pad>", "?", "login", "buy", "[CLS]", "[SEP]", "[MASK]"],
+    "special": {
+        "pad": "<pad>",
+        "unk": "?",
+        "cls": "[CLS]",
+        "sep": "[SEP]",
+        "mask": "[MASK]",
+    },
+    "are_separated": True,
+}
+
+
+def write(folder, values=PHONEMES):
+    """Writes a list; returns its path."""
+    path = folder / "a.symbols.json"
+    path.write_text(json.dumps(values), encoding="utf-8")
+    return path
+
+
+def load(folder, values=PHONEMES):
+    """Returns the tokenizer of a list."""
+    return tokenizer.load_tokenizer(vocab_file=write(folder, values))
