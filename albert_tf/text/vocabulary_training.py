@@ -12,8 +12,10 @@ import collections
 import dataclasses
 import functools
 import io
+import json
 import os
 import random
+import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -133,22 +135,19 @@ def list_symbols(config: VocabularyTrainingConfig) -> str:
     _check_free([path])
     are_separated = config.model_type == "word"
     special = base.SENTENCEPIECE_NAMES
-    counts: collections.Counter[str] = collections.Counter()
+    # Always the first ones.
+    counts = collections.Counter[str](dict.fromkeys(special, sys.maxsize))
     for document in Documents(config):
         for text in document.sentences():
             counts.update(text.split() if are_separated else text)
-    order = sorted(counts, key=lambda one: (-counts[one], one))
-    symbols = [one for one in order if one not in special]
-    symbols = [*special, *symbols[: config.vocab_size - len(special)]]
-    names = symbol_tokenizer.SPECIAL
+    symbols = [one for one, _ in counts.most_common(config.vocab_size)]
     values = {
         "symbols": symbols,
-        "special": dict(zip(names, special, strict=True)),
+        "special": dict(zip(symbol_tokenizer.SPECIAL, special, strict=True)),
         "are_separated": are_separated,
         "word_border": None if are_separated or " " not in symbols else " ",
     }
-    with files.atomic_write(path) as file:
-        file.write(symbol_tokenizer.to_bytes(values))
+    files.write_text(path, json.dumps(values, ensure_ascii=False, indent=1))
     return f"{'symbols':20}{len(symbols):,}\n{'written':20}{path}"
 
 

@@ -103,9 +103,7 @@ class WordPieceTokenizer(Tokenizer):
 
     def decode(self, ids: Iterable[int]) -> str:
         """See `Tokenizer.decode`; words are joined by single spaces."""
-        left_out = set(self.forbidden_ids.tolist()) - {self.special_ids.unk}
-        tokens = [self.id_to_token(int(i)) for i in ids if i not in left_out]
-        return " ".join(tokens).replace(f" {CONTINUATION}", "")
+        return " ".join(self._shown(ids)).replace(f" {CONTINUATION}", "")
 
     def _cut(self, word: str) -> tuple[list[int], list[int]]:
         """Splits a word into tokens, always taking the longest from the left.
