@@ -299,6 +299,8 @@ def write_vocabulary(
     own = os.path.basename(path)
     if not any(fnmatch.fnmatch(own, one) for one in _VOCABULARIES):
         own = WORDPIECE_FILE if source.is_wordpiece else SPM_FILE
+    if source.has_symbols:
+        own = SYMBOLS_FILE
     with files.atomic_write(os.path.join(folder, name or own)) as file:
         file.write(source.content or tokenizer_json.read_model(path))
 

@@ -27,7 +27,6 @@ from albert_tf.checkpoints import (
 from albert_tf.checkpoints.checkpoint import Checkpoint, LazyArrays
 from albert_tf.checkpoints.metadata import Metadata
 from albert_tf.config import AlbertConfig
-from albert_tf.text.base import SYMBOLS_FILE
 
 _LOGGER = logging.getLogger(__name__)
 _CONFIG_FILE = "config.json"
@@ -277,7 +276,7 @@ def write(folder: str, source: Checkpoint) -> checkpoint.WriteReport:
         in_config = ("labels", "multi_label", "output_names")
         others = dataclasses.replace(others, **dict.fromkeys(in_config))
     if source.has_symbols:
-        checkpoint.write_vocabulary(source, folder, SYMBOLS_FILE)
+        checkpoint.write_vocabulary(source, folder)
     elif source.vocabulary:
         huggingface_tokenizer.write(folder, source)
         others = dataclasses.replace(
