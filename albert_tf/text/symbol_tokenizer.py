@@ -78,7 +78,8 @@ class SymbolTokenizer(Tokenizer):
     def _extended(self, names: Sequence[str]) -> bytes:
         values = json.loads(self.vocabulary)
         values["symbols"] = [*values["symbols"], *names]
-        return json.dumps(values, ensure_ascii=False).encode()
+        text = json.dumps(values, ensure_ascii=False, indent=1)
+        return f"{text}\n".encode()
 
     def _encode_batch(
         self, texts: Sequence[str]

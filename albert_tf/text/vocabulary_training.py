@@ -15,7 +15,6 @@ import io
 import json
 import os
 import random
-import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -135,19 +134,20 @@ def list_symbols(config: VocabularyTrainingConfig) -> str:
     _check_free([path])
     are_separated = config.model_type == "word"
     special = base.SENTENCEPIECE_NAMES
-    # Always the first ones.
-    counts = collections.Counter[str](dict.fromkeys(special, sys.maxsize))
+    counts: collections.Counter[str] = collections.Counter()
     for document in Documents(config):
         for text in document.sentences():
             counts.update(text.split() if are_separated else text)
-    symbols = [one for one, _ in counts.most_common(config.vocab_size)]
+    found = sorted(counts.keys() - special, key=lambda x: (-counts[x], x))
+    symbols = [*special, *found[: config.vocab_size - len(special)]]
     values = {
         "symbols": symbols,
         "special": dict(zip(symbol_tokenizer.SPECIAL, special, strict=True)),
         "are_separated": are_separated,
         "word_border": None if are_separated or " " not in symbols else " ",
     }
-    files.write_text(path, json.dumps(values, ensure_ascii=False, indent=1))
+    text = json.dumps(values, ensure_ascii=False, indent=1)
+    files.write_text(path, f"{text}\n")
     return f"{'symbols':20}{len(symbols):,}\n{'written':20}{path}"
 
 
