@@ -6,6 +6,7 @@ and writes it where others read it. Without TensorFlow.
 
 import contextlib
 import dataclasses
+import fnmatch
 import functools
 import glob
 import itertools
@@ -295,13 +296,12 @@ def write_vocabulary(
     Without `name`, its own is kept if `tf1` would find it.
     """
     path = str(source.vocabulary)
-    file_name = os.path.basename(path)
-    if source.is_wordpiece:
-        name = name or (file_name if "vocab" in file_name else WORDPIECE_FILE)
+    own = os.path.basename(path)
+    if not any(fnmatch.fnmatch(own, one) for one in _VOCABULARIES):
+        own = WORDPIECE_FILE if source.is_wordpiece else SPM_FILE
     if source.has_symbols:
-        name = SYMBOLS_FILE
-    name = name or (file_name if path.endswith(".model") else SPM_FILE)
-    with files.atomic_write(os.path.join(folder, name)) as file:
+        own = SYMBOLS_FILE
+    with files.atomic_write(os.path.join(folder, name or own)) as file:
         file.write(source.content or tokenizer_json.read_model(path))
 
 

@@ -51,6 +51,10 @@ class Head:
     command: str = "run_pretraining.py"
 
 
+# By name, in the order of this file.
+HEADS: dict[str, Head] = {}
+
+
 def _head(
     name: str,
     module: str,
@@ -69,9 +73,10 @@ def _head(
         )
         return model
 
-    return Head(
+    HEADS[name] = Head(
         name=name, make_model=make_model, model_class=model_class, **fields
     )
+    return HEADS[name]
 
 
 def _objectives(stored: "Checkpoint") -> dict[str, Any]:
@@ -117,16 +122,6 @@ MULTIPLE_CHOICE = _head(
     pipeline="multiple-choice",
     command="run_race.py",
 )
-TOKEN_CLASSIFIER = _head(
-    "token_classifier",
-    "token_models",
-    "TokenClassifierModel",
-    _num_labels,
-    groups=CLASSIFIER.groups,
-    transformers="AlbertForTokenClassification",
-    pipeline="token-classification",
-    command="run_ner.py",
-)
 SPAN = _head(
     "span",
     "span_models",
@@ -144,18 +139,16 @@ BEAM_SPAN = _head(
     pipeline=SPAN.pipeline,
     command=SPAN.command,
 )
-HEADS: Mapping[str, Head] = {
-    head.name: head
-    for head in (
-        ENCODER,
-        PRETRAINING,
-        CLASSIFIER,
-        MULTIPLE_CHOICE,
-        SPAN,
-        BEAM_SPAN,
-        TOKEN_CLASSIFIER,
-    )
-}
+TOKEN_CLASSIFIER = _head(
+    "token_classifier",
+    "token_models",
+    "TokenClassifierModel",
+    _num_labels,
+    groups=CLASSIFIER.groups,
+    transformers="AlbertForTokenClassification",
+    pipeline="token-classification",
+    command="run_ner.py",
+)
 # Those for a task, as exports may name them, too.
 OF_TASKS = {
     "squad": (SPAN, BEAM_SPAN),

@@ -50,9 +50,10 @@ def draw(
         [tf.where(swapped, size_a, 0), tf.where(swapped, 0, size_a)], axis=1
     )
     input_ids, is_start = _lay_out(records, starts, separators, shard)
-    position = tf.range(tf.shape(input_ids)[1])[None]
-    is_real = position <= last[:, None]
-    batch = {
+    position = tf.range(shard.settings.max_seq_length)[None]
+    cut = 1 - shard.special_ids.num_before
+    is_real = position <= last[:, None] - 2 * cut
+    return {
         "input_mask": tf.cast(is_real, tf.int32),
         "segment_ids": tf.cast(is_real & (position > first[:, None]), tf.int32),
         "sentence_order_labels": labels + tf.cast(swapped, tf.int32),
@@ -64,14 +65,6 @@ def draw(
             shard=shard,
         ),
     }
-    if shard.special_ids.cls is None:
-        # Room for both was left at the ends.
-        batch["input_mask"] = batch["input_mask"][:, 2:]
-        for name in ("input_ids", "segment_ids"):
-            batch[name] = batch[name][:, 1:-1]
-        positions = batch["masked_lm_positions"] - 1
-        batch["masked_lm_positions"] = tf.maximum(positions, 0)
-    return batch
 
 
 def _lay_out(
@@ -86,9 +79,9 @@ def _lay_out(
     the pair, and end in the row. Returns `input_ids` and `is_start` as
     `graph_masking.mask_rows` takes them.
     """
-    cls_id, sep_id = shard.special_ids.cls, shard.special_ids.sep
-    size = shard.settings.max_seq_length + (2 if cls_id is None else 0)
-    position = tf.range(size)[None]
+    special_ids = shard.special_ids
+    cut = 1 - special_ids.num_before
+    position = tf.range(shard.settings.max_seq_length + 2 * cut)[None]
     first_from, second_from = tf.split(starts, 2, axis=1)
     separator, last = tf.split(separators, 2, axis=1)
     is_first = (position > 0) & (position < separator)
@@ -101,7 +94,8 @@ def _lay_out(
     row_starts = records["pair_ids"].row_starts()[:, None]
     source = tf.where(is_maskable, tf.cast(source, tf.int64) + row_starts, 0)
     ids = tf.cast(tf.gather(records["pair_ids"].flat_values, source), tf.int32)
-    special = tf.where(position == 0, cls_id or 0, sep_id or 0)
+    cls_id, sep_id = special_ids.cls or 0, special_ids.sep or 0
+    special = tf.where(position == 0, cls_id, sep_id)
     is_real = is_start = position <= last
     if shard.settings.do_whole_word_mask:
         # Truncation may have cut a word; its rest counts as a word.

@@ -59,7 +59,7 @@ def encode_examples(
         b"".join(itertools.chain.from_iterable(row))
         for row in zip(*fields, strict=True)
     )
-    return [_tag(1) + _varint(len(m)) + m for m in messages]
+    return [encode_field(1, message) for message in messages]
 
 
 def decode_example(data: bytes) -> dict[str, np.ndarray]:
@@ -131,11 +131,15 @@ def _field_prefix(record_name: str, kind: int, num_bytes: int) -> bytes:
     """Returns the bytes of a map entry before its packed values."""
     values = _tag(1) + _varint(num_bytes)
     feature = _tag(kind) + _varint(len(values) + num_bytes) + values
-    name = record_name.encode("utf-8")
-    key = _tag(1) + _varint(len(name)) + name
+    key = encode_field(1, record_name.encode("utf-8"))
     length = _varint(len(feature) + num_bytes)
     entry = key + _tag(2) + length + feature
     return _tag(1) + _varint(len(entry) + num_bytes) + entry
+
+
+def encode_field(number: int, content: bytes) -> bytes:
+    """Returns a field of a message that is text, or a message itself."""
+    return _tag(number) + _varint(len(content)) + content
 
 
 def _tag(field: int) -> bytes:

@@ -66,16 +66,16 @@ def mask_rows(
     `input_ids`, masked, and the three `masked_lm` entries of the batch.
     """
     words = find_words(is_start, separators)
-    lengths = separators[:, 1] + 1
-    if shard.special_ids.cls is None:
-        lengths -= 2
+    # Room for `[CLS]` and `[SEP]` that this vocabulary has not is cut off.
+    cut, size = 1 - shard.special_ids.num_before, shard.settings.max_seq_length
+    lengths = separators[:, 1] + 1 - 2 * cut
     budget = num_to_predict(lengths, shard.settings)
     chosen = choose_words(words, budget, keys, shard.settings)
     masked = tf.gather(chosen, words.of_token, batch_dims=1)
     at = tf.where(masked)  # [m, 2], rows and positions of m tokens
     ids = tf.gather_nd(input_ids, at)
     shown = replace_tokens(ids, tf.gather(keys, at[:, 0]), at[:, 1], shard)
-    position = tf.cast(at[:, 1], tf.int32)
+    position = tf.cast(at[:, 1], tf.int32) - cut
     targets = tf.RaggedTensor.from_row_lengths(
         tf.stack([position, ids, tf.ones_like(ids)], axis=1),
         tf.math.count_nonzero(masked, axis=1),
@@ -83,8 +83,9 @@ def mask_rows(
     )
     num_slots = shard.settings.num_prediction_slots
     slots = targets.to_tensor(shape=[None, num_slots, 3])  # [b, P, 3]
+    input_ids = tf.tensor_scatter_nd_update(input_ids, at, shown)
     return {
-        "input_ids": tf.tensor_scatter_nd_update(input_ids, at, shown),
+        "input_ids": input_ids[:, cut : cut + size],
         "masked_lm_positions": slots[..., 0],
         "masked_lm_ids": slots[..., 1],
         "masked_lm_weights": tf.cast(slots[..., 2], tf.float32),

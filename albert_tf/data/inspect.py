@@ -10,7 +10,7 @@ No TensorFlow.
 
 import argparse
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -28,7 +28,6 @@ _LABELS = {
     "none": ("one segment", "one segment"),
     None: ("in order", "swapped, or B comes from elsewhere"),
 }
-_DYNAMIC_LABELS = ("B follows A", "B comes from elsewhere")
 
 
 class TokenText(NamedTuple):
@@ -69,48 +68,29 @@ class TokenText(NamedTuple):
 def render_record(data: bytes, shard: Shard, text: TokenText) -> str:
     """Returns a serialized example as lines of text."""
     values = example_codec.decode_example(data)
+    objective = shard.settings.pair_objective
     if shard.settings.masking == "dynamic":
-        return _render_dynamic(values, text)
-    return _render_static(values, shard.settings.pair_objective, text)
-
-
-def _render_static(
-    values: Mapping[str, np.ndarray], objective: str | None, text: TokenText
-) -> str:
-    length = int(values["input_mask"].sum())
-    ids = values["input_ids"].tolist()
-    tokens = [text.token(token_id) for token_id in ids[:length]]
-    used = values["masked_lm_weights"] > 0
-    for position, original in zip(
-        values["masked_lm_positions"][used].tolist(),
-        values["masked_lm_ids"][used].tolist(),
-        strict=True,
-    ):
-        tokens[position] = text.target(ids[position], original)
-    label = int(values["next_sentence_labels"][0])
-    return _render(
-        f"{length} tokens of {len(ids)}, {used.sum()} to predict, "
-        f"label {label}: {_LABELS[objective][label]}",
-        tokens,
-        size_a=int((values["segment_ids"][:length] == 0).sum()),
-    )
-
-
-def _render_dynamic(values: Mapping[str, np.ndarray], text: TokenText) -> str:
-    tokens = [text.token(token_id) for token_id in values["pair_ids"].tolist()]
-    size_a = int(values["segment_a_length"][0])
-    label = int(values["pair_label"][0])
-    state = _DYNAMIC_LABELS[label] if size_a < len(tokens) else "one segment"
-    return _render(
-        f"{len(tokens)} tokens without special ones, no masks yet, "
-        f"label {label}: {state}",
-        tokens,
-        size_a,
-    )
-
-
-def _render(heading: str, tokens: Sequence[str], size_a: int) -> str:
-    lines = [heading]
+        tokens = [*map(text.token, values["pair_ids"].tolist())]
+        size_a = int(values["segment_a_length"][0])
+        label = int(values["pair_label"][0])
+        # Segments are swapped when they are read.
+        objective = "nsp" if size_a < len(tokens) else "none"
+        heading = f"{len(tokens)} tokens without special ones, no masks yet"
+    else:
+        length = int(values["input_mask"].sum())
+        ids = values["input_ids"].tolist()
+        tokens = [*map(text.token, ids[:length])]
+        used = values["masked_lm_weights"] > 0
+        for position, original in zip(
+            values["masked_lm_positions"][used].tolist(),
+            values["masked_lm_ids"][used].tolist(),
+            strict=True,
+        ):
+            tokens[position] = text.target(ids[position], original)
+        size_a = int((values["segment_ids"][:length] == 0).sum())
+        label = int(values["next_sentence_labels"][0])
+        heading = f"{length} tokens of {len(ids)}, {used.sum()} to predict"
+    lines = [f"{heading}, label {label}: {_LABELS[objective][label]}"]
     for name, segment in (("A", tokens[:size_a]), ("B", tokens[size_a:])):
         if segment:
             lines.append(f"  {name} ({len(segment)}) |{''.join(segment)}")

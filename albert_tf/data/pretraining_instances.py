@@ -235,7 +235,7 @@ def lay_out(
     and the lengths of the rows, special tokens included, int64 `[B]`.
     """
     column = np.arange(max_seq_length)
-    begin = special_ids.num_around(1) // 2
+    begin = special_ids.num_before
     first_sep = (begin + pairs.a_length)[:, None]
     b_length = pairs.b_length[:, None]
     last_sep = first_sep + np.where(b_length > 0, b_length + 1, 0)
@@ -249,7 +249,7 @@ def lay_out(
     is_maskable = in_a | in_b
     input_ids = token_ids[np.where(is_maskable, source, 0)]
     input_ids[~is_maskable] = special_ids.pad
-    if special_ids.cls is not None:
+    if begin:
         input_ids[:, 0] = special_ids.cls
         rows = np.arange(len(pairs))
         input_ids[rows, first_sep[:, 0]] = special_ids.sep
@@ -320,9 +320,9 @@ def _dynamic_records(
             "pair_label": pairs.label[:, None],
         },
     )
+    num_around = 2 + (pairs.b_length > 0)
     num_tokens = pairs.a_length + pairs.b_length
-    if tokenizer.special_ids.cls is not None:
-        num_tokens += 2 + (pairs.b_length > 0)
+    num_tokens += num_around * tokenizer.special_ids.num_before
     return records, num_tokens, np.zeros(len(pairs))
 
 

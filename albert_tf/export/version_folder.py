@@ -6,8 +6,7 @@
     D/batching_parameters.txt
 
 TF Serving runs the warm-up requests through a model before it accepts others.
-Each is a `tensorflow.serving.PredictionLog`, written without its package: a
-field of a protocol buffer is a number and a length, followed by its bytes.
+Each is a `tensorflow.serving.PredictionLog`, written without its package.
 
 Source: tensorflow/serving, apis/prediction_log.proto and predict.proto.
 """
@@ -20,6 +19,7 @@ import numpy as np
 import tensorflow as tf
 
 from albert_tf import files
+from albert_tf.data import example_codec
 from albert_tf.serving.signature import Signature
 
 BATCHING_FILE = "batching_parameters.txt"
@@ -37,7 +37,7 @@ _PREDICT_LOG_REQUEST = 1
 _REQUEST_MODEL_SPEC, _REQUEST_INPUTS = 1, 2
 _SPEC_NAME, _SPEC_SIGNATURE = 1, 3
 _ENTRY_KEY, _ENTRY_VALUE = 1, 2
-_LENGTH_DELIMITED = 2
+_field = example_codec.encode_field
 
 
 def batching_parameters(batch_size: int, *, joins_outputs: bool) -> str:
@@ -140,18 +140,3 @@ def _prediction_log(
         entry += _field(_ENTRY_VALUE, tensor)
         request += _field(_REQUEST_INPUTS, entry)
     return _field(_LOG_PREDICT_LOG, _field(_PREDICT_LOG_REQUEST, request))
-
-
-def _field(number: int, content: bytes) -> bytes:
-    head = _varint(number << 3 | _LENGTH_DELIMITED) + _varint(len(content))
-    return head + content
-
-
-def _varint(value: int) -> bytes:
-    # Groups of seven bits, the lowest first; the top bit says that another one
-    # follows.
-    encoded = bytearray()
-    while value >> 7:
-        encoded.append(value & 0x7F | 0x80)
-        value >>= 7
-    return bytes([*encoded, value])

@@ -77,9 +77,9 @@ def pack_ranges(
     least to `min_length`: `input_ids`, `input_mask` and `segment_ids`. Without
     `[CLS]` and `[SEP]`, see `text.base.encode_pair`, a pair is an error.
     """
-    begin, filler, checks = 1, special.sep, []
-    if special.cls is None:
-        begin, filler = 0, special.pad
+    begin, filler, checks = special.num_before, special.sep, []
+    if not begin:
+        filler = special.pad
         error = "This vocabulary has no [SEP] between two texts. Pass one."
         checks = [tf.Assert(~tf.reduce_any(is_pair), [error])]
     size_a, size_b = first.sizes[:, None], second.sizes[:, None]  # [R, 1]

@@ -39,16 +39,19 @@ class SpecialIds:
     sep: int | None
     mask: int
 
+    @property
+    def num_before(self) -> int:
+        """How many `[CLS]` precede a text, and `[SEP]` follow it: 1 or 0."""
+        return 0 if self.cls is None else 1
+
     def num_around(self, num_texts: int) -> int:
         """Returns how many `[CLS]` and `[SEP]` a sequence of texts has."""
-        if self.cls is not None:
-            return num_texts + 1
-        if num_texts > 1:
+        if num_texts > 1 and not self.num_before:
             raise ValueError(
                 "Sequences of this vocabulary have no [SEP] between two texts. "
                 "Pass one text; for records, pair_objective='none'."
             )
-        return 0
+        return (num_texts + 1) * self.num_before
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -253,6 +256,11 @@ class Tokenizer(abc.ABC):
 
         The unknown one is shown as ` ⁇ ` (SentencePiece) or `[UNK]`.
         """
+
+    def _shown(self, ids: Iterable[int]) -> list[str]:
+        """Returns the tokens that texts have, and the unknown one."""
+        left_out = {*self.forbidden_ids.tolist()} - {self.special_ids.unk}
+        return [self.id_to_token(int(i)) for i in ids if i not in left_out]
 
     def batch(
         self,

@@ -77,13 +77,15 @@ class SymbolTokenizer(Tokenizer):
 
     def _extended(self, names: Sequence[str]) -> bytes:
         values = json.loads(self.vocabulary)
-        return to_bytes({**values, "symbols": [*values["symbols"], *names]})
+        values["symbols"] = [*values["symbols"], *names]
+        text = json.dumps(values, ensure_ascii=False, indent=1)
+        return f"{text}\n".encode()
 
     def _encode_batch(
         self, texts: Sequence[str]
     ) -> tuple[np.ndarray, np.ndarray]:
         find, unk = self.symbols.get, self.special_ids.unk
-        rows = map(str.split, texts) if self.are_separated else texts
+        rows = map(self._pattern.findall, texts)
         return base.joined([[find(one, unk) for one in row] for row in rows])
 
     def _encode_batch_with_offsets(
@@ -95,11 +97,4 @@ class SymbolTokenizer(Tokenizer):
 
     def decode(self, ids: Iterable[int]) -> str:
         """See `Tokenizer.decode`; the unknown symbol is shown as it is."""
-        left_out = set(self.forbidden_ids.tolist()) - {self.special_ids.unk}
-        tokens = [self.id_to_token(int(i)) for i in ids if i not in left_out]
-        return (" " if self.are_separated else "").join(tokens)
-
-
-def to_bytes(values: dict[str, Any]) -> bytes:
-    """Returns the content of a file of symbols."""
-    return json.dumps(values, ensure_ascii=False, indent=1).encode() + b"\n"
+        return (" " if self.are_separated else "").join(self._shown(ids))

@@ -12,6 +12,7 @@ import collections
 import dataclasses
 import functools
 import io
+import json
 import os
 import random
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -137,18 +138,16 @@ def list_symbols(config: VocabularyTrainingConfig) -> str:
     for document in Documents(config):
         for text in document.sentences():
             counts.update(text.split() if are_separated else text)
-    order = sorted(counts, key=lambda one: (-counts[one], one))
-    symbols = [one for one in order if one not in special]
-    symbols = [*special, *symbols[: config.vocab_size - len(special)]]
-    names = symbol_tokenizer.SPECIAL
+    found = sorted(counts.keys() - special, key=lambda x: (-counts[x], x))
+    symbols = [*special, *found[: config.vocab_size - len(special)]]
     values = {
         "symbols": symbols,
-        "special": dict(zip(names, special, strict=True)),
+        "special": dict(zip(symbol_tokenizer.SPECIAL, special, strict=True)),
         "are_separated": are_separated,
         "word_border": None if are_separated or " " not in symbols else " ",
     }
-    with files.atomic_write(path) as file:
-        file.write(symbol_tokenizer.to_bytes(values))
+    text = json.dumps(values, ensure_ascii=False, indent=1)
+    files.write_text(path, f"{text}\n")
     return f"{'symbols':20}{len(symbols):,}\n{'written':20}{path}"
 
 

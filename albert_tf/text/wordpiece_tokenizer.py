@@ -41,7 +41,10 @@ class WordPieceTokenizer(Tokenizer):
         **settings: Any,
     ) -> None:
         text = content.decode() if content else files.read_text(vocab_file)
-        tokens = read_tokens(text)
+        # A token is the first column of its line, `" "` of an empty one; a
+        # repeated token gets no second id. There is a U+2028 in a line.
+        lines = map(str.split, text.removesuffix("\n").split("\n"))
+        tokens = [*dict.fromkeys(next(iter(line), " ") for line in lines)]
         found = base.TokenizerSettings(**settings)
         spaced = [n for n in found.added_tokens if n.split() != [n]]
         if spaced:
@@ -103,9 +106,7 @@ class WordPieceTokenizer(Tokenizer):
 
     def decode(self, ids: Iterable[int]) -> str:
         """See `Tokenizer.decode`; words are joined by single spaces."""
-        left_out = set(self.forbidden_ids.tolist()) - {self.special_ids.unk}
-        tokens = [self.id_to_token(int(i)) for i in ids if i not in left_out]
-        return " ".join(tokens).replace(f" {CONTINUATION}", "")
+        return " ".join(self._shown(ids)).replace(f" {CONTINUATION}", "")
 
     def _cut(self, word: str) -> tuple[list[int], list[int]]:
         """Splits a word into tokens, always taking the longest from the left.
@@ -133,16 +134,3 @@ class WordPieceTokenizer(Tokenizer):
             else:
                 return unknown
         return ids, cuts
-
-
-def read_tokens(text: str) -> list[str]:
-    """Returns the tokens of a vocabulary in the order of their ids.
-
-    A token is the first column of its line, `" "` of an empty one; a repeated
-    token gets no second id. Lines end at a line feed only (there is a U+2028).
-    """
-    lines = text.removesuffix("\n").split("\n")
-    columns = (line.split() for line in lines)
-    return list(
-        dict.fromkeys(column[0] if column else " " for column in columns)
-    )

@@ -3,7 +3,7 @@ import json
 import pytest
 
 from albert_tf.text import tokenizer, vocabulary_training
-from albert_tf.text.base import encode_pair
+from albert_tf.text.base import SENTENCEPIECE_NAMES, encode_pair
 from albert_tf.text.vocabulary_training import VocabularyTrainingConfig
 from tests.text.symbols import EVENTS, PHONEMES, SYMBOLS, load
 
@@ -94,14 +94,14 @@ def test_a_list_that_contradicts_itself_is_refused(tmp_path, changes, message):
 
 
 @pytest.mark.parametrize(
-    ("kind", "symbols", "word_border"),
-    [("char", [*" ˈabə"], " "), ("word", ["ˈab", "aə"], None)],
+    ("kind", "end", "symbols", "word_border"),
+    [("char", "", [*"abˈ ə"], " "), ("word", " [MASK]", ["ˈab", "aə"], None)],
 )
 def test_a_list_is_made_of_the_most_frequent_symbols(
-    tmp_path, kind, symbols, word_border
+    tmp_path, kind, end, symbols, word_border
 ):
     path = tmp_path / "a.txt"
-    path.write_text("ˈab ˈab\nˈab aə\n", encoding="utf-8")
+    path.write_text(f"ˈab ˈab\nˈab aə{end}\n", encoding="utf-8")
     config = VocabularyTrainingConfig(
         input_file=str(path),
         output_prefix=str(tmp_path / "vocab"),
@@ -112,7 +112,7 @@ def test_a_list_is_made_of_the_most_frequent_symbols(
     vocabulary_training.list_symbols(config)
 
     made = json.loads((tmp_path / "vocab.symbols.json").read_text("utf-8"))
-    assert sorted(made["symbols"][5:]) == sorted(symbols)
+    assert made["symbols"] == [*SENTENCEPIECE_NAMES, *symbols]
     assert made["word_border"] == word_border
     found = tokenizer.load_tokenizer(vocab_file=tmp_path / "vocab.symbols.json")
     assert found.special_ids.unk not in found.encode("ˈab aə")

@@ -90,7 +90,7 @@ def _fill_mask(
     """
     num_top = min(NUM_TOP, len(tokenizer.tokens))
     names = tf.constant(tokenizer.tokens)
-    num_before = 0 if tokenizer.special_ids.cls is None else 1
+    num_before = tokenizer.special_ids.num_before
 
     def fill(text: tf.Tensor) -> Tensors:
         with tf.device(CPU):
