@@ -84,7 +84,6 @@ def read_sets(
         tokenizer=tokenizer,
         max_seq_length=max_seq_length,
         labels=labels,
-        scheme=entities.PLAIN,
         words=kept.settings.get("words", "spaced" if trains else "tokens"),
     )
 
@@ -116,11 +115,11 @@ def read_sets(
     data = dataclasses.replace(
         data,
         labels=labels,
-        scheme=kept.settings.get("scheme") or entities.scheme_of(rows),
         dictionary=data_lib.dictionary_of(sets["train"]) if trains else {},
         validation=validation,
     )
-    _LOGGER.info("Tags (%s): %s.", data.scheme, checks.listed(labels))
+    scheme = entities.scheme_of(rows)
+    _LOGGER.info("Tags (%s): %s.", scheme, checks.listed(labels))
     for use, examples in sets.items():
         _warn_of_others(use, examples, labels)
     if "predict" in uses:

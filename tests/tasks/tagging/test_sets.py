@@ -68,7 +68,6 @@ def test_conll(content, read):
 
     assert found(sets.train) == EXPECTED
     assert sets.data.labels == ("O", "B-LOC", "B-PER")
-    assert sets.data.scheme == "IOB2"
     marks = [one.starts_document for one in sets.train.examples]
     assert marks == [content.startswith("-DOC")] * 2
 
@@ -158,13 +157,11 @@ def test_a_share_is_held_out_and_a_file_to_predict_needs_no_tags(read):
 
 
 def test_without_training_tags_are_those_of_the_weights(read):
-    settings = {"scheme": "IOB1", "words": "spaced"}
-    known = Metadata(labels=("O", "I-A"), settings=settings)
+    known = Metadata(labels=("O", "I-A"), settings={"words": "spaced"})
 
     sets = read(Checkpoint(metadata=known), eval="a I-A\nb O")
 
-    assert (sets.data.labels, sets.data.scheme) == (("O", "I-A"), "IOB1")
-    assert sets.data.words == "spaced"
+    assert (sets.data.labels, sets.data.words) == (("O", "I-A"), "spaced")
 
 
 NUMBERS = lines({"tokens": ["a"], "tags": [1]})
