@@ -144,17 +144,9 @@ BEAM_SPAN = _head(
     pipeline=SPAN.pipeline,
     command=SPAN.command,
 )
+_OTHERS = (ENCODER, PRETRAINING, CLASSIFIER, MULTIPLE_CHOICE, SPAN, BEAM_SPAN)
 HEADS: Mapping[str, Head] = {
-    head.name: head
-    for head in (
-        ENCODER,
-        PRETRAINING,
-        CLASSIFIER,
-        MULTIPLE_CHOICE,
-        SPAN,
-        BEAM_SPAN,
-        TOKEN_CLASSIFIER,
-    )
+    head.name: head for head in (*_OTHERS, TOKEN_CLASSIFIER)
 }
 # Those for a task, as exports may name them, too.
 OF_TASKS = {

@@ -22,7 +22,7 @@ from albert_tf import files
 from albert_tf.features import ArraySpec
 from albert_tf.metrics import entities
 from albert_tf.metrics.entities import OUTSIDE, PLAIN
-from albert_tf.metrics.scores import Score, Scores
+from albert_tf.metrics.scores import Role, Score, Scores
 from albert_tf.tasks import error_tables, task
 from albert_tf.tasks.tagging import words as words_lib
 from albert_tf.tasks.tagging.examples import DOCUMENT_START, TaggedText
@@ -171,9 +171,9 @@ class TaggingData:
             values = {"accuracy": values["accuracy"]}
         entries = []
         for key, value in values.items():
-            name, _, kind = key.partition("_of_")
-            of_kind = Score.of_label(name, kind, value)
-            entries.append(of_kind if kind else Score(key, value))
+            kind = key.partition("_of_")[2]
+            role = Role.OF_LABEL if kind else Role.SCORE
+            entries.append(Score(key, value, role, kind))
         return Scores(entries=tuple(entries))
 
     def baselines(self, examples: _Examples) -> dict[str, float]:

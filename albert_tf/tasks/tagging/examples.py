@@ -1,6 +1,7 @@
 """Examples of tagging: words with tags, and the files that hold them."""
 
 import dataclasses
+import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -79,9 +80,9 @@ def _read_conll(path: Any) -> Iterator[Row]:
     for line, text in enumerate((*text_lines.read_lines(path), ""), start=1):
         starts_document = text.startswith(DOCUMENT_START)
         if text.strip() and not starts_document:
-            has_tabs = "\t" in text
-            fields = text.split("\t" if has_tabs else " ")
-            fields = [field for field in fields if field or has_tabs]
+            fields = text.split("\t")
+            if len(fields) == 1:
+                fields = re.split(" +", text.strip(" "))
             num_columns = num_columns or len(fields)
             if len(fields) != num_columns or not fields[-1]:
                 raise ValueError(

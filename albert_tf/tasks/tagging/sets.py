@@ -27,7 +27,6 @@ from albert_tf.text.tokenizer import Tokenizer
 
 _LOGGER = logging.getLogger(__name__)
 _ENDINGS = (".conll", ".txt", ".jsonl", ".json")
-_VERBS = {"train": "train on", "eval": "evaluate"}
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -120,8 +119,16 @@ def read_sets(
     )
     scheme = entities.scheme_of(rows)
     _LOGGER.info("Tags (%s): %s.", scheme, checks.listed(labels))
-    for use, examples in sets.items():
-        _warn_of_others(use, examples, labels)
+    tagged = [one for use in known for one in sets[use]]
+    tags = (tag for one in tagged for tag in one.tags or ())
+    others = collections.Counter(tag for tag in tags if tag not in labels)
+    if others:
+        _LOGGER.warning(
+            "%d words have tags that are none of these, so that they are "
+            "never predicted: %s.",
+            others.total(),
+            checks.listed(f"{tag} ({n})" for tag, n in others.items()),
+        )
     if "predict" in uses:
         sets["predict"] = read("predict")
     return task.sets_by_use(
@@ -130,21 +137,6 @@ def read_sets(
             for use, examples in sets.items()
         }
     )
-
-
-def _warn_of_others(
-    use: str, examples: Sequence[TaggedText], labels: Sequence[str]
-) -> None:
-    tags = (tag for one in examples for tag in one.tags or ())
-    others = collections.Counter(tag for tag in tags if tag not in labels)
-    if others:
-        _LOGGER.warning(
-            "%d words to %s have tags that are none of these, so that they are "
-            "never predicted: %s.",
-            others.total(),
-            _VERBS[use],
-            checks.listed(f"{tag} ({n})" for tag, n in others.items()),
-        )
 
 
 def _read(path: Any, data: Any, *, needs_tags: bool) -> list[TaggedText]:

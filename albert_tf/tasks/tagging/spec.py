@@ -32,8 +32,7 @@ class TaggingSpec(HeadSpec):
             name = "tokens" if "tokens" in item else "text"
             item = inputs.values_by_name(position, item, name)[name]
         if isinstance(item, Sequence) and not isinstance(item, str | bytes):
-            words = [inputs.text(position, word) for word in item]
-            return str(position), words
+            return str(position), [inputs.text(position, w) for w in item]
         return str(position), inputs.text(position, item)
 
     def answer_data(

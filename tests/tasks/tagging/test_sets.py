@@ -130,7 +130,7 @@ def test_tags_that_the_training_lacks_are_told(read, caplog):
     sets = read(train="a B-A\nb O", eval="a B-A\nb B-C\nc B-C")
 
     assert sets.data.labels == ("O", "B-A")
-    assert "2 words to evaluate have tags that are none of these" in caplog.text
+    assert "2 words have tags that are none of these" in caplog.text
     assert "B-C (2)" in caplog.text
     [record] = sets.evaluation[0].data.records(
         sets.evaluation[0].examples, is_training=False
