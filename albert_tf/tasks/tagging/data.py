@@ -9,6 +9,7 @@ import collections
 import contextlib
 import dataclasses
 import functools
+import itertools
 import json
 import os
 import re
@@ -247,38 +248,40 @@ class TaggingData:
             for s in scores
             if s.key == f"f1_of_{s.of}"
         ]
-        pairs: collections.Counter[tuple[str, str]] = collections.Counter()
-        texts: list[tuple[str, str, list[str]]] = []
+        pairs: collections.Counter[tuple[str, ...]] = collections.Counter()
+        texts = []
         for one, tags, _ in self._tagged(examples, outputs):
-            both = [*zip(one.strings, one.tags or (), tags, strict=True)]
-            for _, *names in both:
-                true, found = (name.split("-", 1)[-1] for name in names)
-                pairs[true, found] += 1
-            wrong = [f"{w}: {b}, not {a}" for w, a, b in both if a != b]
-            if wrong:
-                texts.append((one.guid, one.text, wrong))
+            wrong = []
+            both = zip(one.tags or (), tags, strict=True)
+            for word, names in zip(one.strings, both, strict=True):
+                pairs[tuple(name.split("-", 1)[-1] for name in names)] += 1
+                if names[0] != names[1]:
+                    wrong.append(f"{word}: {names[1]}, not {names[0]}")
+            texts.append((one.guid, one.text, wrong))
         texts.sort(key=lambda row: -len(row[2]))
-        kinds = sorted({kind for pair in pairs for kind in pair})
-        tables: list[tuple[str, tuple[str, ...], list[Any]]] = [
-            ("Scores of entities", ("kind", *_OF_KINDS), by_kind),
-            (
-                "Kinds of words (rows) and predictions (columns)",
-                ("", *kinds),
-                [(a, *(str(pairs[a, b]) for b in kinds)) for a in kinds],
-            ),
-            (
-                "The texts with the most wrong words",
-                ("id", "text", "wrong", "words"),
-                [
-                    (guid, text, str(len(wrong)), ", ".join(wrong))
-                    for guid, text, wrong in texts[: error_tables.MAX_ERRORS]
-                ],
-            ),
-        ]
+        kinds = sorted({*itertools.chain(*pairs)})
         return [
-            {"title": title, "header": header, "rows": rows}
-            for title, header, rows in tables
-            if rows
+            {
+                "title": "Scores of entities",
+                "header": ("kind", *_OF_KINDS),
+                "rows": by_kind,
+            },
+            {
+                "title": "Kinds of words (rows) and predictions (columns)",
+                "header": ("", *kinds),
+                "rows": [
+                    (a, *(str(pairs[a, b]) for b in kinds)) for a in kinds
+                ],
+            },
+            {
+                "title": "The texts with the most wrong words",
+                "header": ("id", "text", "wrong"),
+                "rows": [
+                    (guid, text, ", ".join(wrong))
+                    for guid, text, wrong in texts[: error_tables.MAX_ERRORS]
+                    if wrong
+                ],
+            },
         ]
 
 

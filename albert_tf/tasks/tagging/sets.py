@@ -91,7 +91,9 @@ def read_sets(
         path = path or example_files.find_split(
             config.data_dir, SPLITS[use], _ENDINGS
         )
-        return _read(path, data, needs_tags=use != "predict")
+        return examples_lib.read_examples(
+            path, data, needs_tags=use != "predict"
+        )
 
     validation, known = None, [use for use in uses if use != "predict"]
     if config.validation_share and known:
@@ -137,29 +139,6 @@ def read_sets(
             for use, examples in sets.items()
         }
     )
-
-
-def _read(path: Any, data: Any, *, needs_tags: bool) -> list[TaggedText]:
-    found: list[TaggedText] = []
-    lost: list[str] = []
-    for guid, content, fields in examples_lib.read_rows(path, data.labels):
-        marked = fields.pop("entities", None)
-        example = data.example(guid, content, **fields)
-        if marked is not None:
-            tags = examples_lib.tags_of(example.words, marked, lost)
-            example = dataclasses.replace(example, tags=tags)
-        if needs_tags and example.tags is None:
-            raise ValueError(f"{path}: the text {guid} has no tags.")
-        found.append(example)
-    example_files.check_ids([example.guid for example in found], str(path))
-    if lost:
-        _LOGGER.warning(
-            "%s: %d entities overlap others, or end within words: %s.",
-            path,
-            len(lost),
-            checks.listed(lost),
-        )
-    return found
 
 
 def make_task(config: TaggingConfig, sets: Sets[Any]) -> MakeTask:

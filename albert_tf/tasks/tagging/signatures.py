@@ -192,7 +192,7 @@ def _read_entities(
 
     What Python finds in any two neighbours says where entities start and end.
     """
-    names = [*labels, OUTSIDE]
+    names, outside = [*labels, OUTSIDE], len(labels)
 
     def find(*tags: str) -> list[Entity]:
         return data_lib.find_entities(tags, labels)
@@ -201,25 +201,17 @@ def _read_entities(
     starts_second = [any(one.start == 1 for one in found) for found in pairs]
     ends_first = [any(one.end == 1 for one in found) for found in pairs]
     kinds = [(*(one.kind for one in find(name)), "")[0] for name in names]
-    # A word without tokens is outside, and so is what is around a text.
-    outside = len(labels)
+    # Words without tokens are outside, and so is what is around a text.
     has_tokens = words.token_splits[1:] > words.token_splits[:-1]
     tags = tf.where(has_tokens, tags, outside)
     rows = ragged.row_ids(words.row_splits)
-    before, after = (
-        tf.where(is_edge, outside, shifted)
-        for is_edge, shifted in (
-            (ragged.is_first(rows), ragged.shift_right(tags, outside)),
-            (ragged.is_last(rows), ragged.shift_left(tags, outside)),
-        )
-    )
-    first, last = (
-        ragged.indices(tf.gather(table, len(names) * left + right))
-        for table, left, right in (
-            (starts_second, before, tags),
-            (ends_first, tags, after),
-        )
-    )
+    before = ragged.shift_right(tags, outside)
+    before = tf.where(ragged.is_first(rows), outside, before)
+    after = ragged.shift_left(tags, outside)
+    after = tf.where(ragged.is_last(rows), outside, after)
+    steps = before * len(names) + tags, tags * len(names) + after
+    first = ragged.indices(tf.gather(starts_second, steps[0]))
+    last = ragged.indices(tf.gather(ends_first, steps[1]))
     # In float64: there are many words.
     sums = tf.concat([[0], tf.cumsum(tf.cast(scores, tf.float64))], 0)
     sums = tf.gather(sums, last + 1) - tf.gather(sums, first)

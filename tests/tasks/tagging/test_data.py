@@ -208,9 +208,7 @@ def test_scores_a_dictionary_and_a_report(make_data):
     of_kinds, kinds, texts = data.report_sections(examples, outputs, scores)
     assert of_kinds["rows"][0] == ("LOC", "0", "0", "0", "1")
     assert kinds["rows"][0] == ("LOC", "0", "0", "1")
-    assert texts["rows"] == [
-        ("1", " ".join(ANNA), "1", "Rome: B-PER, not B-LOC")
-    ]
+    assert texts["rows"] == [("1", " ".join(ANNA), "Rome: B-PER, not B-LOC")]
 
 
 def test_predictions_have_the_words_of_the_file(make_data, tmp_path):
