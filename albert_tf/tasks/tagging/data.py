@@ -26,7 +26,7 @@ from albert_tf.metrics.entities import OUTSIDE, PLAIN
 from albert_tf.metrics.scores import Role, Score, Scores
 from albert_tf.tasks import error_tables, task
 from albert_tf.tasks.tagging import words as words_lib
-from albert_tf.tasks.tagging.examples import DOCUMENT_START, TaggedText
+from albert_tf.tasks.tagging.examples import TaggedText
 from albert_tf.tasks.tagging.words import TextWords
 from albert_tf.tasks.task import Outputs, Record
 from albert_tf.text.tokenizer import Tokenizer
@@ -232,9 +232,7 @@ class TaggingData:
                     text = json.dumps(row, ensure_ascii=False)
                     lines.write(f"{text}\n".encode())
                     words = (re.sub(r"[\t\r\n]", " ", w) for w in one.strings)
-                    rows = [*map("\t".join, zip(words, tags, strict=True))]
-                    if one.starts_document:
-                        rows[:0] = [f"{DOCUMENT_START}\t{OUTSIDE}", ""]
+                    rows = map("\t".join, zip(words, tags, strict=True))
                     conll.write("\n".join([*rows, "", ""]).encode())
 
             yield write

@@ -18,15 +18,13 @@ from albert_tf.text import text_lines
 _LOGGER = logging.getLogger(__name__)
 # Its start and end in the text, in characters, and its kind.
 Entity = tuple[int, int, str]
-DOCUMENT_START = "-DOCSTART-"
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class TaggedText:
     """A text with its words, and their tags; None if they are not known.
 
-    Words that were given, not found, have a blank between neighbours. The file
-    may have marked that a document starts here.
+    Words that were given, not found, have a blank between neighbours.
     """
 
     guid: str
@@ -34,7 +32,6 @@ class TaggedText:
     words: TextWords
     tags: Sequence[str] | None = None
     has_words: bool = True
-    starts_document: bool = False
 
     @property
     def strings(self) -> list[str]:
@@ -81,10 +78,9 @@ def read_examples(
 
 def _read_conll(path: Any) -> Iterator[tuple[int, dict[str, Any]]]:
     rows: list[list[str]] = []
-    first, num_columns, is_marked = 1, 0, False
+    first, num_columns = 1, 0
     for line, text in enumerate((*text_lines.read_lines(path), ""), start=1):
-        starts_document = text.startswith(DOCUMENT_START)
-        if text.strip() and not starts_document:
+        if text.strip() and not text.startswith("-DOCSTART-"):
             fields = text.split("\t")
             if len(fields) == 1:
                 fields = re.split(" +", text.strip(" "))
@@ -97,26 +93,17 @@ def _read_conll(path: Any) -> Iterator[tuple[int, dict[str, Any]]]:
                 )
             first = first if rows else line
             rows.append(fields)
-            continue
-        if rows:
+        elif rows:
             tags = [row[-1] for row in rows] if num_columns > 1 else None
-            yield (
-                first,
-                {
-                    "tokens": [row[0] for row in rows],
-                    "tags": tags,
-                    "starts_document": is_marked,
-                },
-            )
-            rows, is_marked = [], False
-        is_marked |= starts_document
+            yield first, {"tokens": [row[0] for row in rows], "tags": tags}
+            rows = []
 
 
 def _example(
     guid: str, row: Mapping[str, Any], data: Any, lost: list[str]
 ) -> TaggedText:
     if "tokens" in row:
-        example = data.example(guid, [*map(_text, row["tokens"])])
+        example: TaggedText = data.example(guid, [*map(_text, row["tokens"])])
         tags = row.get("tags")
         if tags is not None:
             tags = [_name(tag, data.labels) for tag in tags]
@@ -127,8 +114,7 @@ def _example(
         tags = row.get("entities")
         if tags is not None:
             tags = _tags_of(example.words, [*map(_entity, tags)], lost)
-    is_marked = row.get("starts_document", False)
-    return dataclasses.replace(example, tags=tags, starts_document=is_marked)
+    return dataclasses.replace(example, tags=tags)
 
 
 def _text(value: Any) -> str:

@@ -214,7 +214,7 @@ def test_scores_a_dictionary_and_a_report(make_data):
 def test_predictions_have_the_words_of_the_file(make_data, tmp_path):
     data = make_data()
     examples = [
-        data.example("1", ANNA, starts_document=True),
+        data.example("1", ANNA),
         data.example("9", "Anna sat."),
     ]
     outputs = outputs_of(data, examples, [[1, 0, 1, 1, 0, 3], [1, 0, 0]])
@@ -223,8 +223,6 @@ def test_predictions_have_the_words_of_the_file(make_data, tmp_path):
 
     lines = (tmp_path / "predictions.conll").read_text().split("\n")
     assert lines == [
-        "-DOCSTART-\tO",
-        "",
         "Anna\tB-PER",
         "sat\tO",
         "\tO",

@@ -68,8 +68,6 @@ def test_conll(content, read):
 
     assert found(sets.train) == EXPECTED
     assert sets.data.labels == ("O", "B-LOC", "B-PER")
-    marks = [one.starts_document for one in sets.train.examples]
-    assert marks == [content.startswith("-DOC")] * 2
 
 
 def lines(*rows):
