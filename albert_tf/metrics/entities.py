@@ -63,31 +63,25 @@ def find_entities(
     >>> find_entities(["I-PER", "I-PER", "O"])
     [Entity(kind='PER', start=0, end=2)]
     """
-    if scheme is None:
-        steps = _steps(tags)
-        starts, ends = (
-            [match.start() // 3 for match in re.finditer(pattern, steps)]
-            for pattern in (_STARTS, _ENDS)
-        )
-        starts.insert(0, 0)
-        # Of odd tags, some end without a start: theirs is the last one.
-        return [
-            Entity(
-                _kind(tags[end - 1]),
-                starts[bisect.bisect_left(starts, end) - 1],
-                end,
-            )
-            for end in ends
-        ]
-    checks.check_choice("scheme", scheme, tuple(_ENTITIES))
-    for tag in tags:
-        if tag[:1] not in {*scheme, OUTSIDE}:
-            raise ValueError(f"{scheme} has no tag {tag!r}.")
-    matches = re.finditer(_ENTITIES[scheme], _steps(tags, is_strict=True))
-    spans = [(m.start() // 3, m.end() // 3) for m in matches]
+    is_strict, patterns = scheme is not None, [_STARTS, _ENDS]
+    if scheme is not None:
+        checks.check_choice("scheme", scheme, tuple(_ENTITIES))
+        for tag in tags:
+            if tag[:1] not in {*scheme, OUTSIDE}:
+                raise ValueError(f"{scheme} has no tag {tag!r}.")
+        patterns = [_ENTITIES[scheme]]
+    steps = _steps(tags, is_strict=is_strict)
+    found = [[*re.finditer(pattern, steps)] for pattern in patterns]
+    # Of odd tags, some end without a start: theirs is the last one.
+    starts = [0, *(match.start() // 3 for match in found[0])]
+    ends = [(m.end() if is_strict else m.start()) // 3 for m in found[-1]]
     return [
-        Entity(_kind(tags[start], is_strict=True), start, end)
-        for start, end in spans
+        Entity(
+            _kind(tags[end - 1], is_strict=is_strict),
+            starts[bisect.bisect_left(starts, end) - 1],
+            end,
+        )
+        for end in ends
     ]
 
 
