@@ -34,6 +34,7 @@ def test_entities_are_those_of_python(
 
     answers = predictor.predict(texts)
     assert sum(len(answer["entities"]) for answer in answers) > len(texts)
+    assert all(one["text"] for answer in answers for one in answer["entities"])
     for row, answer in enumerate(answers):
         number = len(answer["entities"])
         for name, one, padding in (
