@@ -121,16 +121,7 @@ def read_sets(
     )
     scheme = entities.scheme_of(rows)
     _LOGGER.info("Tags (%s): %s.", scheme, checks.listed(labels))
-    tagged = [one for use in known for one in sets[use]]
-    tags = (tag for one in tagged for tag in one.tags or ())
-    others = collections.Counter(tag for tag in tags if tag not in labels)
-    if others:
-        _LOGGER.warning(
-            "%d words have tags that are none of these, so that they are "
-            "never predicted: %s.",
-            others.total(),
-            checks.listed(f"{tag} ({n})" for tag, n in others.items()),
-        )
+    _warn_of_others([one for use in known for one in sets[use]], labels)
     if "predict" in uses:
         sets["predict"] = read("predict")
     return task.sets_by_use(
@@ -139,6 +130,20 @@ def read_sets(
             for use, examples in sets.items()
         }
     )
+
+
+def _warn_of_others(
+    examples: Sequence[TaggedText], labels: Sequence[str]
+) -> None:
+    tags = (tag for one in examples for tag in one.tags or ())
+    others = collections.Counter(tag for tag in tags if tag not in labels)
+    if others:
+        _LOGGER.warning(
+            "%d words have tags that are none of these, so that they are "
+            "never predicted: %s.",
+            others.total(),
+            checks.listed(f"{tag} ({n})" for tag, n in others.items()),
+        )
 
 
 def make_task(config: TaggingConfig, sets: Sets[Any]) -> MakeTask:
