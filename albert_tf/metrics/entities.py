@@ -4,7 +4,7 @@ Source: seqeval 1.2.2, its default mode (that of CoNLL's `conlleval`) and its
 strict mode.
 """
 
-import collections
+import bisect
 import re
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
@@ -15,14 +15,14 @@ OUTSIDE, PLAIN = "O", "plain"
 _PREFIXED = re.compile(r"[BIESLU](-.*)?")
 # A step from a tag to the next is a letter of each, and `=` or `!` if their
 # kinds are equal or differ. Which steps start and end entities in any scheme:
-_STARTS = re.compile(r".[BS].|[ESO][EI].|.[^.O]!")
-_ENDS = re.compile(r"[ES]..|[BI][BSO].|[^.O].!")
-# By scheme, which steps start entities, go on, and end them in strict mode.
-_SCHEMES = {
-    "IOB1": (r"OI.|II!|BI.|[IB]B=", r"[BI]I=", r"[BI]I!|[BI]O.|IB.|BB="),
-    "IOB2": (r".B.", r"[BI]I=", r"[BI]I!|[BI][OB]."),
-    "IOBES": (r".[BS].", r"[BI][IE]=", r"[ES].."),
-    "BILOU": (r".[BU].", r"[BI][IL]=", r"[LU].."),
+_STARTS = r".[BS]\W|[ESO][EI]\W|.[^O]!"
+_ENDS = r"[ES].\W|[BI][BSO]\W|[^O].!"
+# In strict mode: a step to the start, steps inside, and before the step behind.
+_ENTITIES = {
+    "IOB1": r"(OI\W|II!|BI\W|[IB]B=)([BI]I=)*(?=[BI]I!|[BI]O\W|IB\W|BB=)",
+    "IOB2": r"(.B\W)([BI]I=)*(?=[BI]I!|[BI][OB]\W)",
+    "IOBES": r"(.[BS]\W)([BI][IE]=)*(?=[ES].\W)",
+    "BILOU": r"(.[BU]\W)([BI][IL]=)*(?=[LU].\W)",
 }
 
 
@@ -43,18 +43,16 @@ def scheme_of(sentences: Iterable[Sequence[str]]) -> str:
     Plain tags, such as parts of speech, mark no entities. In IOB1, most
     entities start with `I`: only one that follows its kind starts with `B`.
     """
-    letters, starts = set(), collections.Counter[str]()
-    for tags in sentences:
-        for tag, step in zip(tags, _steps([OUTSIDE, *tags]), strict=True):
-            if tag != OUTSIDE and not _PREFIXED.fullmatch(tag):
-                return PLAIN
-            letters.add(tag[0])
-            starts[tag[0]] += step[0] == OUTSIDE or step[2] == "!"
-    kinds = {"IOBES": {*"ES"}, "BILOU": {*"LU"}}
-    found = [name for name, own in kinds.items() if own & letters]
+    flat = [tag for tags in sentences for tag in (OUTSIDE, *tags)]
+    if not all(tag == OUTSIDE or _PREFIXED.fullmatch(tag) for tag in flat):
+        return PLAIN
+    letters = {tag[0] for tag in flat}
+    found = [n for n in ("IOBES", "BILOU") if letters & {*n} - {*"BIO"}]
     if len(found) == 2 or letters <= {OUTSIDE}:
         return PLAIN
-    return [*found, "IOB1" if starts["I"] > starts["B"] else "IOB2"][0]
+    steps = _steps(flat)
+    num_i, num_b = (len(re.findall(rf"O{x}\W|.{x}!", steps)) for x in "IB")
+    return [*found, "IOB1" if num_i > num_b else "IOB2"][0]
 
 
 def find_entities(
@@ -65,35 +63,26 @@ def find_entities(
     >>> find_entities(["I-PER", "I-PER", "O"])
     [Entity(kind='PER', start=0, end=2)]
     """
+    is_strict, patterns = scheme is not None, [_STARTS, _ENDS]
     if scheme is not None:
-        return _strict_entities(tags, scheme)
-    found, start = [], 0
-    for i, step in enumerate(_steps([OUTSIDE, *tags, OUTSIDE])):
-        if _ENDS.fullmatch(step):
-            found.append(Entity(_kind(tags[i - 1]), start, i))
-        if _STARTS.fullmatch(step):
-            start = i
-    return found
-
-
-def _strict_entities(tags: Sequence[str], scheme: str) -> list[Entity]:
-    checks.check_choice("scheme", scheme, tuple(_SCHEMES))
-    for tag in tags:
-        if tag[:1] not in {*scheme, OUTSIDE}:
-            raise ValueError(f"{scheme} has no tag {tag!r}.")
-    starts, inside, ends = _SCHEMES[scheme]
-    steps = _steps([OUTSIDE, *tags, OUTSIDE], is_strict=True)
-    found, i = [], 0
-    while i < len(tags):
-        start = i
-        i += 1
-        if re.fullmatch(starts, steps[start]):
-            while re.fullmatch(inside, steps[i]):
-                i += 1
-            if re.fullmatch(ends, steps[i]):
-                kind = _kind(tags[start], is_strict=True)
-                found.append(Entity(kind, start, i))
-    return found
+        checks.check_choice("scheme", scheme, tuple(_ENTITIES))
+        for tag in tags:
+            if tag[:1] not in {*scheme, OUTSIDE}:
+                raise ValueError(f"{scheme} has no tag {tag!r}.")
+        patterns = [_ENTITIES[scheme]]
+    steps = _steps(tags, is_strict=is_strict)
+    found = [[*re.finditer(pattern, steps)] for pattern in patterns]
+    # Of odd tags, some end without a start: theirs is the last one.
+    starts = [0, *(match.start() // 3 for match in found[0])]
+    ends = [(m.end() if is_strict else m.start()) // 3 for m in found[-1]]
+    return [
+        Entity(
+            _kind(tags[end - 1], is_strict=is_strict),
+            starts[bisect.bisect_left(starts, end) - 1],
+            end,
+        )
+        for end in ends
+    ]
 
 
 def _kind(tag: str, *, is_strict: bool = False) -> str:
@@ -102,12 +91,15 @@ def _kind(tag: str, *, is_strict: bool = False) -> str:
     return kind or "_"
 
 
-def _steps(tags: Sequence[str], *, is_strict: bool = False) -> list[str]:
+def _steps(tags: Sequence[str], *, is_strict: bool = False) -> str:
+    """Returns the steps to each tag, and to the end; three characters each."""
+    tags = [OUTSIDE, *tags, OUTSIDE]
     kinds = [_kind(tag, is_strict=is_strict) for tag in tags]
-    return [
-        f"{tags[i - 1][0]}{tags[i][0]}{'!='[kinds[i - 1] == kinds[i]]}"
-        for i in range(1, len(tags))
-    ]
+    # Of other letters, "." is outside, too.
+    letters = "".join(tag[0] for tag in tags).replace(".", OUTSIDE)
+    letters = re.sub(r"\W", "_", letters)
+    same = ["!="[a == b] for a, b in zip(kinds, kinds[1:], strict=False)]
+    return "".join(map("".join, zip(letters, letters[1:], same, strict=False)))
 
 
 def entity_scores(
@@ -139,26 +131,20 @@ def entity_scores(
         [tag for tags in sentences for tag in (*tags, OUTSIDE)]
         for sentences in (true_tags, predicted_tags)
     ]
-    found = [{*find_entities(tags, scheme=scheme)} for tags in flat]
-    scores = {}
-    for kind in ("", *sorted({entity.kind for entity in found[0] | found[1]})):
-        true, predicted = (
-            {entity for entity in own if kind in ("", entity.kind)}
-            for own in found
+    true, predicted = ({*find_entities(tags, scheme=scheme)} for tags in flat)
+    num_others = len(true_tags)
+    num_same = sum(a == b for a, b in zip(*flat, strict=True)) - num_others
+    scores = {"accuracy": num_same / max(1, len(flat[0]) - num_others)}
+    for kind in ("", *sorted({entity.kind for entity in true | predicted})):
+        num_true, num_predicted, num_right = (
+            sum(kind in ("", entity.kind) for entity in found)
+            for found in (true, predicted, true & predicted)
         )
-        precision, recall = (
-            len(true & predicted) / max(1, len(own))
-            for own in (predicted, true)
-        )
-        f1 = 2 * precision * recall / ((precision + recall) or 1.0)
         ending = f"_of_{kind}" if kind else ""
-        scores[f"f1{ending}"] = f1
-        scores[f"precision{ending}"] = precision
-        scores[f"recall{ending}"] = recall
+        # F1 first. It is the same as of precision and recall.
+        scores[f"f1{ending}"] = 2 * num_right / max(1, num_true + num_predicted)
+        scores[f"precision{ending}"] = num_right / max(1, num_predicted)
+        scores[f"recall{ending}"] = num_right / max(1, num_true)
         if kind:
-            scores[f"number{ending}"] = float(len(true))
-            continue
-        num_others = len(true_tags)
-        num_same = sum(a == b for a, b in zip(*flat, strict=True)) - num_others
-        scores["accuracy"] = num_same / max(1, len(flat[0]) - num_others)
+            scores[f"number{ending}"] = float(num_true)
     return scores

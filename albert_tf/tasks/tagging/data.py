@@ -8,6 +8,8 @@ its tag from that in whose middle it is.
 import collections
 import contextlib
 import dataclasses
+import functools
+import itertools
 import json
 import os
 import re
@@ -20,11 +22,11 @@ from scipy import special
 from albert_tf import files
 from albert_tf.features import ArraySpec
 from albert_tf.metrics import entities
-from albert_tf.metrics.entities import OUTSIDE, PLAIN, Entity
+from albert_tf.metrics.entities import OUTSIDE, PLAIN
 from albert_tf.metrics.scores import Role, Score, Scores
 from albert_tf.tasks import error_tables, task
 from albert_tf.tasks.tagging import words as words_lib
-from albert_tf.tasks.tagging.examples import DOCUMENT_START, TaggedText
+from albert_tf.tasks.tagging.examples import TaggedText
 from albert_tf.tasks.tagging.words import TextWords
 from albert_tf.tasks.task import Outputs, Record
 from albert_tf.text.tokenizer import Tokenizer
@@ -43,7 +45,6 @@ class TaggingData:
 
     Args:
         labels: All tags, in the order of the logits.
-        scheme: That of the tags, of `entities.scheme_of`.
         words: Which words a raw text has, `SPACED` or `TOKENS`.
         dictionary: The most frequent tag of each word, and that of all words
             for "": a baseline. Empty if it is not known.
@@ -55,7 +56,6 @@ class TaggingData:
     tokenizer: Tokenizer
     max_seq_length: int
     labels: tuple[str, ...]
-    scheme: str
     words: str
     dictionary: Mapping[str, str] = dataclasses.field(default_factory=dict)
     validation: list[Any] | None = None
@@ -63,7 +63,7 @@ class TaggingData:
     @property
     def primary_metric(self) -> str:
         """The F1 of entities; of plain tags, the accuracy of words."""
-        return "accuracy" if self.scheme == PLAIN else "f1"
+        return "accuracy" if _scheme_of(self.labels) == PLAIN else "f1"
 
     @property
     def array_specs(self) -> tuple[ArraySpec, ...]:
@@ -79,7 +79,6 @@ class TaggingData:
         return {
             "task": self.name,
             "labels": list(self.labels),
-            "scheme": self.scheme,
             "words": self.words,
             "max_seq_length": self.max_seq_length,
             **self.tokenizer.identity(),
@@ -91,17 +90,14 @@ class TaggingData:
     ) -> TaggedText:
         """Returns a text, or words, as an example."""
         if isinstance(content, str):
-            is_spaced = self.words == SPACED
             words = words_lib.split(
-                content, self.tokenizer, is_spaced=is_spaced
+                content, self.tokenizer, is_spaced=self.words == SPACED
             )
             return TaggedText(
                 guid=guid, text=content, words=words, has_words=False, **others
             )
-        lengths = np.array([*map(len, content)], int)
-        ends = np.cumsum(lengths + 1) - 1
-        ids, splits = words_lib.encode(content, self.tokenizer)
-        words = TextWords(ids, splits, ends - lengths, ends)
+        starts = np.cumsum([0, *(len(word) + 1 for word in content)])[:-1]
+        words = TextWords.of(content, starts.tolist(), self.tokenizer)
         return TaggedText(
             guid=guid, text=" ".join(content), words=words, **others
         )
@@ -112,21 +108,19 @@ class TaggingData:
         """Yields ids, words and places of each window.
 
         They are the numbers of the words that have their tags from it, and
-        where their first tokens are in its record.
+        where their first tokens are in its record: far from its edges.
         """
         num_around = self.tokenizer.special_ids.num_around(1)
         size = self.max_seq_length - num_around
+        step = (size + 1) // 2
+        last = max(0, -((size - len(words.ids)) // step))
         (own,) = np.nonzero(np.diff(words.token_splits))
-        tokens = words.token_splits[own]
-        last = max(0, len(words.ids) - size)
-        starts = np.array([*range(0, last, (size + 1) // 2), last])
-        middles = starts + (size - 1) / 2
-        best = np.abs(tokens[:, None] - middles).argmin(axis=1)
-        for window, start in enumerate(starts):
-            is_here = best == window
-            ids = words.ids[start : start + size]
-            places = tokens[is_here] - start + num_around // 2
-            yield ids, own[is_here], places
+        firsts = words.token_splits[own]
+        of_words = np.clip((firsts - size // 4) // step, 0, last)
+        for window in range(last + 1):
+            start, is_here = window * step, of_words == window
+            places = firsts[is_here] - start + num_around // 2
+            yield words.ids[start : start + size], own[is_here], places
 
     def records(
         self, examples: _Examples, *, is_training: bool
@@ -171,18 +165,16 @@ class TaggingData:
     ) -> Scores:
         true = [one.tags or () for one in examples]
         values = entities.entity_scores(
-            *(
-                [_in_iobes(row, self.scheme) for row in rows]
-                for rows in (true, tags)
-            )
+            [_readable(row, self.labels) for row in true],
+            [_readable(row, self.labels) for row in tags],
         )
-        if self.scheme == PLAIN:
+        if self.primary_metric == "accuracy":
             values = {"accuracy": values["accuracy"]}
         entries = []
         for key, value in values.items():
-            name, _, kind = key.partition("_of_")
-            of_kind = Score.of_label(name, kind, value)
-            entries.append(of_kind if kind else Score(key, value))
+            kind = key.partition("_of_")[2]
+            role = Role.OF_LABEL if kind else Role.SCORE
+            entries.append(Score(key, value, role, kind))
         return Scores(entries=tuple(entries))
 
     def baselines(self, examples: _Examples) -> dict[str, float]:
@@ -207,7 +199,7 @@ class TaggingData:
         self, one: TaggedText, tags: list[str], shares: np.ndarray
     ) -> dict[str, Any]:
         found = []
-        for kind, first, end in find_entities(tags, self.labels, self.scheme):
+        for kind, first, end in find_entities(tags, self.labels):
             start = int(one.words.starts[first])
             stop = int(one.words.ends[end - 1])
             found.append(
@@ -219,6 +211,8 @@ class TaggingData:
                     "score": float(shares[first:end].mean()),
                 }
             )
+        # Differs: in transformers, a blank alone may be an entity.
+        found = [entity for entity in found if entity["text"]]
         return {"entities": found} | ({"tags": tags} if one.has_words else {})
 
     @contextlib.contextmanager
@@ -238,9 +232,7 @@ class TaggingData:
                     text = json.dumps(row, ensure_ascii=False)
                     lines.write(f"{text}\n".encode())
                     words = (re.sub(r"[\t\r\n]", " ", w) for w in one.strings)
-                    rows = [*map("\t".join, zip(words, tags, strict=True))]
-                    if one.starts_document:
-                        rows[:0] = [f"{DOCUMENT_START}\t{OUTSIDE}", ""]
+                    rows = map("\t".join, zip(words, tags, strict=True))
                     conll.write("\n".join([*rows, "", ""]).encode())
 
             yield write
@@ -249,65 +241,69 @@ class TaggingData:
         self, examples: _Examples, outputs: Outputs, scores: Scores
     ) -> list[dict[str, Any]]:
         """Returns scores of kinds, confused kinds, and the worst texts."""
-        by_kind: dict[str, list[str]] = {}
-        for score in scores:
-            if score.role is Role.OF_LABEL:
-                row = by_kind.setdefault(score.of, [score.of])
-                row.append(f"{score.value:.6g}")
-        pairs: collections.Counter[tuple[str, str]] = collections.Counter()
-        worst = []
+        by_kind = [
+            (s.of, *(f"{scores[f'{n}_of_{s.of}']:.6g}" for n in _OF_KINDS))
+            for s in scores
+            if s.key == f"f1_of_{s.of}"
+        ]
+        pairs: collections.Counter[tuple[str, ...]] = collections.Counter()
+        texts = []
         for one, tags, _ in self._tagged(examples, outputs):
             wrong = []
-            for word, own, tag in zip(
-                one.strings, one.tags or (), tags, strict=True
-            ):
-                pairs[own.split("-", 1)[-1], tag.split("-", 1)[-1]] += 1
-                if own != tag:
-                    wrong.append(f"{word}: {tag}, not {own}")
-            worst.append((one.guid, one.text, len(wrong), ", ".join(wrong)))
-        worst.sort(key=lambda row: -row[2])
-        kinds = sorted({kind for pair in pairs for kind in pair})
-        wrong_words = [[*map(str, row)] for row in worst if row[2]]
-        tables = [
-            ("Scores of entities", ("kind", *_OF_KINDS), by_kind.values()),
-            (
-                "Kinds of words (rows) and predictions (columns)",
-                ("", *kinds),
-                [(a, *(str(pairs[a, b]) for b in kinds)) for a in kinds],
-            ),
-            (
-                "The texts with the most wrong words",
-                ("id", "text", "wrong", "words"),
-                wrong_words[: error_tables.MAX_ERRORS],
-            ),
-        ]
+            both = zip(one.tags or (), tags, strict=True)
+            for word, names in zip(one.strings, both, strict=True):
+                pairs[tuple(name.split("-", 1)[-1] for name in names)] += 1
+                if names[0] != names[1]:
+                    wrong.append(f"{word}: {names[1]}, not {names[0]}")
+            texts.append((one.guid, one.text, wrong))
+        texts.sort(key=lambda row: -len(row[2]))
+        kinds = sorted({*itertools.chain(*pairs)})
         return [
-            {"title": title, "header": header, "rows": [*rows]}
-            for title, header, rows in tables
-            if rows
+            {
+                "title": "Scores of entities",
+                "header": ("kind", *_OF_KINDS),
+                "rows": by_kind,
+            },
+            {
+                "title": "Kinds of words (rows) and predictions (columns)",
+                "header": ("", *kinds),
+                "rows": [
+                    (a, *(str(pairs[a, b]) for b in kinds)) for a in kinds
+                ],
+            },
+            {
+                "title": "The texts with the most wrong words",
+                "header": ("id", "text", "wrong"),
+                "rows": [
+                    (guid, text, ", ".join(wrong))
+                    for guid, text, wrong in texts[: error_tables.MAX_ERRORS]
+                    if wrong
+                ],
+            },
         ]
+
+
+@functools.cache
+def _scheme_of(labels: tuple[str, ...]) -> str:
+    return entities.scheme_of([label] for label in labels)
 
 
 def find_entities(
-    tags: Sequence[str], labels: Sequence[str], scheme: str
-) -> list[Entity]:
+    tags: Sequence[str], labels: tuple[str, ...]
+) -> list[entities.Entity]:
     """Returns entities; of plain tags, words, or runs if some are `O`.
 
-    `labels` are all tags, and `scheme` is theirs.
+    `labels` are all tags.
     """
-    if scheme != PLAIN:
-        return entities.find_entities(_in_iobes(tags, scheme))
-    found: list[Entity] = []
-    for i, tag in enumerate(tags):
-        if OUTSIDE in labels and found and found[-1][::2] == (tag, i):
-            found[-1] = found[-1]._replace(end=i + 1)
-        elif tag != OUTSIDE:
-            found.append(Entity(tag, i, i + 1))
-    return found
+    return entities.find_entities(_readable(tags, labels))
 
 
-def _in_iobes(tags: Sequence[str], scheme: str) -> list[str]:
-    """Returns BILOU as IOBES, which seqeval's default mode reads."""
+def _readable(tags: Sequence[str], labels: tuple[str, ...]) -> list[str]:
+    """Returns tags that seqeval's default mode reads: BILOU as IOBES."""
+    scheme = _scheme_of(labels)
+    if scheme == PLAIN:
+        mark = "I-" if OUTSIDE in labels else "S-"
+        return [tag if tag == OUTSIDE else f"{mark}{tag}" for tag in tags]
     letters = str.maketrans("LU", "ES" if scheme == "BILOU" else "LU")
     return [tag[0].translate(letters) + tag[1:] for tag in tags]
 

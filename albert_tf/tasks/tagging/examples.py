@@ -1,30 +1,30 @@
 """Examples of tagging: words with tags, and the files that hold them."""
 
 import dataclasses
-from collections.abc import Iterator, Sequence
+import logging
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
+from albert_tf import checks
 from albert_tf.metrics.entities import OUTSIDE
 from albert_tf.tasks import example_files
 from albert_tf.tasks.example_files import Source
 from albert_tf.tasks.tagging.words import TextWords
 from albert_tf.text import text_lines
 
+_LOGGER = logging.getLogger(__name__)
 # Its start and end in the text, in characters, and its kind.
 Entity = tuple[int, int, str]
-DOCUMENT_START = "-DOCSTART-"
-# A row of a file: an id, a text or words, and fields of an example.
-Row = tuple[str, str | Sequence[str], dict[str, Any]]
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class TaggedText:
     """A text with its words, and their tags; None if they are not known.
 
-    Words that were given, not found, have a blank between neighbours. The file
-    may have marked that a document starts here.
+    Words that were given, not found, have a blank between neighbours.
     """
 
     guid: str
@@ -32,7 +32,6 @@ class TaggedText:
     words: TextWords
     tags: Sequence[str] | None = None
     has_words: bool = True
-    starts_document: bool = False
 
     @property
     def strings(self) -> list[str]:
@@ -41,49 +40,52 @@ class TaggedText:
         return [self.text[start:end] for start, end in spans]
 
 
-def read_rows(path: Source, labels: Sequence[str]) -> Iterator[Row]:
-    """Yields the rows of a file; `labels` are the names of numbers.
+def read_examples(
+    path: Source, data: Any, *, needs_tags: bool
+) -> list[TaggedText]:
+    """Reads the texts of a file; `data` is the `TaggingData` of their words.
 
     CoNLL has a word a line, its tag in the last column; JSON lines have
     `tokens` and `tags`, or `text` and `entities`.
     """
-    if not example_files.has_objects(path):
-        yield from _read_conll(path)
-        return
-    for line, row in example_files.read_objects(path):
-        guid, names = str(row.get("id", line)), {*row}
+    rows = _read_conll(path)
+    if example_files.has_objects(path):
+        rows = example_files.read_objects(path)
+    found: list[TaggedText] = []
+    lost: list[str] = []
+    for line, row in rows:
         try:
-            if "tokens" in names:
-                tags = row.get("tags")
-                if tags is not None:
-                    tags = [_name(tag, labels) for tag in tags]
-                    if len(tags) != len(row["tokens"]):
-                        raise ValueError("there are not as many tags as tokens")
-                yield guid, [*map(_text, row["tokens"])], {"tags": tags}
-            elif "entities" in names:
-                entities = [*map(_entity, row["entities"])]
-                yield guid, _text(row["text"]), {"entities": entities}
-            else:
-                yield guid, _text(row["text"]), {}
+            one = _example(str(row.get("id", line)), row, data, lost)
+            if needs_tags and one.tags is None:
+                raise ValueError("it has no tags")
         except (KeyError, TypeError, ValueError) as error:
             raise ValueError(
                 f"{path}, line {line}: it must have `tokens` and `tags`, or "
                 f"`text` and `entities` (start, end, label). "
                 f"{type(error).__name__}: {error}."
             ) from error
+        found.append(one)
+    example_files.check_ids([one.guid for one in found], str(path))
+    if lost:
+        _LOGGER.warning(
+            "%s: %d entities overlap others, or end within words: %s.",
+            path,
+            len(lost),
+            checks.listed(lost),
+        )
+    return found
 
 
-def _read_conll(path: Any) -> Iterator[Row]:
+def _read_conll(path: Any) -> Iterator[tuple[int, dict[str, Any]]]:
     rows: list[list[str]] = []
-    first, num_columns, is_marked = 1, 0, False
+    first, num_columns = 1, 0
     for line, text in enumerate((*text_lines.read_lines(path), ""), start=1):
-        starts_document = text.startswith(DOCUMENT_START)
-        if text.strip() and not starts_document:
-            has_tabs = "\t" in text
-            fields = text.split("\t" if has_tabs else " ")
-            fields = [field for field in fields if field or has_tabs]
+        if text.strip() and not text.startswith("-DOCSTART-"):
+            fields = text.split("\t")
+            if len(fields) == 1:
+                fields = re.split(" +", text.strip(" "))
             num_columns = num_columns or len(fields)
-            if len(fields) != num_columns or not fields[-1]:
+            if len(fields) != num_columns:
                 raise ValueError(
                     f"{path}, line {line} has {len(fields)} columns, the first "
                     f"line {num_columns}. Each must be a word, a tab or blank, "
@@ -91,13 +93,28 @@ def _read_conll(path: Any) -> Iterator[Row]:
                 )
             first = first if rows else line
             rows.append(fields)
-            continue
-        if rows:
+        elif rows:
             tags = [row[-1] for row in rows] if num_columns > 1 else None
-            others = {"tags": tags, "starts_document": is_marked}
-            yield str(first), [row[0] for row in rows], others
-            rows, is_marked = [], False
-        is_marked |= starts_document
+            yield first, {"tokens": [row[0] for row in rows], "tags": tags}
+            rows = []
+
+
+def _example(
+    guid: str, row: Mapping[str, Any], data: Any, lost: list[str]
+) -> TaggedText:
+    if "tokens" in row:
+        example: TaggedText = data.example(guid, [*map(_text, row["tokens"])])
+        tags = row.get("tags")
+        if tags is not None:
+            tags = [_name(tag, data.labels) for tag in tags]
+            if len(tags) != len(row["tokens"]):
+                raise ValueError("there are not as many tags as tokens")
+    else:
+        example = data.example(guid, _text(row["text"]))
+        tags = row.get("entities")
+        if tags is not None:
+            tags = _tags_of(example.words, [*map(_entity, tags)], lost)
+    return dataclasses.replace(example, tags=tags)
 
 
 def _text(value: Any) -> str:
@@ -123,7 +140,7 @@ def _entity(one: Any) -> Entity:
     return int(start), int(end), _text(label)
 
 
-def tags_of(
+def _tags_of(
     words: TextWords, entities: Sequence[Entity], lost: list[str]
 ) -> list[str]:
     """Returns the tags, in IOB2, of the words that entities touch.
@@ -134,14 +151,12 @@ def tags_of(
     tags = [OUTSIDE] * len(words.starts)
     for start, end, kind in sorted(entities):
         (inside,) = np.nonzero((words.starts < end) & (start < words.ends))
-        is_free = inside.size and all(tags[i] == OUTSIDE for i in inside)
+        is_free = all(tags[i] == OUTSIDE for i in inside)
         if is_free:
             for i in inside:
                 tags[i] = f"{'I' if i > inside[0] else 'B'}-{kind}"
-        if (
-            not is_free
-            or (words.starts[inside[0]] < start)
-            or (end < words.ends[inside[-1]])
-        ):
+        touched = words.starts[inside], words.ends[inside]
+        is_cut = any(touched[0] < start) or any(touched[1] > end)
+        if is_cut or not (is_free and inside.size):
             lost.append(f"{kind} at {start}:{end}")
     return tags

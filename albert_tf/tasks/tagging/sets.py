@@ -27,7 +27,6 @@ from albert_tf.text.tokenizer import Tokenizer
 
 _LOGGER = logging.getLogger(__name__)
 _ENDINGS = (".conll", ".txt", ".jsonl", ".json")
-_VERBS = {"train": "train on", "eval": "evaluate"}
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -84,7 +83,6 @@ def read_sets(
         tokenizer=tokenizer,
         max_seq_length=max_seq_length,
         labels=labels,
-        scheme=entities.PLAIN,
         words=kept.settings.get("words", "spaced" if trains else "tokens"),
     )
 
@@ -93,7 +91,9 @@ def read_sets(
         path = path or example_files.find_split(
             config.data_dir, SPLITS[use], _ENDINGS
         )
-        return _read(path, data, needs_tags=use != "predict")
+        return examples_lib.read_examples(
+            path, data, needs_tags=use != "predict"
+        )
 
     validation, known = None, [use for use in uses if use != "predict"]
     if config.validation_share and known:
@@ -116,13 +116,12 @@ def read_sets(
     data = dataclasses.replace(
         data,
         labels=labels,
-        scheme=kept.settings.get("scheme") or entities.scheme_of(rows),
         dictionary=data_lib.dictionary_of(sets["train"]) if trains else {},
         validation=validation,
     )
-    _LOGGER.info("Tags (%s): %s.", data.scheme, checks.listed(labels))
-    for use, examples in sets.items():
-        _warn_of_others(use, examples, labels)
+    scheme = entities.scheme_of(rows)
+    _LOGGER.info("Tags (%s): %s.", scheme, checks.listed(labels))
+    _warn_of_others([one for use in known for one in sets[use]], labels)
     if "predict" in uses:
         sets["predict"] = read("predict")
     return task.sets_by_use(
@@ -134,41 +133,17 @@ def read_sets(
 
 
 def _warn_of_others(
-    use: str, examples: Sequence[TaggedText], labels: Sequence[str]
+    examples: Sequence[TaggedText], labels: Sequence[str]
 ) -> None:
     tags = (tag for one in examples for tag in one.tags or ())
     others = collections.Counter(tag for tag in tags if tag not in labels)
     if others:
         _LOGGER.warning(
-            "%d words to %s have tags that are none of these, so that they are "
+            "%d words have tags that are none of these, so that they are "
             "never predicted: %s.",
             others.total(),
-            _VERBS[use],
             checks.listed(f"{tag} ({n})" for tag, n in others.items()),
         )
-
-
-def _read(path: Any, data: Any, *, needs_tags: bool) -> list[TaggedText]:
-    found: list[TaggedText] = []
-    lost: list[str] = []
-    for guid, content, fields in examples_lib.read_rows(path, data.labels):
-        marked = fields.pop("entities", None)
-        example = data.example(guid, content, **fields)
-        if marked is not None:
-            tags = examples_lib.tags_of(example.words, marked, lost)
-            example = dataclasses.replace(example, tags=tags)
-        if needs_tags and example.tags is None:
-            raise ValueError(f"{path}: the text {guid} has no tags.")
-        found.append(example)
-    example_files.check_ids([example.guid for example in found], str(path))
-    if lost:
-        _LOGGER.warning(
-            "%s: %d entities overlap others, or end within words: %s.",
-            path,
-            len(lost),
-            checks.listed(lost),
-        )
-    return found
 
 
 def make_task(config: TaggingConfig, sets: Sets[Any]) -> MakeTask:

@@ -6,7 +6,6 @@ from typing import Any
 
 from albert_tf.checkpoints import compatibility, heads
 from albert_tf.checkpoints.checkpoint import Checkpoint
-from albert_tf.metrics import entities
 from albert_tf.tasks import inputs
 from albert_tf.tasks.spec import Exported, HeadSpec, ServingSettings, Signatures
 from albert_tf.tasks.task import AnswerData, ExampleSet
@@ -16,10 +15,9 @@ from albert_tf.tasks.task import AnswerData, ExampleSet
 class TaggingSettings(ServingSettings):
     """The settings of an exported token classifier; see `TaggingData`."""
 
-    as_trained = ("words", "scheme")
+    as_trained = ("words",)
 
     words: str = "tokens"
-    scheme: str | None = None
 
 
 class TaggingSpec(HeadSpec):
@@ -34,8 +32,7 @@ class TaggingSpec(HeadSpec):
             name = "tokens" if "tokens" in item else "text"
             item = inputs.values_by_name(position, item, name)[name]
         if isinstance(item, Sequence) and not isinstance(item, str | bytes):
-            words = [inputs.text(position, word) for word in item]
-            return str(position), words
+            return str(position), [inputs.text(position, w) for w in item]
         return str(position), inputs.text(position, item)
 
     def answer_data(
@@ -50,12 +47,10 @@ class TaggingSpec(HeadSpec):
             where=repr(source.path),
             given=settings.get("given_labels"),
         )
-        scheme = entities.scheme_of([label] for label in labels)
         return TaggingData(
             tokenizer=source.tokenizer,
             max_seq_length=settings["max_seq_length"],
             labels=labels,
-            scheme=settings.get("scheme", scheme),
             words=settings.get("words", "tokens"),
         )
 

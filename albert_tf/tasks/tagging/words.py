@@ -5,16 +5,15 @@ punctuation apart. For other models, such as those of transformers, the tokens
 of a text say what a word is.
 
 Data flow: text, or words -> [this file] -> ids, and where words start.
-NumPy; the rules are also those of the graph.
-
-Source: transformers, `TokenClassificationPipeline`, for words of tokens.
 """
 
 import functools
-import string
+import itertools
+import re
+import sys
 import unicodedata
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -22,83 +21,38 @@ from albert_tf.text import normalization
 from albert_tf.text.base import WORD_MARK, Tokenizer
 from albert_tf.text.wordpiece_tokenizer import CONTINUATION, WordPieceTokenizer
 
-# Bits of tokens.
-STARTS, ENDS = 1, 2
-# Kinds of characters, as bits; a digit is a letter, too.
-LETTER, DIGIT, SPACE = 1, 2, 4
-_ALONE, _REPEATS = 8, 16
-_JOINS_LETTERS, _JOINS_DIGITS, _PREFIX = 32, 64, 128
-_JOINING = {
-    **dict.fromkeys("'’.-/&", _JOINS_LETTERS),
-    **dict.fromkeys(",:", _JOINS_DIGITS),
-    **dict.fromkeys("@#", _PREFIX),
-}
+
+def _is_mark(character: str) -> bool:
+    return unicodedata.category(character)[0] in "PS" and character != "_"
+
+
+def _ranges(is_member: Callable[[str], bool]) -> str:
+    """Returns the inside of a class of regular expressions."""
+    runs = itertools.groupby(map(chr, range(sys.maxunicode + 1)), is_member)
+    found = ([*characters] for is_found, characters in runs if is_found)
+    return "".join(f"{re.escape(r[0])}-{re.escape(r[-1])}" for r in found)
 
 
 @functools.cache
-def kind_of(character: str) -> int:
-    """Returns the bits of a character; see `first_and_last`."""
-    if character.isspace():
-        return SPACE
-    if character.isdecimal():
-        return LETTER | DIGIT
-    blocks = normalization.CHINESE_BLOCKS
-    if any(first <= ord(character) <= last for first, last in blocks):
-        return _ALONE
-    is_mark = character in string.punctuation
-    is_mark |= unicodedata.category(character)[0] in "PS"
-    if character == "_" or not is_mark:
-        return LETTER
-    return _ALONE | _REPEATS | _JOINING.get(character, 0)
-
-
-def first_and_last(
-    code_points: Any,
-    kinds: Any,
-    shift_right: Callable[[Any, Any], Any],
-    shift_left: Callable[[Any, Any], Any],
-) -> tuple[Any, Any]:
-    """Says which characters are the first, and the last, of a word.
+def word_pattern() -> str:
+    r"""Returns the regular expression of a word, for Python and for RE2.
 
     White space separates words. Chinese characters are words of their own, and
-    so are runs of one punctuation mark or symbol (`...`), except between two
-    letters (`'`, `.`, `-`, `/`, `&`: `U.S`, `don't`) or two digits (`,`, `:`:
-    `1,000`), and `@` and `#` before a letter (`@name`). Whatever is no white
-    space, mark or symbol counts as a letter, `_` too.
+    so are punctuation marks and symbols, except one between two letters (`'`,
+    `.`, `-`, `/`, `&`, `@`, `#`: `U.S`, `don't`) or two digits (`,`, `:`:
+    `1,000`), `@` and `#` before a letter (`@name`), and runs such as `...`.
+    Whatever is no white space, mark or symbol counts as a letter, `_` too.
 
-    Arguments and results are arrays `[N]` or tensors; the shifts are those of
-    `serving.ragged`.
+    >>> re.findall(word_pattern(), "Angela's visit: Paris...")
+    ["Angela's", 'visit', ':', 'Paris', '...']
     """
-    before, after = shift_right(kinds, SPACE), shift_left(kinds, SPACE)
-    is_joined = (kinds & _JOINS_LETTERS != 0) & (before & after & LETTER != 0)
-    is_joined |= (kinds & _JOINS_DIGITS != 0) & (before & after & DIGIT != 0)
-    is_joined |= (kinds & _PREFIX != 0) & (after & LETTER != 0)
-    is_alone = (kinds & _ALONE != 0) & ~is_joined
-    alone_before = shift_right(is_alone, False)
-    is_same = code_points == shift_right(code_points, -1)
-    is_same &= is_alone & alone_before & (kinds & _REPEATS != 0)
-    is_first = (before & SPACE != 0) | is_alone | alone_before
-    is_first &= ~is_same & (kinds & SPACE == 0)
-    is_last = shift_left(is_first, True) | (after & SPACE != 0)
-    return is_first, is_last & (kinds & SPACE == 0)
-
-
-def find_words(text: str) -> np.ndarray:
-    """Returns starts and ends of the words of a text, int32 `[2, W]`.
-
-    >>> find_words("Angela visited Paris...").tolist()
-    [[0, 7, 15, 20], [6, 14, 20, 23]]
-    """
-    code_points = np.array([*map(ord, text)], np.int64)
-    kinds = np.array([*map(kind_of, text)], np.int64)
-    first, last = first_and_last(
-        code_points,
-        kinds,
-        lambda values, fill: np.insert(values, 0, fill)[:-1],
-        lambda values, fill: np.append(values, fill)[1:],
-    )
-    found = np.flatnonzero(first), np.flatnonzero(last) + 1
-    return np.array(found, np.int32)
+    blocks = normalization.CHINESE_BLOCKS
+    alone = "".join(f"{chr(a)}-{chr(b)}" for a, b in blocks) + _ranges(_is_mark)
+    letters = f"[^{alone}{_ranges(str.isspace)}]"
+    # The first alternative is a number with its unit.
+    part = f"(?:[0-9]+(?:[,:][0-9]+)+{letters}*|{letters}+)"
+    word = f"[@#]?{part}(?:['’./&@#-]{part})*"
+    return rf"{word}|\.+|!+|\?+|-+|[{alone}]"
 
 
 class TextWords(NamedTuple):
@@ -112,57 +66,48 @@ class TextWords(NamedTuple):
     starts: np.ndarray  # int32 [W]
     ends: np.ndarray  # int32 [W]
 
-
-def encode(
-    words: Sequence[str], tokenizer: Tokenizer
-) -> tuple[np.ndarray, np.ndarray]:
-    """Encodes words, each as if there were blanks around it.
-
-    Returns the ids of all, int32 `[M]`, and where those of each word begin,
-    and M, int64 `[W + 1]`.
-    """
-    ids, sizes = tokenizer.encode_batch(words)
-    return ids, np.append(0, sizes.cumsum())
+    @classmethod
+    def of(
+        cls, words: Sequence[str], starts: Sequence[int], tokenizer: Tokenizer
+    ) -> "TextWords":
+        """Encodes words, each as if there were blanks around it."""
+        ids, sizes = tokenizer.encode_batch(words)
+        ends = [s + len(word) for s, word in zip(starts, words, strict=True)]
+        return cls(
+            ids,
+            np.append(0, sizes.cumsum()),
+            np.array(starts, np.int32),
+            np.array(ends, np.int32),
+        )
 
 
 def split(text: str, tokenizer: Tokenizer, *, is_spaced: bool) -> TextWords:
-    """Returns the words of a text: of `find_words` if `is_spaced`.
+    """Returns the words of a text: those of `word_pattern` if `is_spaced`.
 
-    Else, the text is encoded as a whole, and `word_marks` tell its words.
+    Else, the text is encoded as a whole, and its tokens tell: one that
+    `starts_word` does, and so does one behind a token of no character, the mark
+    alone, as in transformers.
     """
     if is_spaced:
-        starts, ends = find_words(text)
-        spans = zip(starts.tolist(), ends.tolist(), strict=True)
-        words = [text[start:end] for start, end in spans]
-        return TextWords(*encode(words, tokenizer), starts, ends)
+        found = [*re.finditer(word_pattern(), text)]
+        words = [match.group() for match in found]
+        return TextWords.of(words, [m.start() for m in found], tokenizer)
     ids, _, (starts, ends) = tokenizer.encode_batch_with_offsets([text])
-    marks = word_marks(
-        [*map(tokenizer.id_to_token, ids.tolist())],
-        is_wordpiece=isinstance(tokenizer, WordPieceTokenizer),
-        unknown=tokenizer.id_to_token(tokenizer.special_ids.unk),
+    tokens = [*map(tokenizer.id_to_token, ids.tolist())]
+    is_first = starts_word(
+        tokens, is_wordpiece=isinstance(tokenizer, WordPieceTokenizer)
     )
-    # The first token starts a word, whichever it is.
-    starts_word = marks & STARTS | np.append(ENDS, marks)[:-1] & ENDS
-    first = np.flatnonzero(starts_word)
+    is_first |= ids == tokenizer.special_ids.unk
+    is_first |= np.append(True, starts == ends)[:-1]
+    first = np.flatnonzero(is_first)
     splits = np.append(first, len(ids))
     return TextWords(ids, splits, starts[first], ends[splits[1:] - 1])
 
 
-def word_marks(
-    tokens: Sequence[str], *, is_wordpiece: bool, unknown: str
-) -> np.ndarray:
-    """Returns int64 `[n]`: bits for tokens that start words, or end them.
+def starts_word(tokens: Sequence[str], *, is_wordpiece: bool) -> np.ndarray:
+    """Returns bool `[n]`: whether tokens say that they start words.
 
-    Of WordPiece, each token without `##` starts a word. Of SentencePiece, those
-    with a mark of a word's start do, and the unknown token, as transformers'
-    pipelines have it; there, a mark that is a token is a word, too.
+    Those of WordPiece do without `##`, those of SentencePiece with its mark.
     """
-    if is_wordpiece:
-        starts = [not token.startswith(CONTINUATION) for token in tokens]
-        return np.array(starts, np.int64) * STARTS
-    bits = [
-        (token.startswith(WORD_MARK) or token == unknown) * STARTS
-        | (token == WORD_MARK) * ENDS
-        for token in tokens
-    ]
-    return np.array(bits, np.int64)
+    mark = CONTINUATION if is_wordpiece else WORD_MARK
+    return np.array([t.startswith(mark) != is_wordpiece for t in tokens], bool)

@@ -33,7 +33,6 @@ def make_data(tokenizer):
         tokenizer=tokenizer,
         max_seq_length=16,
         labels=LABELS,
-        scheme="IOB2",
         words=data_lib.SPACED,
     )
 
@@ -76,7 +75,7 @@ def test_of_windows_each_word_is_in_one_where_its_context_is_long(make_data):
 
     records = [*data.records([one], is_training=False)]
 
-    starts = [*range(0, num_tokens - 6, 3), num_tokens - 6]
+    starts = range(0, num_tokens - 3, 3)
     assert len(records) == len(starts)
     assert sum(np.sum(r["tag_ids"] == 1) for r in records) == len(words)
     for record, start in zip(records, starts, strict=True):
@@ -156,22 +155,21 @@ def test_entities_are_where_they_are_in_the_raw_text(make_data):
 
 
 @pytest.mark.parametrize(
-    ("labels", "scheme", "tags", "expected"),
+    ("labels", "tags", "expected"),
     [
-        (("U-PER", "O"), "BILOU", "00", [("PER", 0, 1), ("PER", 1, 2)]),
-        (("O", "PER"), "plain", "1101", [("PER", 0, 2), ("PER", 3, 4)]),
+        (("U-PER", "O"), "00", [("PER", 0, 1), ("PER", 1, 2)]),
+        (("O", "PER"), "1101", [("PER", 0, 2), ("PER", 3, 4)]),
         (
             ("NOUN", "VERB"),
-            "plain",
             "001",
             [("NOUN", 0, 1), ("NOUN", 1, 2), ("VERB", 2, 3)],
         ),
     ],
 )
-def test_entities_of_other_schemes(labels, scheme, tags, expected):
+def test_entities_of_other_schemes(labels, tags, expected):
     names = [labels[int(i)] for i in tags]
 
-    assert data_lib.find_entities(names, labels, scheme) == expected
+    assert data_lib.find_entities(names, labels) == expected
 
 
 def test_scores_a_dictionary_and_a_report(make_data):
@@ -205,20 +203,18 @@ def test_scores_a_dictionary_and_a_report(make_data):
     # The dictionary finds three right ones, and one too many.
     assert known.baselines(examples) == {"f1": pytest.approx(6 / 7)}
     assert data.baselines(examples) == {}
-    plain = make_data(scheme="plain")
-    assert plain.scores(examples, outputs).flat() == {"accuracy": 7 / 8}
+    plain = make_data(labels=("O", "PER", "PERSON", "LOC"))
+    assert plain.scores(examples, outputs).flat() == {"accuracy": 5 / 8}
     of_kinds, kinds, texts = data.report_sections(examples, outputs, scores)
-    assert of_kinds["rows"][0] == ["LOC", "0", "0", "0", "1"]
+    assert of_kinds["rows"][0] == ("LOC", "0", "0", "0", "1")
     assert kinds["rows"][0] == ("LOC", "0", "0", "1")
-    assert texts["rows"] == [
-        ["1", " ".join(ANNA), "1", "Rome: B-PER, not B-LOC"]
-    ]
+    assert texts["rows"] == [("1", " ".join(ANNA), "Rome: B-PER, not B-LOC")]
 
 
 def test_predictions_have_the_words_of_the_file(make_data, tmp_path):
     data = make_data()
     examples = [
-        data.example("1", ANNA, starts_document=True),
+        data.example("1", ANNA),
         data.example("9", "Anna sat."),
     ]
     outputs = outputs_of(data, examples, [[1, 0, 1, 1, 0, 3], [1, 0, 0]])
@@ -227,8 +223,6 @@ def test_predictions_have_the_words_of_the_file(make_data, tmp_path):
 
     lines = (tmp_path / "predictions.conll").read_text().split("\n")
     assert lines == [
-        "-DOCSTART-\tO",
-        "",
         "Anna\tB-PER",
         "sat\tO",
         "\tO",

@@ -1,5 +1,7 @@
 """Where the words of a text are, and which tokens are theirs."""
 
+import re
+
 import pytest
 
 from albert_tf.tasks.tagging import words
@@ -7,7 +9,7 @@ from tests.tasks.tagging.conftest import NASTY
 
 
 def found_in(text):
-    return [text[start:end] for start, end in words.find_words(text).T]
+    return re.findall(words.word_pattern(), text)
 
 
 @pytest.mark.parametrize(
@@ -16,12 +18,12 @@ def found_in(text):
         ("Angela Merkel, Paris.", "Angela|Merkel|,|Paris|."),
         ("In the U.S. 3.5% (1,000), $5", "In|the|U.S|.|3.5|%|(|1,000|)|,|$|5"),
         ("don't 'Don’t' e-mail AT&T", "don't|'|Don’t|'|e-mail|AT&T"),
-        ("Bonn,Ulm 1/2 10:30 at:", "Bonn|,|Ulm|1/2|10:30|at|:"),
+        ("Bonn,Ulm 1/2 10:30am at:", "Bonn|,|Ulm|1/2|10:30am|at|:"),
         ("@a_1 #tag C# a@b.de _x_", "@a_1|#tag|C|#|a@b.de|_x_"),
         ("Well... what?!!", "Well|...|what|?|!!"),
         ("他叫Anna，今年３．５岁。", "他|叫|Anna|，|今|年|３|．|５|岁|。"),
         ("です。また", "です|。|また"),
-        ("Hi😀😀🎉!", "Hi|😀😀|🎉|!"),
+        ("Hi😀😀--!", "Hi|😀|😀|--|!"),
         (
             "cafe\u0301's\t\r\n\u2028b\u00a0c\0\u200b",
             "cafe\u0301's|b|c\0\u200b",
