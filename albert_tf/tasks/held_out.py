@@ -1,4 +1,4 @@
-"""Rows held out: a share of those to train on, which are evaluated instead."""
+"""Which rows a use has: those of its file, or a share that is held out."""
 
 import collections
 import dataclasses
@@ -6,10 +6,126 @@ import hashlib
 import json
 import math
 from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 from albert_tf import checks
 from albert_tf.settings import setting
+from albert_tf.tasks import example_files
+from albert_tf.tasks.example_files import RowsInMemory
+from albert_tf.tasks.task import SPLITS
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class FileFlags:
+    """The files of each use, and which rows are held out."""
+
+    # Of the files in the folder.
+    endings: ClassVar = (".tsv", ".csv", ".jsonl", ".json")
+
+    data_dir: str | None = setting(
+        None,
+        "Directory of the files train, dev and test (.tsv, .csv or .jsonl).",
+    )
+    train_file: str | None = setting(
+        None, "Examples to train on, instead of the train file of --data_dir."
+    )
+    eval_file: str | None = setting(
+        None, "Examples to evaluate, instead of the dev files of --data_dir."
+    )
+    predict_file: str | None = setting(
+        None, "Examples to predict, instead of the test files of --data_dir."
+    )
+    validation_share: float | None = setting(
+        None,
+        "Share of the training rows to evaluate instead of training on them, "
+        "where there is no file to evaluate: of each label the same, chosen by "
+        "the texts.",
+    )
+    validation_seed: int = setting(
+        0, "Seed that chooses the rows of --validation_share."
+    )
+
+    def __post_init__(self) -> None:
+        if self.validation_share is not None:
+            checks.check_number(
+                "validation_share", self.validation_share, above=0, below=1
+            )
+
+
+def find(
+    config: Any,
+    use: str,
+    given_examples: Mapping[str, RowsInMemory],
+    *,
+    is_optional: bool = False,
+) -> Any:
+    """Returns the `Source` of a use: as named, or found in the folder.
+
+    `config` are `FileFlags`.
+    """
+    named = use in given_examples or getattr(config, f"{use}_file")
+    if is_optional and not (named or config.data_dir):
+        return None
+    path = example_files.given_file(config, use, given_examples)
+    return path or example_files.find_split(
+        config.data_dir, SPLITS[use], config.endings, is_optional=is_optional
+    )
+
+
+def read(
+    config: Any,
+    uses: Collection[str],
+    given_examples: Mapping[str, RowsInMemory],
+    read_use: Callable[[str], list[Any]],
+    trained: Mapping[str, Any],
+    *,
+    texts: Callable[[Any], list[Any]],
+    label: Callable[[Any], str] = lambda _: "",
+) -> tuple[dict[str, list[Any]], list[Any] | None]:
+    """Returns examples to train on and to evaluate, and how they were divided.
+
+    With `validation_share`, the latter are a part of the training file. A run
+    keeps share, seed and digests, the setting `validation`.
+
+    Args:
+        config: `FileFlags`, with the `name` of the task.
+        uses: Those of the run.
+        given_examples: Rows in place of files, by use.
+        read_use: Returns the examples of the file of a use.
+        trained: Settings that the weights in use were trained with. Without
+            training, the digests are theirs.
+        texts: Returns JSON values of an example.
+        label: The same share of each is held out.
+    """
+    uses = [use for use in uses if use != "predict"]
+    share, seed = config.validation_share, config.validation_seed
+    if not (share and uses):
+        return {use: read_use(use) for use in uses}, None
+    if to_evaluate := find(config, "eval", given_examples, is_optional=True):
+        raise ValueError(
+            "--validation_share is for tables without a file to evaluate, "
+            f"but there is {str(to_evaluate)!r}. Leave one of them out."
+        )
+    kept = None if "train" in uses else trained.get("validation")
+    *before, digests = kept or [None]
+    is_known = "train" not in uses and trained.get("task") == config.name
+    if is_known and before != [share, seed]:
+        raise ValueError(
+            "The weights in use have seen rows to evaluate: they were "
+            f"trained with {before or None}, not {[share, seed]}, as "
+            "--validation_share and --validation_seed. Pass the same, or "
+            "an --eval_file."
+        )
+    *parts, digests = hold_out(
+        read_use("train"),
+        share=share,
+        seed=seed,
+        texts=texts,
+        label=label,
+        held_out=digests,
+    )
+    found = {use: parts[use == "eval"] for use in uses}
+    return found, [share, seed, digests]
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

@@ -92,7 +92,7 @@ def test_a_run_and_what_comes_of_it(folder, run_script):
     )
     vector = predictor.predict("The cat sat.")["vector"]
     assert np.linalg.norm(vector) == pytest.approx(1, abs=1e-5)
-    assert "The worst pairs" in (folder / "run" / "report.html").read_text()
+    assert "The largest errors" in (folder / "run" / "report.html").read_text()
     card = (folder / "run" / "README.md").read_text()
     assert "pipeline_tag: sentence-similarity" in card
     assert "run_similarity.py" in card

@@ -22,15 +22,15 @@ _NEVER = -1e9  # a score that a softmax turns to 0
 
 
 def pool(sequence: tf.Tensor, input_mask: tf.Tensor, data: Any) -> tf.Tensor:
-    """Returns vectors, float32 `[B, H]`, of the last layer, `[B, S, H]`.
+    """Returns vectors, float32 `[..., H]`, of the last layer, `[..., S, H]`.
 
     `data` has `pooling` and `normalizes`, see `VectorData`.
     """
     sequence = tf.cast(sequence, tf.float32)
-    vector = sequence[:, 0]
+    vector = tf.gather(sequence, 0, axis=-2)
     if data.pooling == "mean":
-        mask = tf.cast(input_mask, tf.float32)[:, :, None]
-        vector = tf.reduce_sum(sequence * mask, 1) / tf.reduce_sum(mask, 1)
+        mask = tf.expand_dims(tf.cast(input_mask, tf.float32), -1)
+        vector = tf.reduce_sum(sequence * mask, -2) / tf.reduce_sum(mask, -2)
     if data.normalizes:
         vector = tf.math.l2_normalize(vector, axis=-1)
     return vector
@@ -66,10 +66,14 @@ class TextsModel(ModelWithHead):
         seed: tf.Tensor | None = None,
         **options: Any,
     ) -> Totals:
-        """Encodes each text on its own."""
-        length = ops.shape(inputs["input_ids"])[-1]
-        rows = {n: ops.reshape(x, (-1, length)) for n, x in inputs.items()}
-        return dict(self.albert(rows, training=training, seed=seed, **options))
+        """Encodes each text on its own; returns `[B, C, S, H]`."""
+        shape = ops.shape(inputs["input_ids"])
+        rows = {n: ops.reshape(x, (-1, shape[-1])) for n, x in inputs.items()}
+        outputs = self.albert(rows, training=training, seed=seed, **options)
+        shape = (*shape, self.config.hidden_size)
+        return {
+            "sequence_output": ops.reshape(outputs["sequence_output"], shape)
+        }
 
 
 class SimilarityTask(MeanLossTask):
@@ -99,16 +103,13 @@ class SimilarityTask(MeanLossTask):
 
     def start_outputs(self, batch: Batch) -> Totals:
         """Returns those of weights that were not trained yet: means."""
+        sequence = super().outputs(batch)["sequence_output"]
         mean = dataclasses.replace(self._data, pooling="mean")
-        return {"vectors": self._vectors(super().outputs(batch), batch, mean)}
+        return {"vectors": pool(sequence, batch["input_mask"], mean)}
 
-    def _vectors(
-        self, outputs: Totals, batch: Batch, data: Any = None
-    ) -> tf.Tensor:
-        mask = batch["input_mask"]
-        rows = tf.reshape(mask, [-1, tf.shape(mask)[-1]])
-        vectors = pool(outputs["sequence_output"], rows, data or self._data)
-        return tf.reshape(vectors, [-1, mask.shape[1], vectors.shape[-1]])
+    def _vectors(self, outputs: Totals, batch: Batch) -> tf.Tensor:
+        sequence = outputs["sequence_output"]
+        return pool(sequence, batch["input_mask"], self._data)
 
     def _measure(
         self, outputs: Totals, batch: Batch, weights: tf.Tensor
