@@ -13,7 +13,7 @@ from keras import ops
 
 from albert_tf.config import AlbertConfig
 from albert_tf.modeling import base, losses
-from albert_tf.modeling.albert_model import ModelWithHead
+from albert_tf.modeling.albert_model import AlbertModel
 from albert_tf.modeling.losses import LossSums
 from albert_tf.tasks.finetuning import MeanLossTask
 from albert_tf.tasks.task import AnswerTask, Batch, Totals
@@ -50,30 +50,27 @@ class VectorOutputs(AnswerTask):
 
 
 @base.register
-class TextsModel(ModelWithHead):
+class TextsModel(AlbertModel):
     """An `AlbertModel` of C texts a row: `[B, C, S]` become B x C rows."""
 
     input_rank = 3
-
-    def __init__(self, config: AlbertConfig, **kwargs: Any) -> None:
-        super().__init__(config, **kwargs)
-        self.build_layers()
 
     def call(
         self,
         inputs: Mapping[str, tf.Tensor],
         training: bool | None = None,
         seed: tf.Tensor | None = None,
+        *args: Any,
         **options: Any,
     ) -> Totals:
         """Encodes each text on its own; returns `[B, C, S, H]`."""
         shape = ops.shape(inputs["input_ids"])
         rows = {n: ops.reshape(x, (-1, shape[-1])) for n, x in inputs.items()}
-        outputs = self.albert(rows, training=training, seed=seed, **options)
+        sequence = super().call(rows, training, seed, *args, **options)[
+            "sequence_output"
+        ]
         shape = (*shape, self.config.hidden_size)
-        return {
-            "sequence_output": ops.reshape(outputs["sequence_output"], shape)
-        }
+        return {"sequence_output": ops.reshape(sequence, shape)}
 
 
 class SimilarityTask(MeanLossTask):
