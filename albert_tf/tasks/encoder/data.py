@@ -3,29 +3,26 @@
 Data flow: texts -> records -> [model] -> vectors -> scores, files.
 """
 
-import contextlib
 import dataclasses
-import json
-import os
 import zlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from scipy import stats
 
-from albert_tf import checks, files
+from albert_tf import checks
 from albert_tf.features import ArraySpec
-from albert_tf.metrics import classification, similarity
+from albert_tf.metrics import similarity
 from albert_tf.metrics.scores import Score, Scores
-from albert_tf.tasks import error_tables, task
+from albert_tf.tasks import task
+from albert_tf.tasks.classification import scores as scores_lib
+from albert_tf.tasks.classification.data import ClassificationData
 from albert_tf.tasks.classification.examples import ClassificationExample
 from albert_tf.tasks.inputs import OneOrTwoTexts
 from albert_tf.tasks.task import Outputs, Record
 from albert_tf.text.base import Tokenizer
 
 POOLINGS = ("mean", "cls")
-PREDICTIONS_FILE = "predictions.jsonl"
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -73,23 +70,25 @@ class Triple(ClassificationExample):
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class SimilarityData(VectorData):
-    """A `task.TaskData` of pairs; the outputs are `vectors`, `[N, C, H]`.
+class SimilarityData(ClassificationData):
+    """A `task.TaskData` of pairs: a regression, whose numbers are cosines.
 
-    Pairs are `ClassificationExample`s, or `Triple`s. A label is how similar
-    they are: the higher, the more.
+    Outputs are `vectors`, `[N, C, H]`, and `logits`, the cosines `[N, 1]`.
 
     Args:
-        has_scores: Whether pairs have labels; or else they belong together.
+        pooling, normalizes: As of `VectorData`.
         num_texts: The texts of a record, C.
-        validation: As of `ClassificationData`.
+        has_scores: Whether pairs have labels, the higher, the more similar;
+            or else they belong together. They are `Triple`s if C is 3.
     """
 
-    name = "similarity"
-
-    has_scores: bool
+    name: str = "similarity"
+    labels: tuple[str, ...] = ()
+    score_names: tuple[str, ...] = ("spearman", "pearson")
+    pooling: str = "mean"
+    normalizes: bool = False
     num_texts: int = 2
-    validation: list[Any] | None = None
+    has_scores: bool
 
     @property
     def primary_metric(self) -> str:
@@ -109,51 +108,48 @@ class SimilarityData(VectorData):
     @property
     def settings(self) -> Mapping[str, Any]:
         """See `TaskData.settings`."""
-        names = ("max_seq_length", "pooling", "normalizes", "validation")
-        return {
-            "task": self.name,
-            **{name: getattr(self, name) for name in names},
-            **self.tokenizer.identity(),
-        }
+        left_out = ("labels", "text_columns", "class_weights")
+        values = {**super().settings, "pooling": self.pooling}
+        values["normalizes"] = self.normalizes
+        return {n: x for n, x in values.items() if n not in left_out}
 
     def records(
-        self, examples: Sequence[Any], *, is_training: bool
+        self, examples: Iterable[Any], *, is_training: bool
     ) -> Iterator[Record]:
         """Yields a record of each pair: `[CLS] text [SEP]`, C times."""
         for one in examples:
             texts = [one.text_a, one.text_b]
             if self.num_texts > 2:
                 texts.append(one.text_c)
-            alone = [*map(OneOrTwoTexts, texts)]
-            rows = super().records(alone, is_training=is_training)
+            rows = [
+                task.pair_record(ids, [], self.tokenizer, self.max_seq_length)
+                for ids in map(self.tokenizer.encode, texts)
+            ]
             hashes = [zlib.crc32(text.encode()) for text in texts]
             yield {
-                **task.stacked_record([*rows], self.tokenizer.special_ids.pad),
+                **task.stacked_record(rows, self.tokenizer.special_ids.pad),
                 "text_hashes": np.array(hashes, np.uint32).view(np.int32),
                 "scores": np.array(one.label or 0.0, np.float32),
             }
 
     def scores(self, examples: Sequence[Any], outputs: Outputs) -> Scores:
         """Returns correlations with the labels; or recalls, and ranks."""
-        return self._scores(examples, *_columns(outputs))
+        vectors = np.asarray(outputs["vectors"], np.float32)
+        return self._scores(examples, vectors[:, 0], vectors[:, 1])
 
     def _scores(self, examples: Sequence[Any], *rows: Any) -> Scores:
         """Scores `rows`, and perhaps a measure, of `metrics.similarity`."""
         if self.has_scores:
-            labels = [one.label for one in examples]
+            labels = np.array([one.label for one in examples])
             found = similarity.of_pairs(*rows)
-            values: dict[str, Any] = {
-                "spearman": classification.spearman(labels, found),
-                "pearson": classification.pearson(labels, found),
-            }
-        else:
-            ranks = similarity.ranks(*_texts(examples), *rows)
-            values = {
-                "mrr_at_10": np.mean((ranks <= 10) / ranks),
-                "recall_at_1": np.mean(ranks <= 1),
-                "recall_at_10": np.mean(ranks <= 10),
-            }
-        entries = (Score(key, float(x)) for key, x in values.items())
+            return scores_lib.of_numbers(self.score_names, labels, found)
+        ranks = similarity.ranks(*_texts(examples), *rows)
+        values = {
+            "mrr_at_10": (ranks <= 10) / ranks,
+            "recall_at_1": ranks <= 1,
+            "recall_at_10": ranks <= 10,
+        }
+        entries = (Score(key, float(np.mean(x))) for key, x in values.items())
         return Scores(entries=tuple(entries))
 
     def baselines(
@@ -173,56 +169,13 @@ class SimilarityData(VectorData):
         found = {name: x[self.primary_metric] for name, x in scores.items()}
         return {self.primary_metric: max(found.values()), **found}
 
-    @contextlib.contextmanager
-    def open_predictions(
-        self, output_dir: str, scores: Scores
-    ) -> Iterator[Callable[[Sequence[Any], Outputs], None]]:
-        """Opens `predictions.jsonl`; see `task.TaskData`.
-
-        A line has `id`, `similarity`, and `score`, the label, if it is known.
-        """
-        path = os.path.join(output_dir, PREDICTIONS_FILE)
-        with files.atomic_write(path) as file:
-
-            def write(examples: Sequence[Any], outputs: Outputs) -> None:
-                answers = self.answers(examples, outputs)
-                for one, answer in zip(examples, answers, strict=True):
-                    row = {"id": one.guid, **answer}
-                    if one.label is not None:
-                        row["score"] = one.label
-                    file.write((json.dumps(row) + "\n").encode())
-
-            yield write
-
-    def answers(
-        self, examples: Sequence[Any], outputs: Outputs
-    ) -> Iterator[dict[str, Any]]:
-        """Yields `similarity`, the cosine."""
-        found = similarity.of_pairs(*_columns(outputs))
-        yield from ({"similarity": one} for one in found.tolist())
-
     def report_sections(
         self, examples: Sequence[Any], outputs: Outputs, scores: Scores
     ) -> list[dict[str, Any]]:
-        """Returns a table of the pairs whose places differ most, 0 to 1."""
-        if not self.has_scores:
-            return []
-        labels, found = (
-            stats.rankdata(values) / len(examples)
-            for values in (
-                [one.label for one in examples],
-                similarity.of_pairs(*_columns(outputs)),
-            )
-        )
-        return error_tables.prediction_sections(examples, labels, found)
+        """Returns none: cosines and labels have no common scale."""
+        return []
 
 
 def _texts(examples: Sequence[Any]) -> tuple[list[str], list[str]]:
     """Returns the first texts, and the second ones."""
     return [one.text_a for one in examples], [one.text_b for one in examples]
-
-
-def _columns(outputs: Outputs) -> tuple[np.ndarray, np.ndarray]:
-    """Returns the vectors of the first texts, and of the second ones."""
-    vectors = np.asarray(outputs["vectors"], np.float32)
-    return vectors[:, 0], vectors[:, 1]

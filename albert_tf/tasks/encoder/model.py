@@ -77,7 +77,7 @@ class SimilarityTask(MeanLossTask):
     """Trains the cosines of the vectors of pairs, of all replicas together.
 
     `data` are a `SimilarityData`, and `loss` and `temperature` flags. Outputs
-    are `vectors`, float32 `[B, C, H]`, before they are normalized.
+    are `vectors`, float32 `[B, C, H]` of length 1, and `logits`, `[B, 1]`.
     """
 
     def __init__(
@@ -95,8 +95,9 @@ class SimilarityTask(MeanLossTask):
             self.accuracies = {}
 
     def outputs(self, batch: Batch) -> Totals:
-        """Returns the vectors."""
-        return {"vectors": self._vectors(super().outputs(batch), batch)}
+        """Returns the outputs of `SimilarityData`."""
+        vectors = self._unit_vectors(super().outputs(batch), batch)
+        return {"vectors": vectors, "logits": _cosines(vectors)[:, None]}
 
     def start_outputs(self, batch: Batch) -> Totals:
         """Returns those of weights that were not trained yet: means."""
@@ -104,22 +105,27 @@ class SimilarityTask(MeanLossTask):
         mean = dataclasses.replace(self._data, pooling="mean")
         return {"vectors": pool(sequence, batch["input_mask"], mean)}
 
-    def _vectors(self, outputs: Totals, batch: Batch) -> tf.Tensor:
+    def _unit_vectors(self, outputs: Totals, batch: Batch) -> tf.Tensor:
         sequence = outputs["sequence_output"]
-        return pool(sequence, batch["input_mask"], self._data)
+        vectors = pool(sequence, batch["input_mask"], self._data)
+        return tf.math.l2_normalize(vectors, axis=-1)
 
     def _measure(
         self, outputs: Totals, batch: Batch, weights: tf.Tensor
     ) -> LossSums:
-        vectors = tf.math.l2_normalize(self._vectors(outputs, batch), axis=-1)
+        vectors = self._unit_vectors(outputs, batch)
         if self._loss == "softmax":
             hashes = batch["text_hashes"]
             return in_batch_sums(vectors, hashes, weights, self._temperature)
-        cosines = tf.reduce_sum(vectors[:, 0] * vectors[:, 1], axis=-1)
-        scores = batch["scores"]
+        cosines, scores = _cosines(vectors), batch["scores"]
         if self._loss == "cosine":
             return losses.regression_sums(cosines[:, None], scores, weights)
         return cosent_sums(cosines, scores, weights, self._temperature)
+
+
+def _cosines(vectors: tf.Tensor) -> tf.Tensor:
+    """Returns those of the first two of C texts, `[B]`, of length 1."""
+    return tf.reduce_sum(vectors[:, 0] * vectors[:, 1], axis=-1)
 
 
 def cosent_sums(

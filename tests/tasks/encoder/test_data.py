@@ -1,14 +1,10 @@
 """Pairs of texts: records, scores beside their baselines, predictions."""
 
-import json
-
 import numpy as np
 import pytest
 
-from albert_tf.metrics.scores import Scores
 from albert_tf.tasks.classification.examples import ClassificationExample
 from albert_tf.tasks.encoder.data import SimilarityData, Triple
-from tests.tasks.writing import write_predictions
 
 TEXTS = [
     ("Snow is white.", "Snow is white"),
@@ -98,24 +94,3 @@ def test_recalls_beside_those_of_common_words(words):
     )
     assert baselines["mrr_at_10"] == baselines["word_overlap"] == 1
     assert baselines["before_training"] == scores["mrr_at_10"]
-
-
-@pytest.mark.parametrize("has_scores", [True, False])
-def test_predictions_and_the_worst_pairs(has_scores, words, tmp_path):
-    data = make_data(words, has_scores)
-    examples = SCORED if has_scores else PAIRS
-    outputs = vectors(0.9, 0.4, 0.1)
-
-    write_predictions(data, examples, outputs, tmp_path)
-    tables = data.report_sections(examples, outputs, Scores())
-
-    lines = (tmp_path / "predictions.jsonl").read_text().splitlines()
-    rows = [*map(json.loads, lines)]
-    expected = [0.9, 0.4, 0.1]
-    assert [row["similarity"] for row in rows] == pytest.approx(expected)
-    assert [row.get("score") for row in rows] == (
-        [5, 0.5, 3] if has_scores else [None] * 3
-    )
-    assert len(tables) == has_scores
-    if has_scores:
-        assert tables[0]["rows"][0][:2] == ("1", " | ".join(TEXTS[1]))
