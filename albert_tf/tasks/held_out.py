@@ -84,18 +84,11 @@ def read(
 ) -> tuple[dict[str, list[Any]], list[Any] | None]:
     """Returns examples to train on and to evaluate, and how they were divided.
 
-    With `validation_share`, the latter are a part of the training file. A run
-    keeps share, seed and digests, the setting `validation`.
-
-    Args:
-        config: `FileFlags`, with the `name` of the task.
-        uses: Those of the run.
-        given_examples: Rows in place of files, by use.
-        read_use: Returns the examples of the file of a use.
-        trained: Settings that the weights in use were trained with. Without
-            training, the digests are theirs.
-        texts: Returns JSON values of an example.
-        label: The same share of each is held out.
+    With `validation_share`, the latter are a part of the training file, see
+    `hold_out`. A run keeps share, seed and digests, the setting `validation`.
+    Without training, the digests are those of the weights in use, which were
+    `trained` with these settings. `config` are `FileFlags`, with the `name` of
+    the task, and `read_use` returns the examples of the file of a use.
     """
     uses = [use for use in uses if use != "predict"]
     share, seed = config.validation_share, config.validation_seed
