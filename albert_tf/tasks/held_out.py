@@ -79,7 +79,7 @@ def read(
     read_use: Callable[[str], list[Any]],
     trained: Mapping[str, Any],
     *,
-    texts: Callable[[Any], list[Any]],
+    texts: Callable[[Any], list[Any]] = lambda row: [row.text_a, row.text_b],
     label: Callable[[Any], str] = lambda _: "",
 ) -> tuple[dict[str, list[Any]], list[Any] | None]:
     """Returns examples to train on and to evaluate, and how they were divided.
@@ -99,10 +99,9 @@ def read(
             "--validation_share is for tables without a file to evaluate, "
             f"but there is {str(to_evaluate)!r}. Leave one of them out."
         )
-    kept = None if "train" in uses else trained.get("validation")
-    *before, digests = kept or [None]
-    is_known = "train" not in uses and trained.get("task") == config.name
-    if is_known and before != [share, seed]:
+    trained = {} if "train" in uses else trained
+    *before, digests = trained.get("validation") or [None]
+    if trained.get("task") == config.name and before != [share, seed]:
         raise ValueError(
             "The weights in use have seen rows to evaluate: they were "
             f"trained with {before or None}, not {[share, seed]}, as "

@@ -57,7 +57,6 @@ def read_examples(
             find(use), config.columns, labels=labels
         ),
         weights.settings,
-        texts=lambda row: [row.text_a, row.text_b],
         label=lambda row: (
             "" if isinstance(row.label, float) else str(row.label)
         ),

@@ -98,12 +98,7 @@ def read_sets(
         return read_pairs(path, columns, label)
 
     examples, validation = held_out.read(
-        config,
-        uses,
-        given_examples,
-        read,
-        weights.settings,
-        texts=lambda row: [row.text_a, row.text_b],
+        config, uses, given_examples, read, weights.settings
     )
     if "predict" in uses:
         examples["predict"] = read("predict")
