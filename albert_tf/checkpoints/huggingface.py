@@ -22,7 +22,6 @@ from albert_tf.checkpoints import (
     heads,
     huggingface_tokenizer,
     metadata,
-    sentence_transformers,
 )
 from albert_tf.checkpoints.checkpoint import Checkpoint, LazyArrays
 from albert_tf.checkpoints.metadata import Metadata
@@ -182,6 +181,38 @@ def _vector_settings(folder: str) -> dict[str, Any]:
     }
 
 
+def _write_vector_settings(folder: str, source: Checkpoint) -> bool:
+    """Adds the files that `_vector_settings` reads; returns whether it can."""
+    modes = {
+        "mean": "pooling_mode_mean_tokens",
+        "cls": "pooling_mode_cls_token",
+    }
+    pooling = source.settings.get("pooling")
+    if pooling not in modes:
+        return False
+    modules = {"Transformer": "", "Pooling": "1_Pooling"}
+    if source.settings.get("normalizes"):
+        modules["Normalize"] = "2_Normalize"
+    for path in modules.values():
+        os.makedirs(os.path.join(folder, path), exist_ok=True)
+    size = source.known_config.hidden_size
+    kind = "sentence_transformers.models."
+    contents: dict[str, Any] = {
+        "modules.json": [
+            {"idx": i, "name": str(i), "path": path, "type": kind + name}
+            for i, (name, path) in enumerate(modules.items())
+        ],
+        "1_Pooling/config.json": {
+            "word_embedding_dimension": size,
+            **{mode: name == pooling for name, mode in modes.items()},
+        },
+        "sentence_bert_config.json": {"max_seq_length": source.max_seq_length},
+    }
+    for name, values in contents.items():
+        files.write_json(os.path.join(folder, name), values)
+    return True
+
+
 def _read_arrays(folder: str) -> checkpoint.Arrays:
     tensors = _read_tensors(folder)
     for copy in _TIED.keys() & tensors.keys():
@@ -283,7 +314,7 @@ def write(folder: str, source: Checkpoint) -> checkpoint.WriteReport:
             others, **dict.fromkeys(metadata.TOKENIZER_SETTINGS)
         )
     metadata.write(folder, others)
-    if sentence_transformers.write(folder, source):
+    if _write_vector_settings(folder, source):
         others = dataclasses.replace(others, settings=None)
     reason = f"only in {metadata.METADATA_FILE}: transformers does not read it"
     return left_out, checkpoint.notes_of_metadata(others, reason)

@@ -1,14 +1,12 @@
 r"""Trains vectors of texts, so that similar texts have similar vectors.
 
-    python run_similarity.py --task_name=sts-b --data_dir=glue \
-        --albert_config_file=base_v2 --spm_model_file=30k-clean.model \
+    python run_similarity.py --data_dir=glue/STS-B \
+        --text_columns=sentence1,sentence2 --label_column=score \
         --init_checkpoint=albert_base --do_train --do_eval --output_dir=run
 
-Files of your own are TSV or CSV with column names in the first row, or JSON
-lines. A row has a pair of texts, and a number that says how similar they are:
-
-    python run_similarity.py --train_file=pairs.csv \
-        --text_columns=first,second --label_column=score ...
+Files are TSV or CSV with column names in the first row, or JSON lines: train,
+dev and test in --data_dir, or --train_file and so on. A row has a pair of
+texts, and a number that says how similar they are.
 
 Without --label_column, the texts of a row belong together, such as a question
 and its answer, and the model learns to find the second by the first.

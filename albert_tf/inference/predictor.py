@@ -18,6 +18,7 @@ from albert_tf.data.bucketed_batches import GPU_BUCKET_WIDTH, Padding
 from albert_tf.devices.workers import Workers
 from albert_tf.inference.litert_model import LiteRtModel
 from albert_tf.inference.record_outputs import OutputComputer
+from albert_tf.metrics import similarity
 from albert_tf.tasks import table
 from albert_tf.tasks.spec import HeadSpec
 from albert_tf.tasks.task import AnswerData, AnswerTask
@@ -182,8 +183,7 @@ class Predictor:
         """
         if isinstance(first, str):
             return float(self.similarity([first], [second])[0])
-        ours, theirs = map(self._unit_vectors, (first, second))
-        return np.sum(ours * theirs, axis=1)
+        return similarity.of_pairs(self._vectors(first), self._vectors(second))
 
     def nearest(
         self, queries: Any, texts: Sequence[str], *, k: int = 5
@@ -193,26 +193,22 @@ class Predictor:
         Each is a dict of `index`, `text` and `score`, the cosine. One query
         has a list of them, several have a list of lists.
         """
-        is_one = isinstance(queries, str)
-        ours = self._unit_vectors([queries] if is_one else queries)
-        scores = ours @ self._unit_vectors(texts).T
+        if isinstance(queries, str):
+            return list(self.nearest([queries], texts, k=k)[0])
+        scores = similarity.to_all(self._vectors(queries), self._vectors(texts))
         best = np.argsort(-scores, axis=1, kind="stable")[:, :k].tolist()
-        found = [
+        return [
             [
                 {"index": i, "text": texts[i], "score": float(row[i])}
                 for i in own
             ]
             for row, own in zip(scores, best, strict=True)
         ]
-        return found[0] if is_one else found
 
-    def _unit_vectors(self, texts: Iterable[str]) -> np.ndarray:
-        """Returns the vectors of N texts, with length 1, `[N, H]`."""
+    def _vectors(self, texts: Iterable[str]) -> np.ndarray:
         if self.spec.head.name != "encoder":
             raise ValueError('Pass head="encoder" to `load_predictor`.')
-        found = np.array([one["vector"] for one in self.predict([*texts])])
-        lengths = np.linalg.norm(found, axis=1, keepdims=True)
-        return np.asarray(found / lengths)
+        return np.array([one["vector"] for one in self.predict([*texts])])
 
     def _stream(
         self, inputs: Iterable[Any], batch_size: int

@@ -1,68 +1,83 @@
-"""Scores texts that belong together: the rank of each among all.
+"""Scores texts that belong together: how similar they are, and its rank.
 
-Data flow: vectors, or words, of texts -> [this file] -> ranks.
+Data flow: rows of texts (vectors, or the words that are in them) -> [this
+file] -> similarities -> ranks.
 """
 
-import re
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import scipy.sparse
+from sklearn.feature_extraction.text import HashingVectorizer
+from sklearn.utils import extmath
 
 # A Chinese character counts as a word.
-_WORD = re.compile(r"[\u3400-\u9fff]|[^\W\u3400-\u9fff]+")
+_WORDS = HashingVectorizer(
+    token_pattern=r"[\u3400-\u9fff]|[^\W\u3400-\u9fff]+",
+    binary=True,
+    norm=None,
+    alternate_sign=False,
+)
 _ROWS_AT_A_TIME = 256
+# Of inner products: of two rows, of the first with itself, of the second.
+Measure: TypeAlias = Callable[[Any, Any, Any], Any]
 
 
-def word_matrix(texts: Sequence[str]) -> Any:
-    """Returns which of V words are in N texts, sparse, 0 and 1 `[N, V]`."""
-    words = [[*{*_WORD.findall(text.lower())}] for text in texts]
-    flat = np.array([word for own in words for word in own] or [""], object)
-    names, columns = np.unique(flat, return_inverse=True)
-    ends = np.cumsum([0, *map(len, words)])
-    values = np.ones(ends[-1]), columns[: ends[-1]], ends
-    return scipy.sparse.csr_array(values, shape=(len(texts), len(names)))
+def cosine(products: Any, first: Any, second: Any) -> Any:
+    """The `Measure` of vectors."""
+    return products / np.sqrt(first * second)
 
 
-def jaccard(first: Any, second: Any, *, of_pairs: bool = False) -> np.ndarray:
-    """Returns the share of common words of two `word_matrix`es.
+def jaccard(products: Any, first: Any, second: Any) -> Any:
+    """The `Measure` of words: the share of those in common."""
+    return products / np.maximum(first + second - products, 1)
 
-    It is that of each row of `first` and each of `second`, `[N, M]`; or, with
-    `of_pairs`, of each row and the one beside it, `[N]`.
-    """
-    sizes, others = first.sum(axis=1), second.sum(axis=1)
-    if of_pairs:
-        shared = first.multiply(second).sum(axis=1)
-    else:
-        shared, sizes = (first @ second.T).toarray(), sizes[:, None]
-    return np.asarray(shared / np.maximum(sizes + others - shared, 1))
+
+def word_rows(texts: Sequence[str]) -> Any:
+    """Returns which words are in N texts, sparse, 0 and 1 `[N, V]`."""
+    return scipy.sparse.csr_array(_WORDS.transform(texts))
+
+
+def of_pairs(first: Any, second: Any, measure: Measure = cosine) -> np.ndarray:
+    """Returns the similarity of each row and the one beside it, `[N]`."""
+    pairs = (first, second), (first, first), (second, second)
+    return np.asarray(measure(*((a * b).sum(axis=1) for a, b in pairs)))
+
+
+def to_all(first: Any, second: Any, measure: Measure = cosine) -> np.ndarray:
+    """Returns the similarity of N rows to each of M others, `[N, M]`."""
+    products = extmath.safe_sparse_dot(first, second.T, dense_output=True)
+    own, others = ((rows * rows).sum(axis=1) for rows in (first, second))
+    return np.asarray(measure(products, own[:, None], others))
 
 
 def ranks(
-    first: Sequence[str],
-    second: Sequence[str],
-    similarities: Callable[[slice, np.ndarray], np.ndarray],
+    first_texts: Sequence[str],
+    second_texts: Sequence[str],
+    first: Any,
+    second: Any,
+    measure: Measure = cosine,
 ) -> np.ndarray:
     """Returns the rank of each second text for its first one, int `[N]`.
 
     It is 1 if it is more similar than all second texts that are wrong. Not
     wrong are those that are equal to it, or belong to an equal first text.
-    `similarities` are those of some first texts to M second ones, `[R, M]`.
+    `first` and `second` are the rows of the texts.
     """
+    _, queries = np.unique(np.array(first_texts, object), return_inverse=True)
     _, chosen, numbers = np.unique(
-        np.array(second, object), return_index=True, return_inverse=True
+        np.array(second_texts, object), return_index=True, return_inverse=True
     )
-    right: dict[str, list[int]] = {text: [] for text in first}
-    for text, number in zip(first, numbers.tolist(), strict=True):
-        right[text].append(number)
+    is_right = scipy.sparse.csr_array(
+        (np.ones(len(queries), bool), (queries, numbers))
+    )
     found = []
-    for start in range(0, len(first), _ROWS_AT_A_TIME):
+    for start in range(0, len(queries), _ROWS_AT_A_TIME):
         rows = slice(start, start + _ROWS_AT_A_TIME)
-        scores = similarities(rows, chosen)
+        scores = to_all(first[rows], second[chosen], measure)
         own = scores[np.arange(len(scores)), numbers[rows]]
-        for i, text in enumerate(first[rows]):
-            scores[i, right[text]] = -np.inf
+        scores[is_right[queries[rows]].toarray()] = -np.inf
         # Of vectors that are all the same, none is found.
         found.append(1 + np.sum(scores >= own[:, None], axis=1))
     return np.concatenate(found)

@@ -1,4 +1,4 @@
-"""Rows held out: a share of those to train on, which are evaluated instead."""
+"""Which rows a use has: those of its file, or a share that is held out."""
 
 import collections
 import dataclasses
@@ -6,16 +6,35 @@ import hashlib
 import json
 import math
 from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 from albert_tf import checks
 from albert_tf.settings import setting
+from albert_tf.tasks import example_files
+from albert_tf.tasks.example_files import RowsInMemory
+from albert_tf.tasks.task import SPLITS
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class HoldOutFlags:
-    """Which rows are held out."""
+class FileFlags:
+    """The files of each use, and which rows are held out."""
 
+    # Of the files in the folder.
+    endings: ClassVar = (".tsv", ".csv", ".jsonl", ".json")
+
+    data_dir: str | None = setting(
+        None,
+        "Directory of the files train, dev and test (.tsv, .csv or .jsonl).",
+    )
+    train_file: str | None = setting(
+        None, "Examples to train on, instead of the train file of --data_dir."
+    )
+    eval_file: str | None = setting(
+        None, "Examples to evaluate, instead of the dev files of --data_dir."
+    )
+    predict_file: str | None = setting(
+        None, "Examples to predict, instead of the test files of --data_dir."
+    )
     validation_share: float | None = setting(
         None,
         "Share of the training rows to evaluate instead of training on them, "
@@ -32,51 +51,73 @@ class HoldOutFlags:
                 "validation_share", self.validation_share, above=0, below=1
             )
 
-    def check_unseen(self, task_name: str, trained: Mapping[str, Any]) -> None:
-        """Checks that weights have not been trained on what is evaluated.
 
-        `trained` are the settings of their training.
-        """
-        held_out = [self.validation_share, self.validation_seed]
-        *before, _ = trained.get("validation") or [None]
-        is_known = trained.get("task") == task_name
-        if self.validation_share and is_known and before != held_out:
-            raise ValueError(
-                "The weights in use have seen rows to evaluate: they were "
-                f"trained with {before or None}, not {held_out}, as "
-                "--validation_share and --validation_seed. Pass the same, or "
-                "an --eval_file."
-            )
+def find(
+    config: Any,
+    use: str,
+    given_examples: Mapping[str, RowsInMemory],
+    *,
+    is_optional: bool = False,
+) -> Any:
+    """Returns the `Source` of a use: as named, or found in the folder.
 
-    def divide(
-        self,
-        examples: Sequence[Any],
-        uses: Collection[str],
-        trained: Mapping[str, Any],
-        *,
-        texts: Callable[[Any], list[Any]],
-        label: Callable[[Any], str] = lambda _: "",
-    ) -> tuple[dict[str, list[Any]], list[Any]]:
-        """Returns examples by use, and what a run keeps of the division.
+    `config` are `FileFlags`.
+    """
+    named = use in given_examples or getattr(config, f"{use}_file")
+    if is_optional and not (named or config.data_dir):
+        return None
+    path = example_files.given_file(config, use, given_examples)
+    return path or example_files.find_split(
+        config.data_dir, SPLITS[use], config.endings, is_optional=is_optional
+    )
 
-        That is share, seed and digests, the setting `validation`. Without
-        training, the digests are those of the weights in use, which were
-        `trained` with these settings. `texts` returns JSON values; of each
-        `label`, the same share is held out.
-        """
-        share, seed = self.validation_share or 0.0, self.validation_seed
-        kept = trained.get("validation")
-        held_out = kept[2] if kept and "train" not in uses else None
-        *parts, held_out = hold_out(
-            examples,
-            share=share,
-            seed=seed,
-            texts=texts,
-            label=label,
-            held_out=held_out,
+
+def read(
+    config: Any,
+    uses: Collection[str],
+    given_examples: Mapping[str, RowsInMemory],
+    read_use: Callable[[str], list[Any]],
+    trained: Mapping[str, Any],
+    *,
+    texts: Callable[[Any], list[Any]] = lambda row: [row.text_a, row.text_b],
+    label: Callable[[Any], str] = lambda _: "",
+) -> tuple[dict[str, list[Any]], list[Any] | None]:
+    """Returns examples to train on and to evaluate, and how they were divided.
+
+    With `validation_share`, the latter are a part of the training file, see
+    `hold_out`. A run keeps share, seed and digests, the setting `validation`.
+    Without training, the digests are those of the weights in use, which were
+    `trained` with these settings. `config` are `FileFlags`, with the `name` of
+    the task, and `read_use` returns the examples of the file of a use.
+    """
+    uses = [use for use in uses if use != "predict"]
+    share, seed = config.validation_share, config.validation_seed
+    if not (share and uses):
+        return {use: read_use(use) for use in uses}, None
+    if to_evaluate := find(config, "eval", given_examples, is_optional=True):
+        raise ValueError(
+            "--validation_share is for tables without a file to evaluate, "
+            f"but there is {str(to_evaluate)!r}. Leave one of them out."
         )
-        found = {use: parts[use == "eval"] for use in uses}
-        return found, [share, seed, held_out]
+    trained = {} if "train" in uses else trained
+    *before, digests = trained.get("validation") or [None]
+    if trained.get("task") == config.name and before != [share, seed]:
+        raise ValueError(
+            "The weights in use have seen rows to evaluate: they were "
+            f"trained with {before or None}, not {[share, seed]}, as "
+            "--validation_share and --validation_seed. Pass the same, or "
+            "an --eval_file."
+        )
+    *parts, digests = hold_out(
+        read_use("train"),
+        share=share,
+        seed=seed,
+        texts=texts,
+        label=label,
+        held_out=digests,
+    )
+    found = {use: parts[use == "eval"] for use in uses}
+    return found, [share, seed, digests]
 
 
 def hold_out(

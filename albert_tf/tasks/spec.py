@@ -169,6 +169,7 @@ class FinetuningSpec:
             settings of an export that an evaluation chooses.
         settings_of_weights: Function of a `Checkpoint` that returns settings
             which its weights determine, unless they are trained.
+        settings_of_start: Likewise of that which a training starts from.
     """
 
     task_names: tuple[str, ...]
@@ -180,3 +181,4 @@ class FinetuningSpec:
     predict_arguments: Callable[[Sets[Any]], str]
     thresholds: Callable[[Any, Scores], dict[str, Any]] = lambda *_: {}
     settings_of_weights: Callable[[Checkpoint], dict[str, Any]] = lambda _: {}
+    settings_of_start: Callable[[Checkpoint], dict[str, Any]] = lambda _: {}

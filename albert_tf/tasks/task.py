@@ -173,6 +173,19 @@ def two_text_record(
     }
 
 
+def stacked_record(rows: Sequence[Record], pad_id: int) -> Record:
+    """Returns the arrays of C sequences, `[C, s]`, padded to the longest."""
+    shape = (len(rows), max(len(row["input_ids"]) for row in rows))
+    arrays = {
+        spec.name: np.full(shape, spec.pad_value, np.int32)
+        for spec in encoder_specs(pad_id)
+    }
+    for i, row in enumerate(rows):
+        for name, values in row.items():
+            arrays[name][i, : len(values)] = values
+    return arrays
+
+
 @dataclasses.dataclass(frozen=True, kw_only=True, eq=False)
 class ExampleSet:
     """Examples that are trained on, evaluated or predicted together.

@@ -122,7 +122,7 @@ def finetuning(
         values |= _not_given(preset.flag_values(), resolved)
         albert_config = preset.with_dropout(albert_config)
     weights = _find_weights(values)
-    values |= _as_trained(spec, values, resolved, albert_config, weights)
+    values |= _as_trained(spec, values, resolved, source, weights)
     task_config = settings.read(spec.config_class, values)
 
     # 4. The examples.
@@ -236,15 +236,19 @@ def _as_trained(
     spec: FinetuningSpec,
     values: Mapping[str, Any],
     given: Collection[str],
-    config: AlbertConfig,
+    source: Checkpoint,
     weights: Checkpoint,
 ) -> dict[str, Any]:
     """Returns settings: those given, else those of the weights' training.
 
-    Or else what the model takes; None where the task has none. Without
-    training, the weights decide other settings, too.
+    Or else what the model takes; None where the task has none. Other settings
+    are decided by the source of a training, or without one by the weights.
     """
-    decided = {} if values["do_train"] else spec.settings_of_weights(weights)
+    decided = (
+        spec.settings_of_start(source)
+        if values["do_train"]
+        else spec.settings_of_weights(weights)
+    )
     decided = _not_given(decided, given)
     task_config: Any = settings.read(spec.config_class, {**values, **decided})
     head_spec = spec.head_spec(task_config)
@@ -256,7 +260,8 @@ def _as_trained(
         if value is None or name in given:
             continue
         if name == "max_seq_length":
-            value = min(value, config.max_position_embeddings)
+            most = source.known_config.max_position_embeddings
+            value = min(value, most)
         elif name in _PARTS:
             value = lengths.fitting(value, found["max_seq_length"])
         found[name] = weights.settings.get(name, value)

@@ -84,8 +84,8 @@ TAGGING = Kind(
 SIMILARITY = Kind(
     "run_similarity.py",
     "spearman",
-    ("eval_results.json", "eval/predictions.jsonl"),
-    ("predictions.jsonl",),
+    CLASSIFICATION.evaluated,
+    CLASSIFICATION.predicted,
     (
         *Kind.refused,
         ("--temperature=0.1", "temperature"),

@@ -76,8 +76,7 @@ def test_a_run_and_what_comes_of_it(folder, run_script):
     assert before["spearman"] == pytest.approx(both[1], abs=1e-6)
     assert "before_training_baseline" not in before
     predictor = albert_tf.load_predictor(folder / "run")
-    written = (folder / "run" / "predictions.jsonl").read_text()
-    rows = [*map(json.loads, written.splitlines())]
+    _, *rows = (folder / "run" / "predictions.tsv").read_text().splitlines()
     first, second = zip(
         *(
             line.split("\t")[:2]
@@ -86,13 +85,12 @@ def test_a_run_and_what_comes_of_it(folder, run_script):
         strict=True,
     )
     np.testing.assert_allclose(
-        [row["similarity"] for row in rows],
+        [float(row.split("\t")[1]) for row in rows],
         predictor.similarity([*first], [*second]),
         atol=1e-5,
     )
     vector = predictor.predict("The cat sat.")["vector"]
     assert np.linalg.norm(vector) == pytest.approx(1, abs=1e-5)
-    assert "The worst pairs" in (folder / "run" / "report.html").read_text()
     card = (folder / "run" / "README.md").read_text()
     assert "pipeline_tag: sentence-similarity" in card
     assert "run_similarity.py" in card

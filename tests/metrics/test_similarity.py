@@ -7,9 +7,9 @@ TEXTS = ["The cat sat.", "the cat", "我愛貓", "愛 cat", ""]
 
 
 def test_common_words_are_counted_once_and_chinese_ones_by_character():
-    words = similarity.word_matrix(TEXTS)
+    words = similarity.word_rows(TEXTS)
 
-    shares = similarity.jaccard(words, words)
+    shares = similarity.to_all(words, words, similarity.jaccard)
 
     expected = [
         [1, 2 / 3, 0, 1 / 4, 0],
@@ -20,14 +20,8 @@ def test_common_words_are_counted_once_and_chinese_ones_by_character():
         [0, 0, 0, 0, 0],
     ]
     np.testing.assert_allclose(shares, expected)
-    beside = similarity.jaccard(words[:2], words[3:], of_pairs=True)
+    beside = similarity.of_pairs(words[:2], words[3:], similarity.jaccard)
     np.testing.assert_allclose(beside, [1 / 4, 0])
-
-
-def test_no_words_at_all():
-    words = similarity.word_matrix(["", "!"])
-
-    assert similarity.jaccard(words, words).tolist() == [[0, 0], [0, 0]]
 
 
 # Of the rows q0 d0, q1 d1, q0 d2, q3 d1.
@@ -47,11 +41,12 @@ FIRST, SECOND = ["q0", "q1", "q0", "q3"], ["d0", "d1", "d2", "d1"]
     ],
 )
 def test_ranks_count_the_texts_that_are_wrong(scores, expected):
-    def similarities(rows, columns):
-        assert [SECOND[i] for i in columns] == ["d0", "d1", "d2"]
-        return np.array(scores, float)[rows]
+    # One-hot second texts: the first ones are their similarities.
+    second = np.eye(3)[[0, 1, 2, 1]]
 
-    found = similarity.ranks(FIRST, SECOND, similarities)
+    found = similarity.ranks(
+        FIRST, SECOND, np.array(scores), second, lambda products, *_: products
+    )
 
     assert found.tolist() == expected
 
@@ -61,10 +56,12 @@ def test_many_rows_are_ranked_in_parts():
     first, second = rng.standard_normal((2, 600, 4))
     names = [[f"{kind}{i:03}" for i in range(600)] for kind in "qd"]
 
-    found = similarity.ranks(
-        *names, lambda rows, columns: first[rows] @ second[columns].T
-    )
+    found = similarity.ranks(*names, first, second)
 
+    first, second = (
+        rows / np.linalg.norm(rows, axis=1, keepdims=True)
+        for rows in (first, second)
+    )
     scores = first @ second.T
     assert (
         found.tolist() == (scores >= np.diag(scores)[:, None]).sum(1).tolist()

@@ -15,17 +15,16 @@ import numpy as np
 
 from albert_tf import checks
 from albert_tf.checkpoints.checkpoint import Checkpoint
-from albert_tf.tasks import example_files
+from albert_tf.tasks import held_out
 from albert_tf.tasks.classification import examples as examples_lib
 from albert_tf.tasks.classification import scores
 from albert_tf.tasks.classification.data import ClassificationData
 from albert_tf.tasks.classification.examples import ClassificationExample
 from albert_tf.tasks.classification.sets import ClassificationConfig
 from albert_tf.tasks.example_files import RowsInMemory
-from albert_tf.tasks.task import SPLITS, Examples
+from albert_tf.tasks.task import Examples
 
 _LOGGER = logging.getLogger(__name__)
-_ENDINGS = (".tsv", ".csv", ".jsonl", ".json")
 _VERBS = {"train": "train on", "eval": "evaluate"}
 _Examples: TypeAlias = Sequence[ClassificationExample]
 
@@ -45,11 +44,25 @@ def read_examples(
         config = dataclasses.replace(
             config, multi_label=config.multi_label or bool(kept.multi_label)
         )
-        _check_fits_weights(config, uses, weights)
-    table = _Table(config, uses, given_examples)
-    labels = table.labels(kept.labels)
-    examples, validation = table.examples(labels, weights.settings)
-    for use, rows in examples.items():
+        _check_fits_weights(config, weights)
+    labels = _labels(config, uses, kept.labels, given_examples)
+    find = functools.partial(
+        held_out.find, config, given_examples=given_examples
+    )
+    known, validation = held_out.read(
+        config,
+        uses,
+        given_examples,
+        lambda use: examples_lib.read_examples(
+            find(use), config.columns, labels=labels
+        ),
+        weights.settings,
+        label=lambda row: (
+            "" if isinstance(row.label, float) else str(row.label)
+        ),
+    )
+    examples: dict[str, Examples] = {**known}
+    for use, rows in known.items():
         _check_rows(use, rows, labels)
     fitted: dict[str, Any]
     if "train" not in uses:
@@ -59,10 +72,10 @@ def read_examples(
             "target_scale": kept.target_scale or 1.0,
         }
     elif labels:
-        weights_of_labels = _class_weights(config, labels, examples["train"])
+        weights_of_labels = _class_weights(config, labels, known["train"])
         fitted = {"class_weights": weights_of_labels}
     else:
-        numbers = [example.label for example in examples["train"]]
+        numbers = [example.label for example in known["train"]]
         targets = np.array(numbers, np.float64)
         # Equal labels have no spread to scale by.
         scale = float(targets.std()) or 1.0
@@ -79,14 +92,12 @@ def read_examples(
     )
     if "predict" in uses:
         columns = dataclasses.replace(config.columns, label=None)
-        examples["predict"] = examples_lib.TableStream(
-            table.find("predict"), columns
-        )
+        examples["predict"] = examples_lib.TableStream(find("predict"), columns)
     return data, examples
 
 
 def _check_fits_weights(
-    config: ClassificationConfig, uses: Sequence[str], weights: Checkpoint
+    config: ClassificationConfig, weights: Checkpoint
 ) -> None:
     """Checks that rows are used as the weights in use were trained."""
     kept, settings = weights.metadata, weights.settings
@@ -105,84 +116,36 @@ def _check_fits_weights(
             f"{','.join(trained)}. Received: {','.join(columns)}. Pass the "
             "columns of the same texts in the same order."
         )
-    if "eval" in uses:
-        config.check_unseen(config.name, settings)
 
 
-@dataclasses.dataclass(frozen=True)
-class _Table:
-    """The files of a table that a run uses, and its labels."""
+def _labels(
+    config: ClassificationConfig,
+    uses: Sequence[str],
+    known: tuple[str, ...] | None,
+    given_examples: Mapping[str, RowsInMemory],
+) -> tuple[str, ...]:
+    """Returns all labels, in the order of the logits; none for regression.
 
-    config: ClassificationConfig
-    uses: Sequence[str]
-    given_examples: Mapping[str, RowsInMemory]
-
-    def find(self, use: str, *, is_optional: bool = False) -> Any:
-        """Returns the `Source` of a use: as named, or found in the folder."""
-        config = self.config
-        named = use in self.given_examples or getattr(config, f"{use}_file")
-        if is_optional and not (named or config.data_dir):
-            return None
-        path = example_files.given_file(config, use, self.given_examples)
-        return path or example_files.find_split(
-            config.data_dir or "",
-            SPLITS[use],
-            _ENDINGS,
-            is_optional=is_optional,
+    They are those of the flag; else, without training, the `known` ones, of the
+    weights in use; else those of the training file.
+    """
+    trains = "train" in uses
+    if config.labels or config.regression:
+        return config.labels
+    if known is not None and not trains:
+        return known
+    path = held_out.find(
+        config, "train", given_examples, is_optional=not trains
+    )
+    if not path or not config.label_column:
+        raise ValueError(
+            "The labels are not known. Pass --labels; or --train_file and "
+            "--label_column; or the --output_dir of the run that trained "
+            "the model."
         )
-
-    def labels(self, known: tuple[str, ...] | None) -> tuple[str, ...]:
-        """Returns all labels, in the order of the logits; none for regression.
-
-        They are those of the flag; else, without training, the `known` ones, of
-        the weights in use; else those of the training file.
-        """
-        config, trains = self.config, "train" in self.uses
-        if config.labels or config.regression:
-            return config.labels
-        if known is not None and not trains:
-            return known
-        path = self.find("train", is_optional=not trains)
-        if not path or not config.label_column:
-            raise ValueError(
-                "The labels are not known. Pass --labels; or --train_file and "
-                "--label_column; or the --output_dir of the run that trained "
-                "the model."
-            )
-        return examples_lib.read_labels(
-            path, config.label_column, separator=config.columns.separator
-        )
-
-    def examples(
-        self, labels: Sequence[str], trained: Mapping[str, Any]
-    ) -> tuple[dict[str, Examples], list[Any] | None]:
-        """Reads the examples to train on and to evaluate.
-
-        With `validation_share`, the latter are a part of the training file;
-        what `HoldOutFlags.divide` keeps is returned, too. `trained` are the
-        settings that the weights in use were trained with.
-        """
-        config = self.config
-        uses = [use for use in self.uses if use != "predict"]
-        read = functools.partial(
-            examples_lib.read_examples, columns=config.columns, labels=labels
-        )
-        if not (config.validation_share and uses):
-            return {use: read(self.find(use)) for use in uses}, None
-        if to_evaluate := self.find("eval", is_optional=True):
-            raise ValueError(
-                "--validation_share is for tables without a file to evaluate, "
-                f"but there is {str(to_evaluate)!r}. Leave one of them out."
-            )
-        return config.divide(
-            read(self.find("train")),
-            uses,
-            trained,
-            texts=lambda row: [row.text_a, row.text_b],
-            label=lambda row: (
-                "" if isinstance(row.label, float) else str(row.label)
-            ),
-        )
+    return examples_lib.read_labels(
+        path, config.label_column, separator=config.columns.separator
+    )
 
 
 def _check_rows(use: str, rows: _Examples, labels: Sequence[str]) -> None:

@@ -20,7 +20,7 @@ from albert_tf.tasks.classification import glue
 from albert_tf.tasks.classification.spec import ClassifierSpec
 from albert_tf.tasks.example_files import RowsInMemory
 from albert_tf.tasks.head_flags import HeadFlags
-from albert_tf.tasks.held_out import HoldOutFlags
+from albert_tf.tasks.held_out import FileFlags
 from albert_tf.tasks.spec import FinetuningSpec
 from albert_tf.tasks.task import ExampleSet, MakeTask, Sets
 from albert_tf.text.tokenizer import Tokenizer
@@ -48,7 +48,7 @@ _CONTRADICTIONS = {
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class ClassificationConfig(HeadFlags, HoldOutFlags):
+class ClassificationConfig(HeadFlags, FileFlags):
     """The flags of classification."""
 
     task_name: str | None = setting(
@@ -58,15 +58,6 @@ class ClassificationConfig(HeadFlags, HoldOutFlags):
         None,
         "Directory of the GLUE data, or, for a custom task, of its files "
         "train, dev and test (.tsv, .csv or .jsonl).",
-    )
-    train_file: str | None = setting(
-        None, "Examples to train on, instead of the train file of --data_dir."
-    )
-    eval_file: str | None = setting(
-        None, "Examples to evaluate, instead of the dev files of --data_dir."
-    )
-    predict_file: str | None = setting(
-        None, "Examples to predict, instead of the test files of --data_dir."
     )
     text_columns: tuple[str, ...] = setting(
         (), "Custom task: column of the text, or both columns of a text pair."
@@ -112,7 +103,7 @@ class ClassificationConfig(HeadFlags, HoldOutFlags):
 
     def __post_init__(self) -> None:
         HeadFlags.__post_init__(self)
-        HoldOutFlags.__post_init__(self)
+        FileFlags.__post_init__(self)
         names = (*glue.GLUE_DATASETS, CUSTOM)
         checks.check_choice("task_name", self.name, names)
         if not self.is_table:

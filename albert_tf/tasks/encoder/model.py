@@ -13,7 +13,7 @@ from keras import ops
 
 from albert_tf.config import AlbertConfig
 from albert_tf.modeling import base, losses
-from albert_tf.modeling.albert_model import ModelWithHead
+from albert_tf.modeling.albert_model import AlbertModel
 from albert_tf.modeling.losses import LossSums
 from albert_tf.tasks.finetuning import MeanLossTask
 from albert_tf.tasks.task import AnswerTask, Batch, Totals
@@ -22,15 +22,15 @@ _NEVER = -1e9  # a score that a softmax turns to 0
 
 
 def pool(sequence: tf.Tensor, input_mask: tf.Tensor, data: Any) -> tf.Tensor:
-    """Returns vectors, float32 `[B, H]`, of the last layer, `[B, S, H]`.
+    """Returns vectors, float32 `[..., H]`, of the last layer, `[..., S, H]`.
 
     `data` has `pooling` and `normalizes`, see `VectorData`.
     """
     sequence = tf.cast(sequence, tf.float32)
-    vector = sequence[:, 0]
+    vector = tf.gather(sequence, 0, axis=-2)
     if data.pooling == "mean":
-        mask = tf.cast(input_mask, tf.float32)[:, :, None]
-        vector = tf.reduce_sum(sequence * mask, 1) / tf.reduce_sum(mask, 1)
+        mask = tf.expand_dims(tf.cast(input_mask, tf.float32), -1)
+        vector = tf.reduce_sum(sequence * mask, -2) / tf.reduce_sum(mask, -2)
     if data.normalizes:
         vector = tf.math.l2_normalize(vector, axis=-1)
     return vector
@@ -50,33 +50,34 @@ class VectorOutputs(AnswerTask):
 
 
 @base.register
-class TextsModel(ModelWithHead):
+class TextsModel(AlbertModel):
     """An `AlbertModel` of C texts a row: `[B, C, S]` become B x C rows."""
 
     input_rank = 3
-
-    def __init__(self, config: AlbertConfig, **kwargs: Any) -> None:
-        super().__init__(config, **kwargs)
-        self.build_layers()
 
     def call(
         self,
         inputs: Mapping[str, tf.Tensor],
         training: bool | None = None,
         seed: tf.Tensor | None = None,
+        *args: Any,
         **options: Any,
     ) -> Totals:
-        """Encodes each text on its own."""
-        length = ops.shape(inputs["input_ids"])[-1]
-        rows = {n: ops.reshape(x, (-1, length)) for n, x in inputs.items()}
-        return dict(self.albert(rows, training=training, seed=seed, **options))
+        """Encodes each text on its own; returns `[B, C, S, H]`."""
+        shape = ops.shape(inputs["input_ids"])
+        rows = {n: ops.reshape(x, (-1, shape[-1])) for n, x in inputs.items()}
+        sequence = super().call(rows, training, seed, *args, **options)[
+            "sequence_output"
+        ]
+        shape = (*shape, self.config.hidden_size)
+        return {"sequence_output": ops.reshape(sequence, shape)}
 
 
 class SimilarityTask(MeanLossTask):
     """Trains the cosines of the vectors of pairs, of all replicas together.
 
     `data` are a `SimilarityData`, and `loss` and `temperature` flags. Outputs
-    are `vectors`, float32 `[B, C, H]`, before they are normalized.
+    are `vectors`, float32 `[B, C, H]` of length 1, and `logits`, `[B, 1]`.
     """
 
     def __init__(
@@ -94,34 +95,37 @@ class SimilarityTask(MeanLossTask):
             self.accuracies = {}
 
     def outputs(self, batch: Batch) -> Totals:
-        """Returns the vectors."""
-        return {"vectors": self._vectors(super().outputs(batch), batch)}
+        """Returns the outputs of `SimilarityData`."""
+        vectors = self._unit_vectors(super().outputs(batch), batch)
+        return {"vectors": vectors, "logits": _cosines(vectors)[:, None]}
 
     def start_outputs(self, batch: Batch) -> Totals:
         """Returns those of weights that were not trained yet: means."""
+        sequence = super().outputs(batch)["sequence_output"]
         mean = dataclasses.replace(self._data, pooling="mean")
-        return {"vectors": self._vectors(super().outputs(batch), batch, mean)}
+        return {"vectors": pool(sequence, batch["input_mask"], mean)}
 
-    def _vectors(
-        self, outputs: Totals, batch: Batch, data: Any = None
-    ) -> tf.Tensor:
-        mask = batch["input_mask"]
-        rows = tf.reshape(mask, [-1, tf.shape(mask)[-1]])
-        vectors = pool(outputs["sequence_output"], rows, data or self._data)
-        return tf.reshape(vectors, [-1, mask.shape[1], vectors.shape[-1]])
+    def _unit_vectors(self, outputs: Totals, batch: Batch) -> tf.Tensor:
+        sequence = outputs["sequence_output"]
+        vectors = pool(sequence, batch["input_mask"], self._data)
+        return tf.math.l2_normalize(vectors, axis=-1)
 
     def _measure(
         self, outputs: Totals, batch: Batch, weights: tf.Tensor
     ) -> LossSums:
-        vectors = tf.math.l2_normalize(self._vectors(outputs, batch), axis=-1)
+        vectors = self._unit_vectors(outputs, batch)
         if self._loss == "softmax":
             hashes = batch["text_hashes"]
             return in_batch_sums(vectors, hashes, weights, self._temperature)
-        cosines = tf.reduce_sum(vectors[:, 0] * vectors[:, 1], axis=-1)
-        scores = batch["scores"]
+        cosines, scores = _cosines(vectors), batch["scores"]
         if self._loss == "cosine":
             return losses.regression_sums(cosines[:, None], scores, weights)
         return cosent_sums(cosines, scores, weights, self._temperature)
+
+
+def _cosines(vectors: tf.Tensor) -> tf.Tensor:
+    """Returns those of the first two of C texts, `[B]`, of length 1."""
+    return tf.reduce_sum(vectors[:, 0] * vectors[:, 1], axis=-1)
 
 
 def cosent_sums(

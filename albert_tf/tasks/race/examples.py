@@ -273,12 +273,4 @@ def _rows(
         task.two_text_record(article[: room - len(choice)], choice, special)
         for choice in choices
     ]
-    shape = (len(rows), max(len(row["input_ids"]) for row in rows))
-    arrays = {
-        spec.name: np.full(shape, spec.pad_value, np.int32)
-        for spec in task.encoder_specs(special.pad)
-    }
-    for i, row in enumerate(rows):
-        for name, values in row.items():
-            arrays[name][i, : len(values)] = values
-    return arrays
+    return task.stacked_record(rows, special.pad)

@@ -48,7 +48,7 @@ class TaggingData:
         words: Which words a raw text has, `SPACED` or `TOKENS`.
         dictionary: The most frequent tag of each word, and that of all words
             for "": a baseline. Empty if it is not known.
-        validation: See `held_out.HoldOutFlags.divide`.
+        validation: See `held_out.read`.
     """
 
     name = "ner"

@@ -6,6 +6,7 @@ Data flow: flags -> [this file] -> sets -> run. Slow imports come after them.
 import collections
 import dataclasses
 import functools
+import itertools
 import logging
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -15,39 +16,33 @@ from albert_tf.checkpoints.checkpoint import Checkpoint
 from albert_tf.metrics import entities
 from albert_tf.metrics.entities import OUTSIDE
 from albert_tf.settings import setting
-from albert_tf.tasks import example_files, task
+from albert_tf.tasks import held_out, task
 from albert_tf.tasks.example_files import RowsInMemory
-from albert_tf.tasks.held_out import HoldOutFlags
+from albert_tf.tasks.held_out import FileFlags
 from albert_tf.tasks.spec import FinetuningSpec
 from albert_tf.tasks.tagging import examples as examples_lib
 from albert_tf.tasks.tagging.examples import TaggedText
 from albert_tf.tasks.tagging.spec import TaggingSpec
-from albert_tf.tasks.task import NO_WEIGHTS, SPLITS, ExampleSet, MakeTask, Sets
+from albert_tf.tasks.task import NO_WEIGHTS, ExampleSet, MakeTask, Sets
 from albert_tf.text.tokenizer import Tokenizer
 
 _LOGGER = logging.getLogger(__name__)
-_ENDINGS = (".conll", ".txt", ".jsonl", ".json")
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class TaggingConfig(HoldOutFlags):
+class TaggingConfig(FileFlags):
     """The flags of tagging."""
 
     name = "ner"
     is_table = True
+    endings = (".conll", ".txt", ".jsonl", ".json")
 
     data_dir: str | None = setting(
         None,
-        "Directory of the files train, dev and test (.conll, .txt or .jsonl).",
+        "Directory of the files train, dev and test: .conll or .txt (a word a "
+        "line, its tag in the last column, empty lines between texts), or "
+        ".jsonl (tokens and tags, or text and entities).",
     )
-    train_file: str | None = setting(
-        None,
-        "Texts to train on: CoNLL (a word a line, its tag in the last column, "
-        "empty lines between texts), or JSON lines of tokens and tags, or of "
-        "text and entities.",
-    )
-    eval_file: str | None = setting(None, "Texts to evaluate.")
-    predict_file: str | None = setting(None, "Texts to tag, perhaps untagged.")
     labels: tuple[str, ...] = setting(
         (),
         "All tags, in the order of the model's outputs; also the names of tags "
@@ -87,22 +82,19 @@ def read_sets(
     )
 
     def read(use: str) -> list[TaggedText]:
-        path: Any = example_files.given_file(config, use, given_examples)
-        path = path or example_files.find_split(
-            config.data_dir, SPLITS[use], _ENDINGS
-        )
+        path = held_out.find(config, use, given_examples)
         return examples_lib.read_examples(
             path, data, needs_tags=use != "predict"
         )
 
-    validation, known = None, [use for use in uses if use != "predict"]
-    if config.validation_share and known:
-        config.check_unseen(config.name, kept.settings)
-        sets, validation = config.divide(
-            read("train"), known, kept.settings, texts=lambda one: [one.text]
-        )
-    else:
-        sets = {use: read(use) for use in known}
+    sets, validation = held_out.read(
+        config,
+        uses,
+        given_examples,
+        read,
+        kept.settings,
+        texts=lambda one: [one.text],
+    )
     rows: list[Sequence[str]] = [[label] for label in labels]
     if trains:
         rows = [one.tags or () for one in sets["train"]]
@@ -121,7 +113,7 @@ def read_sets(
     )
     scheme = entities.scheme_of(rows)
     _LOGGER.info("Tags (%s): %s.", scheme, checks.listed(labels))
-    _warn_of_others([one for use in known for one in sets[use]], labels)
+    _warn_of_others([*itertools.chain(*sets.values())], labels)
     if "predict" in uses:
         sets["predict"] = read("predict")
     return task.sets_by_use(

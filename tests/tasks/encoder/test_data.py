@@ -1,13 +1,10 @@
 """Pairs of texts: records, scores beside their baselines, predictions."""
 
-import json
-
 import numpy as np
 import pytest
 
-from albert_tf.metrics.scores import Scores
-from albert_tf.tasks.encoder.data import ScoredPair, SimilarityData, TextPair
-from tests.tasks.writing import write_predictions
+from albert_tf.tasks.classification.examples import ClassificationExample
+from albert_tf.tasks.encoder.data import SimilarityData, Triple
 
 TEXTS = [
     ("Snow is white.", "Snow is white"),
@@ -15,13 +12,13 @@ TEXTS = [
     ("It was cold.", "It was"),
 ]
 SCORED = [
-    ScoredPair(guid=str(i), text_a=a, text_b=b, label=score)
+    ClassificationExample(guid=str(i), text_a=a, text_b=b, label=score)
     for i, ((a, b), score) in enumerate(
         zip(TEXTS, (5.0, 0.5, 3.0), strict=True)
     )
 ]
 PAIRS = [
-    TextPair(guid=str(i), text_a=a, text_b=b, text_c="It rained.")
+    Triple(guid=str(i), text_a=a, text_b=b, text_c="It rained.")
     for i, (a, b) in enumerate(TEXTS)
 ]
 
@@ -60,22 +57,9 @@ def test_a_record_has_each_text_on_its_own_padded_to_the_longest(words):
     hashes = [
         one["text_hashes"] for one in data.records(PAIRS, is_training=True)
     ]
-    # Equal texts, and no others.
+    # Equal texts have equal ones, and no others.
     assert len({row[2] for row in hashes}) == 1
     assert len({*np.ravel(hashes).tolist()}) == 7
-
-
-def test_scores_are_kept_or_taken_for_cosines(words):
-    data = make_data(words, has_scores=True)
-    scaled = make_data(words, has_scores=True, score_range=(0.5, 5.0))
-
-    found, shares = (
-        [float(one["scores"]) for one in each.records(SCORED, is_training=True)]
-        for each in (data, scaled)
-    )
-
-    assert found == [5, 0.5, 3]
-    assert shares == pytest.approx([1, 0, 2.5 / 4.5])
 
 
 def test_correlations_beside_common_words_and_the_start(words):
@@ -110,24 +94,3 @@ def test_recalls_beside_those_of_common_words(words):
     )
     assert baselines["mrr_at_10"] == baselines["word_overlap"] == 1
     assert baselines["before_training"] == scores["mrr_at_10"]
-
-
-@pytest.mark.parametrize("has_scores", [True, False])
-def test_predictions_and_the_worst_pairs(has_scores, words, tmp_path):
-    data = make_data(words, has_scores)
-    examples = SCORED if has_scores else PAIRS
-    outputs = vectors(0.9, 0.4, 0.1)
-
-    write_predictions(data, examples, outputs, tmp_path)
-    [table] = data.report_sections(examples, outputs, Scores())
-
-    lines = (tmp_path / "predictions.jsonl").read_text().splitlines()
-    rows = [*map(json.loads, lines)]
-    expected = [0.9, 0.4, 0.1]
-    assert [row["similarity"] for row in rows] == pytest.approx(expected)
-    assert [row.get("score") for row in rows] == (
-        [5, 0.5, 3] if has_scores else [None] * 3
-    )
-    assert len(table["rows"]) == 3
-    if has_scores:
-        assert table["rows"][0][:2] == ("1", " | ".join(TEXTS[1]))

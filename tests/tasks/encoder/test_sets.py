@@ -1,7 +1,5 @@
 """Files of pairs, and what is refused."""
 
-import json
-
 import pytest
 
 from albert_tf.checkpoints.checkpoint import Checkpoint
@@ -31,24 +29,6 @@ def read_sets(words, uses, rows=None, weights=None, **flags):
     )
 
 
-@pytest.mark.parametrize("ending", ["tsv", "csv", "jsonl"])
-def test_files_of_pairs(ending, words, tmp_path):
-    path = tmp_path / f"pairs.{ending}"
-    separator = {"tsv": "\t", "csv": ","}.get(ending)
-    lines = [json.dumps(row) for row in ROWS]
-    if separator:
-        lines = [separator.join(map(str, row.values())) for row in ROWS]
-        lines = [separator.join(ROWS[0]), *lines]
-    path.write_text("\n".join(lines))
-
-    found = read_sets(words, ["train"], train_file=str(path), **SCORED)
-
-    examples = found.train.examples
-    assert [(e.text_a, e.text_b, e.label) for e in examples] == [
-        (row["a"], row["b"], row["n"]) for row in ROWS
-    ]
-
-
 def test_a_third_text_is_only_trained_on(words):
     rows = {"train": ROWS, "eval": ROWS[:3], "predict": ROWS[3:5]}
 
@@ -56,18 +36,22 @@ def test_a_third_text_is_only_trained_on(words):
 
     assert [each.data.num_texts for each in found.all] == [3, 2, 2]
     assert found.train.examples[0].text_c == "No."
-    assert {e.text_c for e in found.evaluation[0].examples} == {""}
+    [pair, *_] = found.evaluation[0].examples
+    assert (pair.text_a, pair.text_b) == ("One cat 0.", "A cat 0.")
 
 
-def test_sts_b_has_its_files_and_columns(words, tmp_path):
-    (tmp_path / "STS-B").mkdir()
+def test_sts_b_is_a_folder_of_tables(words, tmp_path):
     for split, label in {"train": "\tscore", "test": ""}.items():
-        path = tmp_path / "STS-B" / f"{split}.tsv"
         row = 'A "cat.\tA dog.' + "\t4.5" * bool(label)
+        path = tmp_path / f"{split}.tsv"
         path.write_text(f"sentence1\tsentence2{label}\n{row}\n")
 
     found = read_sets(
-        words, ["train", "predict"], task_name="sts-b", data_dir=str(tmp_path)
+        words,
+        ["train", "predict"],
+        data_dir=str(tmp_path),
+        text_columns=("sentence1", "sentence2"),
+        label_column="score",
     )
 
     assert found.train.examples[0].label == 4.5
@@ -84,74 +68,48 @@ def test_rows_are_held_out(words):
     assert len(found.data.settings["validation"][2]) == 3
 
 
-def test_pooling_is_that_of_the_weights_in_use(words):
-    kept = {"pooling": "cls", "normalizes": True}
+def test_pooling_is_that_of_the_start_and_of_the_weights():
+    kept = {"pooling": "cls", "normalizes": True, "max_seq_length": 9}
     weights = Checkpoint(metadata=Metadata(settings=kept))
+    spec = sets_lib.FINETUNING
 
-    found, given, trained = (
-        read_sets(words, [use], {use: ROWS}, weights, **SCORED, **flags).data
-        for use, flags in [
-            ("eval", {}),
-            ("eval", {"pooling": "mean"}),
-            ("train", {}),
-        ]
-    )
+    found = spec.settings_of_start(weights), spec.settings_of_weights(weights)
 
-    assert (found.pooling, found.normalizes) == ("cls", True)
-    assert (given.pooling, given.normalizes) == ("mean", True)
-    assert (trained.pooling, trained.normalizes) == ("mean", False)
+    assert found == ({"pooling": "cls", "normalize": True},) * 2
+    assert spec.settings_of_start(Checkpoint()) == {}
 
 
 @pytest.mark.parametrize(
-    ("flags", "loss", "span"),
+    ("flags", "loss", "labels"),
     [
-        (SCORED, "cosent", (0, 1)),
-        (SCORED | {"loss": "cosine"}, "cosine", (0, 4)),
-        (TRIPLETS, "softmax", (0, 1)),
+        (SCORED, "cosent", [0, 1, 2]),
+        # Scores of 0 to 4 are taken for cosines of 0 to 1.
+        (SCORED | {"loss": "cosine"}, "cosine", [0, 0.25, 0.5]),
+        (TRIPLETS, "softmax", [None] * 3),
     ],
 )
-def test_the_columns_decide_the_loss(flags, loss, span, words):
+def test_the_columns_decide_the_loss(flags, loss, labels, words):
     found = read_sets(words, ["train"], {"train": ROWS}, **flags)
 
     make_task = sets_lib.make_task(SimilarityConfig(**flags), found)
 
     assert make_task.keywords["loss"] == loss
-    assert found.train.data.score_range == span
+    assert [one.label for one in found.train.examples[:3]] == labels
 
 
 @pytest.mark.parametrize(
     ("flags", "rows", "message"),
     [
         ({}, ROWS, "--text_columns must name the two columns"),
-        ({"text_columns": ("a",)}, ROWS, "text_columns=a, label_column=None"),
-        (SCORED | TRIPLETS, ROWS, "text_columns=a,b,c, label_column=n"),
+        ({"text_columns": ("a",)}, ROWS, "perhaps a third one. Received: a."),
+        (SCORED | TRIPLETS, ROWS, "perhaps a third one. Received: a, b, c"),
         (SCORED | {"loss": "softmax"}, ROWS, "`loss` must be one of cosent"),
-        (TRIPLETS | {"loss": "cosent"}, ROWS, "`loss` must be one of softmax"),
         (SCORED | {"temperature": 0.0}, ROWS, "`temperature` must be a finite"),
         (SCORED | {"pooling": "max"}, ROWS, "`pooling` must be one of"),
-        (SCORED, [ROWS[0], ROWS[1] | {"n": "4,5"}], "line 2: 'n' must be a nu"),
-        (SCORED, [ROWS[0] | {"n": "nan"}], "line 1: 'n' must be a number"),
-        (SCORED, [{"a": "x", "b": "y"}], "line 1: 'n' must be a string or"),
+        (SCORED, [ROWS[0] | {"n": "nan"}], "line 1: the label of a regression"),
         (SCORED, [], "rows has no examples"),
-        (
-            SCORED | {"validation_share": 0.5, "eval_file": "x.tsv"},
-            ROWS,
-            "without an --eval_file",
-        ),
     ],
 )
 def test_refusals(flags, rows, message, words):
     with pytest.raises(ValueError, match=message):
-        read_sets(
-            words,
-            ["train", "eval"],
-            {"train": rows, "eval": rows}
-            if "eval_file" not in flags
-            else {"train": rows},
-            **flags,
-        )
-
-
-def test_a_file_must_be_named(words):
-    with pytest.raises(ValueError, match="--data_dir or --train_file must be"):
-        read_sets(words, ["train"], **SCORED)
+        read_sets(words, ["train"], {"train": rows}, **flags)
