@@ -181,9 +181,14 @@ class Predictor:
         Of two lists of N texts, it is that of each text and the one beside it,
         float32 `[N]`.
         """
-        if isinstance(first, str):
+        if isinstance(first, str) and isinstance(second, str):
             return float(self.similarity([first], [second])[0])
-        return similarity.of_pairs(self._vectors(first), self._vectors(second))
+        ours, theirs = self._vectors(first), self._vectors(second)
+        if len(ours) != len(theirs):
+            raise ValueError(
+                f"Pass as many texts: there are {len(ours)} and {len(theirs)}."
+            )
+        return similarity.of_pairs(ours, theirs)
 
     def nearest(
         self, queries: Any, texts: Sequence[str], *, k: int = 5
@@ -195,6 +200,7 @@ class Predictor:
         """
         if isinstance(queries, str):
             return list(self.nearest([queries], texts, k=k)[0])
+        checks.check_integer("k", k, at_least=1)
         scores = similarity.to_all(self._vectors(queries), self._vectors(texts))
         best = np.argsort(-scores, axis=1, kind="stable")[:, :k].tolist()
         return [
@@ -208,7 +214,9 @@ class Predictor:
     def _vectors(self, texts: Iterable[str]) -> np.ndarray:
         if self.spec.head.name != "encoder":
             raise ValueError('Pass head="encoder" to `load_predictor`.')
-        return np.array([one["vector"] for one in self.predict([*texts])])
+        if isinstance(texts, str) or not (texts := [*texts]):
+            raise ValueError(f"Pass a list of texts. Received: {texts!r}.")
+        return np.array([one["vector"] for one in self.predict(texts)])
 
     def _stream(
         self, inputs: Iterable[Any], batch_size: int

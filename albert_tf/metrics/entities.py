@@ -12,7 +12,8 @@ from typing import NamedTuple
 from albert_tf import checks
 
 OUTSIDE, PLAIN = "O", "plain"
-_PREFIXED = re.compile(r"[BIESLU](-.*)?")
+# Of any scheme; `M` is the `I` of BMES, whose other letters are IOBES's.
+PREFIXED = re.compile(r"[BIESLUM](-.*)?|O")
 # A step from a tag to the next is a letter of each, and `=` or `!` if their
 # kinds are equal or differ. Which steps start and end entities in any scheme:
 _STARTS = r".[BS]\W|[ESO][EI]\W|.[^O]!"
@@ -35,7 +36,7 @@ class Entity(NamedTuple):
 
 
 def scheme_of(sentences: Iterable[Sequence[str]]) -> str:
-    """Returns the scheme of tags: IOB1, IOB2, IOBES, BILOU or plain.
+    """Returns the scheme of tags: IOB1, IOB2, IOBES, BMES, BILOU or plain.
 
     >>> scheme_of([["O", "I-PER", "I-PER"]]), scheme_of([["NOUN", "VERB"]])
     ('IOB1', 'plain')
@@ -44,9 +45,11 @@ def scheme_of(sentences: Iterable[Sequence[str]]) -> str:
     entities start with `I`: only one that follows its kind starts with `B`.
     """
     flat = [tag for tags in sentences for tag in (OUTSIDE, *tags)]
-    if not all(tag == OUTSIDE or _PREFIXED.fullmatch(tag) for tag in flat):
+    if not all(map(PREFIXED.fullmatch, flat)):
         return PLAIN
     letters = {tag[0] for tag in flat}
+    if "M" in letters:
+        return "BMES" if letters <= {*"BMESO"} else PLAIN
     found = [n for n in ("IOBES", "BILOU") if letters & {*n} - {*"BIO"}]
     if len(found) == 2 or letters <= {OUTSIDE}:
         return PLAIN

@@ -20,6 +20,7 @@ from albert_tf import files
 from albert_tf.text import base
 from albert_tf.text.base import Tokenizer
 
+FIELDS = {"symbols", "special", "word_border", "are_separated"}
 SPECIAL = tuple(base.SpecialIds.__dataclass_fields__)
 
 
@@ -55,7 +56,17 @@ class SymbolTokenizer(Tokenizer):
             self.are_separated = bool(values.get("are_separated"))
             border = values.get("word_border")
             tokens.index(border or tokens[0])
-        except (AttributeError, KeyError, TypeError, ValueError) as error:
+            if others := values.keys() - FIELDS:
+                raise ValueError(f"unknown fields: {sorted(others)}")
+            if max(map(len, tokens)) > 1 and not self.are_separated:
+                raise ValueError("longer symbols need are_separated")
+        except (
+            AttributeError,
+            IndexError,
+            KeyError,
+            TypeError,
+            ValueError,
+        ) as error:
             raise ValueError(
                 f"{str(symbols_file)!r} is no list of symbols, or is damaged "
                 f"({error!r}). Make one by build_vocab.py."

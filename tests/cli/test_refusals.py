@@ -54,7 +54,7 @@ def files(tmp_path_factory, tiny_corpus, tiny_spm_model):
         ("create_pretraining_data", "--max_seq_length=4", "`max_seq_length`"),
         ("convert_checkpoint", "", "`output_format` must be given"),
         ("export_saved_model", "--export_dir=", "`export_dir` must be given"),
-        ("export_saved_model", "--task=ner", "should be one of <encoder"),
+        ("export_saved_model", "--task=tags", "should be one of <encoder"),
         ("run_pretraining", "--input_file=no/x", "No file matches 'no/x'"),
         ("run_pretraining", "--albert_config_file=", "--albert_config_file or"),
         ("run_pretraining", "--preemption_exit_code=256", "exit_code=256"),

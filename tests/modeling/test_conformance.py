@@ -41,6 +41,7 @@ from albert_tf.modeling.feed_forward import FeedForwardSublayer
 from albert_tf.modeling.layers import LayerNorm, Linear, OutputLayer
 from albert_tf.modeling.pretraining_model import MaskedLmHead
 from albert_tf.modeling.span_models import BeamSpanHead
+from albert_tf.modeling.token_models import TokenClassifierModel
 from albert_tf.modeling.windows import AttentionWithinWindow
 from tests import tiny
 
@@ -124,6 +125,9 @@ _MODELS = {
     ClassifierModel: Row(
         (_BATCH,), {"logits": (B, 3)}, {"num_labels": 3}, is_float32=True
     ),
+    TokenClassifierModel: Row(
+        (_BATCH,), {"logits": (B, S, 3)}, {"num_labels": 3}, is_float32=True
+    ),
     MultipleChoiceModel: Row(
         (tiny.choices(),), {"logits": (B, C)}, is_float32=True
     ),
@@ -159,6 +163,7 @@ _WITHOUT_GRADIENT = {
     AlbertModel: _KEY,
     PretrainingModel: _KEY,
     ClassifierModel: _KEY,
+    TokenClassifierModel: _KEY | _POOLER,
     MultipleChoiceModel: _KEY,
     SpanModel: _KEY | _POOLER,
     BeamSpanHead: _BEAM,

@@ -112,7 +112,7 @@ class TaggingData:
         """
         num_around = self.tokenizer.special_ids.num_around(1)
         size = self.max_seq_length - num_around
-        step = (size + 1) // 2
+        step = max(1, (size + 1) // 2)
         last = max(0, -((size - len(words.ids)) // step))
         (own,) = np.nonzero(np.diff(words.token_splits))
         firsts = words.token_splits[own]
@@ -299,13 +299,15 @@ def find_entities(
 
 
 def _readable(tags: Sequence[str], labels: tuple[str, ...]) -> list[str]:
-    """Returns tags that seqeval's default mode reads: BILOU as IOBES."""
+    """Returns tags that seqeval's default mode reads: others as IOBES."""
     scheme = _scheme_of(labels)
     if scheme == PLAIN:
         mark = "I-" if OUTSIDE in labels else "S-"
         return [tag if tag == OUTSIDE else f"{mark}{tag}" for tag in tags]
-    letters = str.maketrans("LU", "ES" if scheme == "BILOU" else "LU")
-    return [tag[0].translate(letters) + tag[1:] for tag in tags]
+    letters = {"BILOU": {"L": "E", "U": "S"}, "BMES": {"M": "I"}}.get(
+        scheme, {}
+    )
+    return [letters.get(tag[0], tag[0]) + tag[1:] for tag in tags]
 
 
 def dictionary_of(examples: _Examples) -> dict[str, str]:

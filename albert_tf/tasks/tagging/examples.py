@@ -81,7 +81,7 @@ def _read_conll(path: Any) -> Iterator[tuple[int, dict[str, Any]]]:
     first, num_columns = 1, 0
     for line, text in enumerate((*text_lines.read_lines(path), ""), start=1):
         if text.strip() and not text.startswith("-DOCSTART-"):
-            fields = text.split("\t")
+            fields = [field.strip(" ") for field in text.split("\t")]
             if len(fields) == 1:
                 fields = re.split(" +", text.strip(" "))
             num_columns = num_columns or len(fields)
@@ -102,9 +102,11 @@ def _read_conll(path: Any) -> Iterator[tuple[int, dict[str, Any]]]:
 def _example(
     guid: str, row: Mapping[str, Any], data: Any, lost: list[str]
 ) -> TaggedText:
+    tags = row.get("tags")
+    if isinstance(tags, str) or isinstance(row.get("tokens"), str):
+        raise TypeError("a text is no list")
     if "tokens" in row:
         example: TaggedText = data.example(guid, [*map(_text, row["tokens"])])
-        tags = row.get("tags")
         if tags is not None:
             tags = [_name(tag, data.labels) for tag in tags]
             if len(tags) != len(row["tokens"]):
@@ -113,7 +115,8 @@ def _example(
         example = data.example(guid, _text(row["text"]))
         tags = row.get("entities")
         if tags is not None:
-            tags = _tags_of(example.words, [*map(_entity, tags)], lost)
+            found = [_entity(one, len(example.text)) for one in tags]
+            tags = _tags_of(example.words, found, lost)
     return dataclasses.replace(example, tags=tags)
 
 
@@ -133,10 +136,12 @@ def _name(tag: Any, labels: Sequence[str]) -> str:
     return name
 
 
-def _entity(one: Any) -> Entity:
+def _entity(one: Any, length: int) -> Entity:
     if isinstance(one, dict):
         one = [one[name] for name in ("start", "end", "label")]
     start, end, label = one
+    if not (0 <= start <= end <= length and label):
+        raise ValueError(f"{one} is no part of the text with a label")
     return int(start), int(end), _text(label)
 
 

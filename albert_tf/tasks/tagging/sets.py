@@ -100,10 +100,11 @@ def read_sets(
         rows = [one.tags or () for one in sets["train"]]
     own = {tag for tags in rows for tag in tags}
     labels = labels or tuple(sorted(own, key=lambda tag: (tag != OUTSIDE, tag)))
-    if len(labels) < 2:
+    if len({*labels}) < max(2, len(labels)):
         raise ValueError(
-            f"There must be several tags, not {checks.listed(labels)}. Pass "
-            "texts to train on that have them, or --labels."
+            "There must be several tags, all different, not "
+            f"{checks.listed(labels)}. Pass texts to train on that have them, "
+            "or --labels."
         )
     data = dataclasses.replace(
         data,
@@ -113,6 +114,10 @@ def read_sets(
     )
     scheme = entities.scheme_of(rows)
     _LOGGER.info("Tags (%s): %s.", scheme, checks.listed(labels))
+    if scheme == entities.PLAIN and any(x.startswith("B-") for x in labels):
+        odd = [tag for tag in labels if not entities.PREFIXED.fullmatch(tag)]
+        text = "Because of the tags %s, they are plain: none marks an entity."
+        _LOGGER.warning(text, checks.listed(map(repr, odd or labels)))
     _warn_of_others([*itertools.chain(*sets.values())], labels)
     if "predict" in uses:
         sets["predict"] = read("predict")
