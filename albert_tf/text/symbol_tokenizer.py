@@ -58,8 +58,6 @@ class SymbolTokenizer(Tokenizer):
             tokens.index(border or tokens[0])
             if others := values.keys() - FIELDS:
                 raise ValueError(f"unknown fields: {sorted(others)}")
-            if max(map(len, tokens)) > 1 and not self.are_separated:
-                raise ValueError("longer symbols need are_separated")
         except (
             AttributeError,
             IndexError,

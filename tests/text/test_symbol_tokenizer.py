@@ -86,6 +86,8 @@ def test_added_tokens_travel_in_the_list(tmp_path):
         ({"special": PHONEMES["special"] | {"cls": "."}}, "cls without sep"),
         ({"special": {"pad": "<pad>", "unk": "U", "mask": "M"}}, "no token <p"),
         ({"word_border": "|"}, "is no list of symbols.*is not in list"),
+        ({"word_borders": " "}, r"unknown fields: \['word_borders'\]"),
+        ({"symbols": []}, "is no list of symbols"),
     ],
 )
 def test_a_list_that_contradicts_itself_is_refused(tmp_path, changes, message):

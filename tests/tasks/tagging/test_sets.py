@@ -57,6 +57,7 @@ EXPECTED = [
     [
         "Anna\tB-PER\nin\tO\nRome\tB-LOC\n\nSnow\tO\n",
         "Anna B-PER\nin  O\nRome B-LOC\n\n\n\nSnow O",
+        "Anna\tB-PER \nin\tO\nRome \tB-LOC\n\nSnow\tO\n",
         "\ufeffAnna NN B-PER\r\nin IN O\r\nRome NN B-LOC\r\n\t\r\n"
         "Snow NN O\r\n",
         "-DOCSTART- O\n\nAnna\tB-PER\nin\tO\nRome\tB-LOC\n"
@@ -174,7 +175,7 @@ COLUMNS = "line 3 has 3 columns, the first line 2"
         ("a O\n\nb c O", "conll", COLUMNS),
         ("a\tO\nb\t", "conll", "line 1: .* a tag is empty"),
         ("a\nb\n", "conll", "line 1: .* it has no tags"),
-        ("a O\nb O\n", "conll", "must be several tags, not O"),
+        ("a O\nb O\n", "conll", "must be several tags, all different, not O"),
         ("a\0 O\n", "conll", "is not a text file"),
         (NUMBERS, "jsonl", "line 1: .*the tag 1 needs a name in --labels"),
         (lines({"tokens": ["a"]}), "jsonl", "line 1: .* it has no tags"),
@@ -182,6 +183,12 @@ COLUMNS = "line 3 has 3 columns, the first line 2"
         (lines({"tokens": [1], "tags": ["O"]}), "jsonl", "1 is no text"),
         (lines({"tokens": ["a"], "tags": [""]}), "jsonl", "a tag is empty"),
         (lines({"words": ["a"]}), "jsonl", "line 1: it must have `tokens`"),
+        (lines({"tokens": "a", "tags": ["O"]}), "jsonl", "a text is no list"),
+        (
+            lines({"text": "a", "entities": [[0, 2, "A"]]}),
+            "jsonl",
+            "is no part of the text",
+        ),
         (
             lines({"text": "a", "entities": [[0, 1]]}),
             "jsonl",
