@@ -23,7 +23,11 @@ SOURCE = pathlib.Path(__file__).with_name("load_saved_model.c")
 # TF Serving has these built in.
 LIBRARIES = [
     pathlib.Path(tf_text.__file__).parent / "python" / "ops" / name
-    for name in ("_sentencepiece_tokenizer.so", "_wordpiece_tokenizer.so")
+    for name in (
+        "_regex_split_ops.so",
+        "_sentencepiece_tokenizer.so",
+        "_wordpiece_tokenizer.so",
+    )
 ]
 TEXTS = ["", "The café.", "Two words, 1,234 \U0001f600", "a" * 3000]
 HARD_SIZES = [1, 64, 511]
