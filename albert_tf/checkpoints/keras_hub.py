@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from albert_tf import checks, files
-from albert_tf.checkpoints import checkpoint, metadata, variable_names
+from albert_tf.checkpoints import checkpoint, heads, metadata, variable_names
 from albert_tf.checkpoints.checkpoint import Checkpoint, LazyArrays, Note
 from albert_tf.checkpoints.metadata import Metadata
 from albert_tf.config import AlbertConfig
@@ -172,8 +172,11 @@ def write(folder: str, source: Checkpoint) -> checkpoint.WriteReport:
             proto=source.tokenizer.vocabulary
         )
     model = _backbone(config)
-    if {"task", "cls/predictions"} & source.heads:
-        weights = source.arrays.get("output_weights")
+    # Its classifier reads the pooled output, which that of tokens does not.
+    found = heads.present(source.heads, source.metadata)
+    has_classifier = any("task" in head.over_pooler for head in found)
+    if has_classifier or "cls/predictions" in source.heads:
+        weights = source.arrays["output_weights"] if has_classifier else None
         num_classes = None if weights is None else len(weights)
         model = _task(model, num_classes=num_classes, tokenizer=tokenizer)
     arrays, left_out = checkpoint.from_tf1(source, "keras_hub")

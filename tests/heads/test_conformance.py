@@ -213,7 +213,7 @@ ROWS = {
         inputs=TEXTS,
         served=lambda texts: {"text": texts},
         answers=_entities,
-        formats=("huggingface", "keras_hub"),
+        formats=("huggingface",),
     ),
     # It is in no table: its record is passed.
     "word_count": Row(
