@@ -17,9 +17,9 @@ if TYPE_CHECKING:
     from albert_tf.modeling.sequence_models import (
         ClassifierModel,
         MultipleChoiceModel,
+        TokenClassifierModel,
     )
     from albert_tf.modeling.span_models import BeamSpanModel, SpanModel
-    from albert_tf.modeling.token_models import TokenClassifierModel
     from albert_tf.serving.tokenizer_layer import TokenizerLayer
     from albert_tf.training.interface import finetune, pretrain
 
@@ -51,7 +51,7 @@ _MODULES = {
     "Predictor": "albert_tf.inference.predictor",
     "PretrainingModel": "albert_tf.modeling.pretraining_model",
     "SpanModel": "albert_tf.modeling.span_models",
-    "TokenClassifierModel": "albert_tf.modeling.token_models",
+    "TokenClassifierModel": "albert_tf.modeling.sequence_models",
     "TokenizerLayer": "albert_tf.serving.tokenizer_layer",
     "finetune": "albert_tf.training.interface",
     "load_checkpoint": "albert_tf.checkpoints.load",

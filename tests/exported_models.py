@@ -29,9 +29,9 @@ from albert_tf.modeling.pretraining_model import PretrainingModel
 from albert_tf.modeling.sequence_models import (
     ClassifierModel,
     MultipleChoiceModel,
+    TokenClassifierModel,
 )
 from albert_tf.modeling.span_models import BeamSpanModel, SpanModel
-from albert_tf.modeling.token_models import TokenClassifierModel
 from albert_tf.serving import graph_tokenizer as graphs
 from albert_tf.tasks import table
 from albert_tf.text import tokenizer

@@ -77,7 +77,6 @@ TESTED_TOGETHER = {
     **dict.fromkeys(
         (
             "tasks/classification/model.py",
-            "tasks/race/model.py",
             "tasks/squad/model.py",
             "tasks/tagging/model.py",
         ),
@@ -85,7 +84,6 @@ TESTED_TOGETHER = {
     ),
     "modeling/attention.py": "modeling/test_conformance.py",
     "modeling/sequence_models.py": "modeling/test_task_models.py",
-    "modeling/token_models.py": "tasks/test_all_tasks.py",
     "tasks/tagging/examples.py": "tasks/tagging/test_sets.py",
     "tasks/task.py": "tasks/test_all_tasks.py",
 }

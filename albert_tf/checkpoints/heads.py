@@ -141,7 +141,7 @@ BEAM_SPAN = _head(
 )
 TOKEN_CLASSIFIER = _head(
     "token_classifier",
-    "token_models",
+    "sequence_models",
     "TokenClassifierModel",
     _num_labels,
     groups=CLASSIFIER.groups,

@@ -1,8 +1,8 @@
-"""ALBERT for classification, regression and multiple choice.
+"""ALBERT for classification, regression, multiple choice and tags.
 
-Source: Devlin et al. 2019, section 4.1; Lan et al. 2020, appendix A.3 (RACE);
-google-research/albert, `classifier_utils.create_model`,
-`race_utils.create_model`.
+Source: Devlin et al. 2019, sections 4.1 and 5.3; Lan et al. 2020, appendix A.3
+(RACE); google-research/albert, `classifier_utils.create_model`,
+`race_utils.create_model`; transformers, `AlbertForTokenClassification`.
 """
 
 from collections.abc import Mapping
@@ -117,3 +117,23 @@ class MultipleChoiceModel(ClassifierModel):
             shape = (*ops.shape(values)[:-2], -1, num_choices)
             outputs[name] = ops.reshape(values, shape)
         return outputs
+
+
+@base.register
+class TokenClassifierModel(ClassifierModel):
+    """An `AlbertModel` with a linear layer over the vector of each token.
+
+    It is made as a `ClassifierModel` is; `logits` are float32 `[B, S, K]`, and
+    those of padding mean nothing.
+    """
+
+    def call(
+        self,
+        inputs: Mapping[str, Tensor],
+        training: bool | None = None,
+        seed: Tensor | None = None,
+        **options: Any,
+    ) -> dict[str, Tensor]:
+        seed = self.albert.dropout_seed(training, seed)
+        encoded = self.albert(inputs, training=training, seed=seed, **options)
+        return {"logits": self._logits(encoded["sequence_output"], seed)}

@@ -40,8 +40,8 @@ from albert_tf.modeling.encoder import Encoder
 from albert_tf.modeling.feed_forward import FeedForwardSublayer
 from albert_tf.modeling.layers import LayerNorm, Linear, OutputLayer
 from albert_tf.modeling.pretraining_model import MaskedLmHead
+from albert_tf.modeling.sequence_models import TokenClassifierModel
 from albert_tf.modeling.span_models import BeamSpanHead
-from albert_tf.modeling.token_models import TokenClassifierModel
 from albert_tf.modeling.windows import AttentionWithinWindow
 from tests import tiny
 

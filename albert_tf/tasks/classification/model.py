@@ -1,16 +1,20 @@
-"""Classification and regression, the model half.
+"""Classification, regression and multiple choice, the model half.
 
-Source: Devlin et al. 2019, section 4.1; google-research/albert,
-`classifier_utils`.
+Source: Devlin et al. 2019, section 4.1; Lan et al. 2020, appendix A.3;
+google-research/albert, `classifier_utils`, `race_utils`.
 """
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import tensorflow as tf
 
 from albert_tf.config import AlbertConfig
 from albert_tf.modeling import losses
-from albert_tf.modeling.sequence_models import ClassifierModel
+from albert_tf.modeling.sequence_models import (
+    ClassifierModel,
+    MultipleChoiceModel,
+)
 from albert_tf.tasks import head_flags
 from albert_tf.tasks.finetuning import MeanLossTask
 from albert_tf.tasks.head_flags import HeadFlags
@@ -31,6 +35,8 @@ class ClassificationTask(MeanLossTask):
             the accuracy of the training log; empty for 1.
         head: Dropout rate of the pooled output, and early exit.
     """
+
+    model_class = ClassifierModel
 
     def __init__(
         self,
@@ -55,7 +61,7 @@ class ClassificationTask(MeanLossTask):
         elif not num_labels:
             self._sums = losses.regression_sums
             self.accuracies = {}
-        self.model = ClassifierModel(
+        self.model = self.model_class(
             config,
             num_labels=num_labels or 1,
             dropout_prob=head.dropout_prob,
@@ -74,3 +80,16 @@ class ClassificationTask(MeanLossTask):
         self, outputs: Totals, batch: Batch, weights: tf.Tensor
     ) -> losses.LossSums:
         return self._sums(outputs["logits"], batch["label_ids"], weights)
+
+
+class MultipleChoiceTask(ClassificationTask):
+    """Predicts which of any number of choices is right.
+
+    Sequences are `[B, C, S]`, `label_ids` int32 `[B]`. The outputs are
+    `logits`, float32 `[B, C]`.
+    """
+
+    model_class = MultipleChoiceModel
+
+    def __init__(self, config: AlbertConfig, **options: Any) -> None:
+        super().__init__(config, num_labels=1, **options)

@@ -6,7 +6,7 @@ import tensorflow as tf
 
 from albert_tf.config import AlbertConfig
 from albert_tf.modeling import losses
-from albert_tf.modeling.token_models import TokenClassifierModel
+from albert_tf.modeling.sequence_models import TokenClassifierModel
 from albert_tf.tasks.finetuning import MeanLossTask
 from albert_tf.tasks.task import Batch, Totals
 
