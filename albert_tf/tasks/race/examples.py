@@ -31,7 +31,6 @@ from albert_tf.tasks import example_files, task
 from albert_tf.tasks.example_files import Source
 from albert_tf.tasks.lengths import NUM_SPECIAL_TOKENS, Lengths
 from albert_tf.tasks.task import Record
-from albert_tf.text.base import SpecialIds
 from albert_tf.text.tokenizer import Tokenizer
 
 _LOGGER = logging.getLogger(__name__)
@@ -233,7 +232,7 @@ def make_records(
     to the longest choice; and `label_ids` `[]`, 0 if the answer is not known.
     """
     num_cut_articles = num_cut_questions = 0
-    longest = lengths.max_qa_length
+    longest, special = lengths.max_qa_length, tokenizer.special_ids
     room = lengths.max_seq_length - NUM_SPECIAL_TOKENS
     for first in range(0, len(examples), QUESTIONS_PER_CALL):
         chunk = examples[first : first + QUESTIONS_PER_CALL]
@@ -249,10 +248,14 @@ def make_records(
             choices = [choice[-longest:] for choice in whole]
             num_cut_articles += len(article) > room - max(map(len, choices))
             num_cut_questions += max(map(len, whole)) > longest
-            yield {
-                **_rows(article, choices, room, tokenizer.special_ids),
-                "label_ids": np.array(example.label or 0, np.int32),
-            }
+            # With as much of the article as fits beside each choice.
+            rows = [
+                task.two_text_record(article[: room - len(c)], c, special)
+                for c in choices
+            ]
+            label_ids = np.array(example.label or 0, np.int32)
+            record = task.stacked_record(rows, special.pad)
+            yield record | {"label_ids": label_ids}
     _LOGGER.info(
         "Made records of %d questions; truncated the article of %d, and the "
         "question or an option of %d.",
@@ -260,17 +263,3 @@ def make_records(
         num_cut_articles,
         num_cut_questions,
     )
-
-
-def _rows(
-    article: np.ndarray,
-    choices: Sequence[np.ndarray],
-    room: int,
-    special: SpecialIds,
-) -> Record:
-    """Returns a row for each choice, with as much of the article as fits."""
-    rows = [
-        task.two_text_record(article[: room - len(choice)], choice, special)
-        for choice in choices
-    ]
-    return task.stacked_record(rows, special.pad)
