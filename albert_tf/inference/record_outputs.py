@@ -154,7 +154,9 @@ class OutputComputer:
     def _replica_outputs(self, batch: task_lib.Batch) -> dict[str, tf.Tensor]:
         outputs = self._compute(batch)
         if self._has_workers:
-            return {name: _from_all(rows) for name, rows in outputs.items()}
+            # Every worker gets the rows of all replicas.
+            context = tf.distribute.get_replica_context()
+            return {n: context.all_gather(v, 0) for n, v in outputs.items()}
         return outputs
 
     def _rows(self, values: tf.Tensor) -> np.ndarray:
@@ -179,20 +181,6 @@ def find_not_finite(outputs: Outputs) -> str | None:
         "predictions mean nothing. Pass --precision=float32, or weights that "
         "were trained with a lower --learning_rate."
     )
-
-
-def _from_all(values: tf.Tensor) -> tf.Tensor:
-    """Returns the rows of the replicas of all workers, in each of them."""
-    context = tf.distribute.get_replica_context()
-    num_replicas = context.num_replicas_in_sync
-    rows = tf.shape(values)[0]
-    first = context.replica_id_in_sync_group * rows
-    positions = first + tf.range(rows)
-    shape = tf.concat([[num_replicas * rows], tf.shape(values)[1:]], 0)
-    # The sum of arrays that are 0 but for each replica's own rows: the one
-    # collective operation that every strategy has on every device.
-    scattered = tf.scatter_nd(positions[:, None], values, shape)
-    return context.all_reduce(tf.distribute.ReduceOp.SUM, scattered)
 
 
 def write_predictions(

@@ -160,15 +160,3 @@ def test_predictions_are_written_chunk_by_chunk(
     monkeypatch.setattr(alone, "is_chief", False)
     write()
     assert not os.path.exists(path)
-
-
-def test_rows_of_other_workers_are_gathered_in_order(two_replicas):
-    def replica_rows():
-        context = tf.distribute.get_replica_context()
-        number = tf.cast(context.replica_id_in_sync_group, tf.float32)
-        return record_outputs._from_all(number * 10 + [[1.0, 2.0], [3.0, 4.0]])
-
-    rows = tf.function(lambda: two_replicas.run(replica_rows))()
-
-    for part in two_replicas.experimental_local_results(rows):
-        assert part.numpy().tolist() == [[1, 2], [3, 4], [11, 12], [13, 14]]
