@@ -10,7 +10,7 @@ import os
 from albert_tf import files
 
 PREFIX = "hf://"
-_PATTERNS = ("*.json", "model*.safetensors", "spiece.model", "vocab.txt")
+_PATTERNS = ("*.json", "*model*.safetensors", "*spiece.model", "*vocab.txt")
 
 
 def local_folder(path: files.Path) -> files.Path:

@@ -160,7 +160,8 @@ def test_a_name_that_is_not_there_is_one_line(served, run):
 
 
 def test_pooling_is_fetched_and_nothing_pickled():
-    names = ["1_Pooling/config.json", "modules.json", "model.safetensors"]
+    names = ["0_Transformer/model.safetensors", "1_Pooling/config.json"]
+    names += ["modules.json", "model.safetensors"]
     pickled = ["pytorch_model.bin", "1_Dense/pytorch_model.bin"]
 
     found = filter_repo_objects(names + pickled, allow_patterns=hub._PATTERNS)
