@@ -90,30 +90,30 @@ def write(
         metric=_ACCURACIES["eval_masked_lm_accuracy"],
         evaluation=metadata.read(last / "best").evaluation,
         sections=[
-            report.ReportTable(
-                title="Raw text sent to the exported models",
-                header=["Text", "Answer"],
-                rows=answers,
-            ),
-            report.Chart(
-                title="Accuracy on the held-out text",
-                unit="share",
-                curves=_curves(logs, _ACCURACIES),
-            ),
-            report.Chart(
-                title="Masked-LM loss",
-                unit="nats",
-                curves=_curves(logs, _LOSSES),
-            ),
-            report.ReportTable(
-                title="Hidden words of the held-out text, and what the model "
-                "guesses",
-                header=["Sentence", "Hidden", *models],
-                rows=[
+            {
+                "title": "Raw text sent to the exported models",
+                "header": ["Text", "Answer"],
+                "rows": answers,
+            },
+            {
+                "title": "Accuracy on the held-out text",
+                "unit": "share",
+                "curves": _curves(logs, _ACCURACIES),
+            },
+            {
+                "title": "Masked-LM loss",
+                "unit": "nats",
+                "curves": _curves(logs, _LOSSES),
+            },
+            {
+                "title": "Hidden words of the held-out text, and what the "
+                "model guesses",
+                "header": ["Sentence", "Hidden", *models],
+                "rows": [
                     (blank.text, blank.word, *guessed)
                     for blank, *guessed in zip(blanks, *guesses, strict=True)
                 ],
-            ),
+            },
         ],
     )
 

@@ -119,29 +119,31 @@ def sections(
     """Returns the tables and the curves of an experiment."""
     groups = by_label(results)
     return [
-        report.ReportTable(
-            title=f"{experiment.title}: here, on held-out text",
-            header=_HEADER,
-            rows=[
+        {
+            "title": f"{experiment.title}: here, on held-out text",
+            "header": _HEADER,
+            "rows": [
                 _row(label, results, experiment.pairs[0]) for label in groups
             ],
-        ),
+        },
         *task_tables(experiment, groups),
-        report.ReportTable(
-            title=f"{experiment.title}: claims",
-            header=("claim", "here"),
-            rows=[(one.text, verdict(one, results)) for one in claims],
-        ),
+        {
+            "title": f"{experiment.title}: claims",
+            "header": ("claim", "here"),
+            "rows": [(one.text, verdict(one, results)) for one in claims],
+        },
         *paper_tables(experiment),
-        report.Chart(
-            title=f"{experiment.title}: curves of the first seed",
-            unit="held-out masked-LM loss",
-            curves={label: runs[0]["curve"] for label, runs in groups.items()},
-        ),
-        report.ReportTable(
-            title=f"{experiment.title}: commands",
-            header=("model", "seed", "commit", "command"),
-            rows=[
+        {
+            "title": f"{experiment.title}: curves of the first seed",
+            "unit": "held-out masked-LM loss",
+            "curves": {
+                label: runs[0]["curve"] for label, runs in groups.items()
+            },
+        },
+        {
+            "title": f"{experiment.title}: commands",
+            "header": ("model", "seed", "commit", "command"),
+            "rows": [
                 (one["label"], str(one["seed"]), one["commit"], line)
                 for one in results
                 for line in (
@@ -149,7 +151,7 @@ def sections(
                     *(task["command"] for task in one["tasks"].values()),
                 )
             ],
-        ),
+        },
     ]
 
 
@@ -158,11 +160,11 @@ def paper_tables(experiment: Experiment) -> list[report.Section]:
     if not experiment.paper_rows:
         return []
     return [
-        report.ReportTable(
-            title=f"{experiment.title}: the paper ({experiment.source})",
-            header=experiment.paper_header,
-            rows=[*experiment.paper_rows],
-        )
+        {
+            "title": f"{experiment.title}: the paper ({experiment.source})",
+            "header": experiment.paper_header,
+            "rows": [*experiment.paper_rows],
+        }
     ]
 
 
@@ -174,14 +176,14 @@ def task_tables(
     if not names:
         return []
     return [
-        report.ReportTable(
-            title=f"{experiment.title}: after fine-tuning, medians of "
+        {
+            "title": f"{experiment.title}: after fine-tuning, medians of "
             f"{downstream.NUM_SEEDS} seeds each",
-            header=(
+            "header": (
                 "model",
                 *(f"{name}: {downstream.score_name(name)}" for name in names),
             ),
-            rows=[
+            "rows": [
                 (
                     label,
                     *(
@@ -191,7 +193,7 @@ def task_tables(
                 )
                 for label, runs in groups.items()
             ],
-        )
+        }
     ]
 
 
@@ -218,10 +220,10 @@ def sizes_sections(found: dict[str, Any]) -> list[report.Section]:
     """Returns the table of sizes beside the paper's."""
     reference = found[sizes.REFERENCE]
     return [
-        report.ReportTable(
-            title=f"Sizes: speeds relative to BERT-large, steps of "
+        {
+            "title": f"Sizes: speeds relative to BERT-large, steps of "
             f"{sizes.BATCH} x {sizes.LENGTH} tokens",
-            header=(
+            "header": (
                 "model",
                 "parameters",
                 "paper",
@@ -230,7 +232,7 @@ def sizes_sections(found: dict[str, Any]) -> list[report.Section]:
                 "paper",
                 "command",
             ),
-            rows=[
+            "rows": [
                 (
                     name,
                     f"{one['parameters']:,}",
@@ -242,7 +244,7 @@ def sizes_sections(found: dict[str, Any]) -> list[report.Section]:
                 )
                 for name, one in found.items()
             ],
-        )
+        }
     ]
 
 
@@ -250,14 +252,14 @@ def figure_sections(found: Sequence[dict[str, Any]]) -> list[report.Section]:
     """Returns the figure of the first seed, and how smooth all seeds are."""
     title = layer_similarity.EXPERIMENT.title
     charts = [
-        report.Chart(
-            title=f"{title}: {shown} by layer, first seed",
-            unit=shown,
-            curves={
+        {
+            "title": f"{title}: {shown} by layer, first seed",
+            "unit": shown,
+            "curves": {
                 label: [*enumerate(curves[name], 1)]
                 for label, curves in found[0].items()
             },
-        )
+        }
         for name, shown in layer_similarity.MEASURES.items()
     ]
     rows = [
@@ -265,11 +267,11 @@ def figure_sections(found: Sequence[dict[str, Any]]) -> list[report.Section]:
         for name, shown in layer_similarity.MEASURES.items()
         for label in layer_similarity.LABELS
     ]
-    table = report.ReportTable(
-        title=f"{title}: change from layer to layer, relative to the mean",
-        header=("shared", "measure", "seeds", "change"),
-        rows=rows,
-    )
+    table = {
+        "title": f"{title}: change from layer to layer, relative to the mean",
+        "header": ("shared", "measure", "seeds", "change"),
+        "rows": rows,
+    }
     return [*charts, table]
 
 

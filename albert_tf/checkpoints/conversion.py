@@ -108,8 +108,8 @@ def convert(config: ConversionConfig) -> Summary:
             for head in heads.unknown(result.heads):
                 text = f"outputs of {head} (the record of the head is missing)"
                 notes = [*notes, Note("unverified", text)]
-            if result.vocabulary:
-                notes += _compare_ids(result, source, config)
+            if result.format == "huggingface":
+                notes = [*notes, *huggingface_tokenizer.compare(result)]
         written = {n: a for n, a in target.weights.items() if n not in left_out}
         step = {variable_names.GLOBAL_STEP: np.asarray(target.step)}
         model_card.write(
@@ -135,6 +135,9 @@ def _read(config: ConversionConfig) -> Checkpoint:
     )
     compatibility.check_shapes(source)
     compatibility.check_values(source.arrays, source.path)
+    if config.verify and source.format == "huggingface":
+        compared = huggingface_tokenizer.compare(source)
+        source = dataclasses.replace(source, notes=(*source.notes, *compared))
     source = compatibility.with_vocabulary(source, config, may_lack=True)
     source = compatibility.with_new_tokens(source, config.new_token_names)
     known, notes = source.metadata, source.notes
@@ -151,20 +154,6 @@ def _read(config: ConversionConfig) -> Checkpoint:
     if config.output_format in ("huggingface", "keras_hub"):
         source = checkpoint.in_units_of_labels(source)
     return source
-
-
-def _compare_ids(
-    result: Checkpoint, source: Checkpoint, config: ConversionConfig
-) -> list[Note]:
-    """Compares ids with those of the folders of transformers."""
-    folders = [result.path] if result.format == "huggingface" else []
-    vocabulary = {config.spm_model_file, config.vocab_file, config.new_tokens}
-    given = vocabulary | {config.do_lower_case, config.keep_accents}
-    # Those of the original, if transformers differs, are ours.
-    differs = any(note.kind == checkpoint.DIFFERS for note in source.notes)
-    if source.format == "huggingface" and given == {None} and not differs:
-        folders.append(source.path)
-    return huggingface_tokenizer.compare(result.tokenizer, folders)
 
 
 def warm_start(source: Checkpoint, **changes: Any) -> Checkpoint:

@@ -35,35 +35,55 @@ _TEXT_OPERATIONS = {
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Signature:
-    """A function, its name and inputs; typical requests, to warm it up."""
+    """A function, its name, and a row of a typical request, to warm it up.
+
+    The row has an array of each input: strings, of which all rows have as many;
+    or numbers, whose last axis may have any size.
+    """
 
     name: str
     compute: Callable[..., Tensors]
-    inputs: Mapping[str, tf.TensorSpec]
-    warmup: tuple[Mapping[str, np.ndarray], ...]
+    row: Mapping[str, np.ndarray]
 
     @property
     def takes_text(self) -> bool:
         """Whether an input is of strings."""
-        return any(spec.dtype == tf.string for spec in self.inputs.values())
+        return any(values.dtype == object for values in self.row.values())
+
+    @property
+    def inputs(self) -> dict[str, tf.TensorSpec]:
+        """Specifies the inputs, `[B, ...]`."""
+        specs = {}
+        for name, values in self.row.items():
+            shape: list[int | None] = [None, *values.shape]
+            if values.dtype != object:
+                shape[-1] = None
+            specs[name] = tf.TensorSpec(shape, values.dtype, name=name)
+        return specs
+
+    @property
+    def warmup(self) -> list[dict[str, np.ndarray]]:
+        """Typical requests, which repeat the row."""
+        return [
+            {n: np.stack([values] * batch) for n, values in self.row.items()}
+            for batch in WARMUP_BATCHES
+        ]
 
     @functools.cached_property
     def function(self) -> Any:
         """The traced function; inputs of other shapes are errors."""
+        inputs = self.inputs
 
         def checked(**values: tf.Tensor) -> Tensors:
             return self.compute(
                 **{
-                    name: tf.ensure_shape(value, self.inputs[name].shape)
+                    name: tf.ensure_shape(value, inputs[name].shape)
                     for name, value in values.items()
                 }
             )
 
         return tf.function(checked, autograph=False).get_concrete_function(
-            **{
-                name: tf.TensorSpec(spec.shape, spec.dtype, name=name)
-                for name, spec in self.inputs.items()
-            }
+            **inputs
         )
 
 
@@ -81,22 +101,10 @@ def text_and_token_signatures(
     string input: a text makes it `[B]`, a list of C texts `[B, C]`.
     `inner_shape` are the sizes of the ids between batch and sequence.
     """
-    texts = {
-        name: strings(None, *np.shape(text)) for name, text in example.items()
-    }
+    texts = {name: np.array(text, object) for name, text in example.items()}
     return [
-        Signature(
-            name=DEFAULT,
-            compute=from_text,
-            inputs=texts,
-            warmup=text_requests(**example),
-        ),
-        Signature(
-            name=TOKENS,
-            compute=from_ids,
-            inputs=id_inputs(*inner_shape),
-            warmup=id_requests(*inner_shape),
-        ),
+        Signature(name=DEFAULT, compute=from_text, row=texts),
+        Signature(name=TOKENS, compute=from_ids, row=id_row(*inner_shape)),
     ]
 
 
@@ -129,9 +137,10 @@ def integers(*shape: int | None) -> tf.TensorSpec:
     return tf.TensorSpec(shape, tf.int32)
 
 
-def id_inputs(*inner_shape: int) -> dict[str, tf.TensorSpec]:
-    """Specifies `ID_INPUTS`, int32 `[B, ..., S]`."""
-    return {name: integers(None, *inner_shape, None) for name in ID_INPUTS}
+def id_row(*inner_shape: int) -> dict[str, np.ndarray]:
+    """Returns a row of `ID_INPUTS`, int32 `[..., S]`."""
+    ones = np.ones((*inner_shape, _WARMUP_LENGTH), np.int32)
+    return {**dict.fromkeys(ID_INPUTS, ones), "segment_ids": ones * 0}
 
 
 def same_batch(**texts: tf.Tensor) -> list[tf.Tensor]:
@@ -145,28 +154,3 @@ def same_batch(**texts: tf.Tensor) -> list[tf.Tensor]:
     ]
     with tf.control_dependencies(checks):
         return [tf.identity(values) for values in texts.values()]
-
-
-def text_requests(
-    **texts: str | Sequence[str],
-) -> tuple[dict[str, np.ndarray], ...]:
-    """Returns warm-up requests that repeat an example."""
-    return tuple(
-        {name: np.array([text] * batch, object) for name, text in texts.items()}
-        for batch in WARMUP_BATCHES
-    )
-
-
-def id_requests(
-    *inner_shape: int, **others: Sequence[int]
-) -> tuple[Mapping[str, np.ndarray], ...]:
-    """Returns warm-up requests of ids, and of a row of each other input."""
-    requests = []
-    for batch in WARMUP_BATCHES:
-        ones = np.ones((batch, *inner_shape, _WARMUP_LENGTH), np.int32)
-        request = {name: ones for name in ID_INPUTS}
-        request["segment_ids"] = ones * 0
-        for name, row in others.items():
-            request[name] = np.array([row] * batch, np.int32)
-        requests.append(request)
-    return tuple(requests)

@@ -21,33 +21,9 @@ _LOSS = "loss"
 # Small, so that its text is large enough on a phone.
 _SIZE_INCHES = (6.0, 3.0)
 
-Points = Sequence[tuple[float, float]]
 LogLines = Sequence[Mapping[str, Any]]
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class Chart:
-    """Curves that share one vertical axis, whose label is the unit.
-
-    Points are `(step, value)`; values that are not finite are left out.
-    """
-
-    title: str
-    unit: str
-    curves: Mapping[str, Points]
-    x_label: str = "step"
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class ReportTable:
-    """Rows of plain text under a title."""
-
-    title: str
-    header: Sequence[str]
-    rows: Sequence[Sequence[str]]
-
-
-Section = Chart | ReportTable
+# See `tasks.task.TaskData.report_sections`.
+Section = Mapping[str, Any]
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -120,12 +96,11 @@ def write_run(
     results: SeedResults,
     logs: Mapping[str, LogLines],
     primary_metric: str,
-    sections: Sequence[Mapping[str, Any]] = (),
+    sections: Sequence[Section] = (),
 ) -> None:
     """Writes the report of a run, with the scores of an `evaluation`, if any.
 
-    `logs` are the lines of `metrics.jsonl` by seed, or those of "" alone;
-    `sections` are the arguments of further ones.
+    `logs` are the lines of `metrics.jsonl` by seed, or those of "" alone.
     """
     metric = config.best_metric or primary_metric
     if list(logs) == [""]:
@@ -146,10 +121,10 @@ def write_run(
             for key in (_LOSS, f"{_EVAL}{metric}")
         )
         unit = metric
-    charts = (
-        Chart(title="Loss", unit=_LOSS, curves=losses),
-        Chart(title="Evaluations", unit=unit, curves=evaluations),
-    )
+    charts = [
+        {"title": "Loss", "unit": _LOSS, "curves": losses},
+        {"title": "Evaluations", "unit": unit, "curves": evaluations},
+    ]
     facts = {"flags": config.flags_text}
     written = run_checkpoints.flags_of(config.output_dir)
     if written and written != config.flags_text:
@@ -162,13 +137,7 @@ def write_run(
         results=results,
         metric=primary_metric,
         evaluation=evaluation,
-        sections=[
-            *(chart for chart in charts if any(chart.curves.values())),
-            *(
-                Chart(**each) if "curves" in each else ReportTable(**each)
-                for each in sections
-            ),
-        ],
+        sections=[*charts, *sections],
     )
 
 
@@ -185,10 +154,13 @@ def _text(value: object) -> str:
     return f"{value:.6g}" if isinstance(value, float) else str(value)
 
 
-def _draw(chart: Chart) -> str:
-    """Returns a chart as an SVG element, or nothing if it has no points."""
+def _draw(chart: Section) -> str:
+    """Returns a chart as an SVG element, or nothing if it has no points.
+
+    Points are `(step, value)`; values that are not finite are left out.
+    """
     curves = {}
-    for name, curve in chart.curves.items():
+    for name, curve in chart["curves"].items():
         pairs = np.array(curve, np.float64).reshape(-1, 2)
         curves[name] = pairs[np.isfinite(pairs[:, 1])].T
     if not any(steps.size for steps, _ in curves.values()):
@@ -199,7 +171,8 @@ def _draw(chart: Chart) -> str:
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=_SIZE_INCHES, layout="constrained")
-    axes = figure.add_subplot(xlabel=chart.x_label, ylabel=chart.unit)
+    x_label = chart.get("x_label", "step")
+    axes = figure.add_subplot(xlabel=x_label, ylabel=chart["unit"])
     axes.grid(axis="y", alpha=0.5)
     for name, (steps, values) in curves.items():
         marker = "o" if len(steps) == 1 else ""
@@ -208,7 +181,7 @@ def _draw(chart: Chart) -> str:
     svg = io.StringIO()
     # Text stays text. The ids of the drawing's parts are digests with this
     # salt, so that those of two charts differ.
-    settings: Any = {"svg.fonttype": "none", "svg.hashsalt": chart.title}
+    settings: Any = {"svg.fonttype": "none", "svg.hashsalt": chart["title"]}
     # Empty, or they would hold the time and the version of matplotlib.
     metadata = dict.fromkeys(["Creator", "Date", "Format", "Type"])
     with matplotlib.rc_context(settings):

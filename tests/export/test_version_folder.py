@@ -114,24 +114,22 @@ def test_a_folder_that_can_be_made_is_accepted_and_not_made(name, tmp_path):
 def test_requests_are_read_back_by_the_published_definition(
     tmp_path, read_warmup
 ):
-    ids = np.arange(300, dtype=np.int32).reshape(2, 150)
-    texts = np.array(["a", "é"], object)
-
-    requests = {
-        "tokens": {"ids": ids, "texts": texts},
-        "other": {"texts": texts},
-    }
+    ids, text = np.arange(300, dtype=np.int32), np.array("é", object)
+    rows = {"tokens": {"ids": ids, "text": text}, "other": {"text": text}}
 
     version_folder.write_warmup(
         str(tmp_path),
         [
-            Signature(name=name, compute=None, inputs={}, warmup=(inputs,))
-            for name, inputs in requests.items()
+            Signature(name=name, compute=None, row=row)
+            for name, row in rows.items()
         ],
         model_name="m",
     )
 
-    first, second = read_warmup(tmp_path)
-    assert (first[:2], second[:2]) == (("m", "tokens"), ("m", "other"))
-    np.testing.assert_array_equal(first[2]["ids"], ids)
-    assert [text.decode() for text in first[2]["texts"]] == ["a", "é"]
+    found = read_warmup(tmp_path)
+    names = ["tokens", "tokens", "other", "other"]
+    assert [one[:2] for one in found] == [("m", name) for name in names]
+    for request, batch in ((found[0][2], 1), (found[1][2], 8)):
+        np.testing.assert_array_equal(request["ids"], [ids] * batch)
+        texts = [one.decode() for one in request["text"]]
+        assert texts == ["é"] * batch

@@ -21,7 +21,7 @@ SVG = "{http://www.w3.org/2000/svg}"
 
 
 def _chart(**curves):
-    return report.Chart(title="Loss", unit="nats", curves=curves)
+    return {"title": "Loss", "unit": "nats", "curves": curves}
 
 
 @pytest.fixture
@@ -56,7 +56,7 @@ def _lines(text):
 def test_a_page_asks_no_network_and_is_the_same_again(page):
     contents = (
         _chart(training=[(1, 8.0), (2, 7.5)], held_out=[(2, 7.0)]),
-        report.ReportTable(title="T", header=["a"], rows=[["b"]]),
+        {"title": "T", "header": ["a"], "rows": [["b"]]},
     )
     facts = {"steps": 300, "rate": 0.123456789}
 
@@ -73,8 +73,8 @@ def test_a_page_asks_no_network_and_is_the_same_again(page):
 
 def test_text_is_not_read_as_markup(page):
     text = page(
-        report.Chart(title='"<s>', unit="<a>", curves={"<p>": [(1, 1)]}),
-        report.ReportTable(title="<q>", header=["<em>"], rows=[["<td>&"]]),
+        {"title": '"<s>', "unit": "<a>", "curves": {"<p>": [(1, 1)]}},
+        {"title": "<q>", "header": ["<em>"], "rows": [["<td>&"]]},
         title="<b>",
         facts={"<i>": "<u>"},
     )
@@ -104,7 +104,7 @@ def test_curves_share_the_axes_and_infinite_values_are_left_out(page):
 
 def test_nothing_stands_for_an_empty_chart_or_table(page):
     chart = _chart(loss=[(1, math.nan)], other=[])
-    table = report.ReportTable(title="Errors", header=["id"], rows=[])
+    table = {"title": "Errors", "header": ["id"], "rows": []}
 
     assert page(chart, table) == page()
 

@@ -54,24 +54,18 @@ def make_signatures(exported: Exported) -> list[Signature]:
     signatures = exported_encoder.make_signatures(
         encode, exported.tokenizer, max_seq_length=max_seq_length
     )
-    ids = signature.id_inputs()
+    ids = signature.id_row()
     if model.masked_lm_head is not None:
-        positions = signature.integers(None, None)
+        positions = np.arange(4, dtype=np.int32)
+        row = {**ids, "mlm_positions": positions}
         signatures += [
-            Signature(
-                name="mlm",
-                compute=masked_lm,
-                inputs={**ids, "mlm_positions": positions},
-                warmup=signature.id_requests(mlm_positions=range(4)),
-            ),
+            Signature(name="mlm", compute=masked_lm, row=row),
             _fill_mask(masked_lm, exported.tokenizer, max_seq_length),
         ]
     if model.sentence_order_head is not None:
-        warmup = signature.id_requests()
-        sop = Signature(
-            name="sop", compute=sentence_order, inputs=ids, warmup=warmup
+        signatures.append(
+            Signature(name="sop", compute=sentence_order, row=ids)
         )
-        signatures.append(sop)
     return signatures
 
 
@@ -126,8 +120,7 @@ def _fill_mask(
     return Signature(
         name="fill_mask",
         compute=fill,
-        inputs={"text": signature.strings(None)},
-        warmup=signature.text_requests(text="The capital of France is [MASK]."),
+        row={"text": np.array("The capital of France is [MASK].", object)},
     )
 
 
