@@ -63,7 +63,7 @@ def read_examples(
     )
     examples: dict[str, Examples] = {**known}
     for use, rows in known.items():
-        _check_rows(use, rows, labels)
+        check_rows(use, rows, labels)
     fitted: dict[str, Any]
     if "train" not in uses:
         fitted = {
@@ -148,7 +148,7 @@ def _labels(
     )
 
 
-def _check_rows(use: str, rows: _Examples, labels: Sequence[str]) -> None:
+def check_rows(use: str, rows: _Examples, labels: Sequence[str]) -> None:
     """Refuses rows that teach nothing; logs rare labels and missing texts."""
     each = (r.label if isinstance(r.label, tuple) else [r.label] for r in rows)
     counts = collections.Counter(itertools.chain(*each))

@@ -31,7 +31,7 @@ _UNCLEAR_NUMBER = re.compile(r"[-+]?[1-9]\d{0,2},\d{3}")
 
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
 class ClassificationExample:
-    """One text, or two, and its label, if that is known.
+    """One text, two or three, and its label, if that is known.
 
     `guid` is unique in a set. `label` is the index among the task's labels;
     for several a row, their increasing indices; for regression, the number.
@@ -40,6 +40,7 @@ class ClassificationExample:
     guid: str
     text_a: str
     text_b: str = ""
+    text_c: str = ""
     label: int | float | tuple[int, ...] | None = None
 
 
@@ -67,10 +68,10 @@ class Columns:
         return self.label.split(",") if self.separator else [self.label]
 
     def __post_init__(self) -> None:
-        if len(self.texts) not in (1, 2) or {*self.labels} & {*self.texts}:
+        if {*self.labels} & {*self.texts}:
             raise ValueError(
-                "`text_columns` must name one column or two, and not that of "
-                f"the label. Received: text_columns={','.join(self.texts)}, "
+                "`text_columns` must not name the column of the label. "
+                f"Received: text_columns={','.join(self.texts)}, "
                 f"label_column={self.label}."
             )
 
@@ -148,6 +149,7 @@ def _iterate(
             guid=fields[-1] if columns.guid else f"{guid_prefix}{line - 1}",
             text_a=fields[0],
             text_b=fields[1] if num_texts > 1 else "",
+            text_c=fields[2] if num_texts > 2 else "",
             label=label,
         )
 

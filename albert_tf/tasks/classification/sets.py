@@ -114,6 +114,11 @@ class ClassificationConfig(HeadFlags, FileFlags):
                         f"task_name={self.task_name}."
                     )
             return
+        if len(self.text_columns) not in (1, 2):
+            raise ValueError(
+                "--text_columns must name one column or two. Received: "
+                f"{checks.listed(self.text_columns)}."
+            )
         for flag, others in _CONTRADICTIONS.items():
             for other in others:
                 if getattr(self, flag) and getattr(self, other):

@@ -17,7 +17,6 @@ from albert_tf.metrics.scores import Score, Scores
 from albert_tf.tasks import task
 from albert_tf.tasks.classification import scores as scores_lib
 from albert_tf.tasks.classification.data import ClassificationData
-from albert_tf.tasks.classification.examples import ClassificationExample
 from albert_tf.tasks.inputs import OneOrTwoTexts
 from albert_tf.tasks.task import Outputs, Record
 from albert_tf.text.base import Tokenizer
@@ -63,13 +62,6 @@ class VectorData:
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Triple(ClassificationExample):
-    """A pair, and a text that does not belong to the first one."""
-
-    text_c: str = ""
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
 class SimilarityData(ClassificationData):
     """A `task.TaskData` of pairs: a regression, whose numbers are cosines.
 
@@ -79,7 +71,7 @@ class SimilarityData(ClassificationData):
         pooling, normalizes: As of `VectorData`.
         num_texts: The texts of a record, C.
         has_scores: Whether pairs have labels, the higher, the more similar;
-            or else they belong together. They are `Triple`s if C is 3.
+            or else they belong together.
     """
 
     name: str = "similarity"
@@ -118,9 +110,7 @@ class SimilarityData(ClassificationData):
     ) -> Iterator[Record]:
         """Yields a record of each pair: `[CLS] text [SEP]`, C times."""
         for one in examples:
-            texts = [one.text_a, one.text_b]
-            if self.num_texts > 2:
-                texts.append(one.text_c)
+            texts = [one.text_a, one.text_b, one.text_c][: self.num_texts]
             rows = [
                 task.pair_record(ids, [], self.tokenizer, self.max_seq_length)
                 for ids in map(self.tokenizer.encode, texts)

@@ -190,6 +190,12 @@ def _of_all_replicas(*values: tf.Tensor) -> tuple[Any, Any]:
     """Returns the rows of all replicas, and the number of the first own one."""
     context = tf.distribute.get_replica_context()
     if context is None or context.num_replicas_in_sync == 1:
+        if values[0].shape[0] == 1:
+            raise ValueError(
+                "Pairs are compared with those of a batch, of which one row "
+                "has none. Pass a --train_batch_size of several rows, for "
+                "each step of --gradient_accumulation_steps."
+            )
         return values, 0
     try:
         gathered = [context.all_gather(each, axis=0) for each in values]

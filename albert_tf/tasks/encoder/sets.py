@@ -15,7 +15,7 @@ from albert_tf.tasks import held_out, task
 from albert_tf.tasks.classification import examples as examples_lib
 from albert_tf.tasks.classification.examples import Columns
 from albert_tf.tasks.encoder.spec import EncoderSpec
-from albert_tf.tasks.example_files import RowsInMemory, Source
+from albert_tf.tasks.example_files import RowsInMemory
 from albert_tf.tasks.held_out import FileFlags
 from albert_tf.tasks.spec import FinetuningSpec
 from albert_tf.tasks.task import ExampleSet, MakeTask, Sets
@@ -89,17 +89,23 @@ def read_sets(
     given_examples: Mapping[str, RowsInMemory] = {},
 ) -> Sets[Any]:
     """Reads the pairs of a run, and checks that they can be used."""
+    from albert_tf.tasks.classification import custom
     from albert_tf.tasks.encoder.data import SimilarityData
 
     def read(use: str) -> list[Any]:
         path = held_out.find(config, use, given_examples)
-        columns = config.text_columns[: 3 if use == "train" else 2]
-        label = None if use == "predict" else config.label_column
-        return read_pairs(path, columns, label)
+        columns = Columns(
+            texts=config.text_columns[: 3 if use == "train" else 2],
+            label=None if use == "predict" else config.label_column,
+        )
+        return examples_lib.read_examples(path, columns, labels=())
 
     examples, validation = held_out.read(
         config, uses, given_examples, read, weights.settings
     )
+    if config.label_column:
+        for use, rows in examples.items():
+            custom.check_rows(use, rows, labels=())
     if "predict" in uses:
         examples["predict"] = read("predict")
     if "train" in uses and config.label_column and config.loss == "cosine":
@@ -132,24 +138,6 @@ def _as_cosines(pairs: Sequence[Any]) -> list[Any]:
     return [
         dataclasses.replace(pair, label=(pair.label - low) / span)
         for pair in pairs
-    ]
-
-
-def read_pairs(
-    path: Source, texts: tuple[str, ...], label: str | None
-) -> list[Any]:
-    """Returns the pairs of a file, given its columns; three are `Triple`s."""
-    from albert_tf.tasks.encoder.data import Triple
-
-    columns = Columns(texts=texts[:2], label=label)
-    pairs = examples_lib.read_examples(path, columns, labels=())
-    if len(texts) == 2:
-        return pairs
-    columns = Columns(texts=texts[::2])
-    others = examples_lib.read_examples(path, columns, labels=())
-    return [
-        Triple(**dataclasses.asdict(pair), text_c=other.text_b)
-        for pair, other in zip(pairs, others, strict=True)
     ]
 
 

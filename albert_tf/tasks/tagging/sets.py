@@ -118,9 +118,9 @@ def read_sets(
         odd = [tag for tag in labels if not entities.PREFIXED.fullmatch(tag)]
         text = "Because of the tags %s, they are plain: none marks an entity."
         _LOGGER.warning(text, checks.listed(map(repr, odd or labels)))
-    _warn_of_others([*itertools.chain(*sets.values())], labels)
     if "predict" in uses:
         sets["predict"] = read("predict")
+    _warn_of_others([*itertools.chain(*sets.values())], labels)
     return task.sets_by_use(
         {
             use: [ExampleSet(examples=examples, data=data)]

@@ -70,7 +70,11 @@ def read_sets(words, tmp_path, monkeypatch):
         # Which columns.
         ("train", TABLE | {"text_columns": ()}, "must name one column or"),
         ("train", TABLE | {"text_columns": ("a", "b", "c")}, "must name"),
-        ("train", TABLE | {"text_columns": ("kind",)}, "not that of the"),
+        (
+            "train",
+            TABLE | {"text_columns": ("kind",)},
+            "must not name the column",
+        ),
         # Which labels.
         ("predict", CUSTOM, "labels are not known.* Pass --labels"),
         ("predict", PREDICT | {"label_column": None}, "and --label_colu"),

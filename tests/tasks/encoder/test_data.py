@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from albert_tf.tasks.classification.examples import ClassificationExample
-from albert_tf.tasks.encoder.data import SimilarityData, Triple
+from albert_tf.tasks.encoder.data import SimilarityData
 
 TEXTS = [
     ("Snow is white.", "Snow is white"),
@@ -18,7 +18,7 @@ SCORED = [
     )
 ]
 PAIRS = [
-    Triple(guid=str(i), text_a=a, text_b=b, text_c="It rained.")
+    ClassificationExample(guid=str(i), text_a=a, text_b=b, text_c="It rained.")
     for i, (a, b) in enumerate(TEXTS)
 ]
 

@@ -108,6 +108,14 @@ def test_rows_that_pad_a_batch_are_no_pairs_and_no_negatives(loss):
     assert float(totals["examples"]) == 3
 
 
+@pytest.mark.parametrize("loss", ["cosent", "softmax"])
+def test_a_row_alone_has_no_others_to_be_compared_with(loss):
+    first = {name: value[:1] for name, value in BATCH.items()}
+
+    with pytest.raises(ValueError, match="a --train_batch_size of several"):
+        loss_of(make_task(loss), first)
+
+
 def test_texts_that_are_right_are_no_negatives():
     vectors = tf.math.l2_normalize(tf.constant(tiny.floats(4, 2, 8)), -1)
     #  The second text of rows 0 and 1 is equal, the first of rows 2 and 3.

@@ -113,3 +113,11 @@ def test_the_columns_decide_the_loss(flags, loss, labels, words):
 def test_refusals(flags, rows, message, words):
     with pytest.raises(ValueError, match=message):
         read_sets(words, ["train"], {"train": rows}, **flags)
+
+
+def test_scores_that_are_all_equal_teach_nothing(words, caplog):
+    rows = [row | {"n": "3"} for row in ROWS]
+
+    read_sets(words, ["train"], {"train": rows}, **SCORED)
+
+    assert "rows to train on have the same number, 3" in caplog.text

@@ -111,6 +111,13 @@ def test_lines_of_json(rows, read, caplog):
     assert not caplog.text
 
 
+def test_sentences_that_are_taken_for_columns_are_told(read, caplog):
+    read(train="a B-A\nb O", predict="Ann saw Rome.\nTom saw Bonn.")
+
+    assert "2 words have tags that are none of these" in caplog.text
+    assert "Rome. (1), Bonn. (1)" in caplog.text
+
+
 def test_entities_that_overlap_or_cut_words_are_told(read, caplog):
     # Characters are code points; the third entity is the second again.
     text = "\U0001f600 Annabel Lee in Rome"
