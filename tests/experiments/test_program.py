@@ -198,14 +198,14 @@ def test_the_report_has_medians_and_the_paper_s_numbers():
     )
 
     row = ("all", "12,345", "4.000 (3.500 to 4.500)", "32.0% (31.0% to 33.0%)")
-    assert here.rows[0][:4] == row
-    assert here.rows[0][5:] == ("", "", "1.0", "3")
-    assert tasks.header == ("model", "rte: accuracy")
-    assert tasks.rows == [("all", "32.0% (31.0% to 33.0%)")]
-    assert claims.rows[0][0] == "sharing all parameters costs quality"
-    assert ("all", "12M", "80.1") in paper.rows
-    assert chart.curves["all"] == [[0, 9.0], [10, 5.0]]
-    assert commands.rows[-2:] == [
+    assert here["rows"][0][:4] == row
+    assert here["rows"][0][5:] == ("", "", "1.0", "3")
+    assert tasks["header"] == ("model", "rte: accuracy")
+    assert tasks["rows"] == [("all", "32.0% (31.0% to 33.0%)")]
+    assert claims["rows"][0][0] == "sharing all parameters costs quality"
+    assert ("all", "12M", "80.1") in paper["rows"]
+    assert chart["curves"]["all"] == [[0, 9.0], [10, 5.0]]
+    assert commands["rows"][-2:] == [
         ("all", "3", "abc", "python run_pretraining.py"),
         ("all", "3", "abc", "python run_classifier.py"),
     ]
@@ -280,9 +280,9 @@ def test_the_figure_of_the_layers_is_drawn_and_its_roughness_told():
 
     distance, angle, table = report.figure_sections(found)
 
-    assert distance.curves["none"] == [(1, 1.0), (2, 3.0), (3, 2.0)]
-    assert angle.curves["all"] == [(1, 5.0), (2, 10.0), (3, 15.0)]
-    assert table.rows == [
+    assert distance["curves"]["none"] == [(1, 1.0), (2, 3.0), (3, 2.0)]
+    assert angle["curves"]["all"] == [(1, 5.0), (2, 10.0), (3, 15.0)]
+    assert table["rows"] == [
         ("all", "L2 distance", "2", "0.00, 0.00"),
         ("none", "L2 distance", "2", "0.75, 0.75"),
         ("all", "angle in degrees", "2", "0.50, 0.50"),
@@ -314,7 +314,7 @@ def test_sizes_are_relative_to_bert_large():
 
     (table,) = report.sizes_sections(found)
 
-    row = next(row for row in table.rows if row[0] == "base_v1")
+    row = next(row for row in table["rows"] if row[0] == "base_v1")
     assert row == ("base_v1", "10", "12M", "4.00", "4.00", "5.6", "x")
 
 

@@ -167,7 +167,7 @@ def test_rows_are_evaluated_and_predicted(start, tmp_path):
         # Weights by label have the order of `labels`.
         ("custom", {"class_weights": {1: 2.0}}, "must be of type tuple"),
         ("custom", {"train_file": [{"a": "b"}] * 9}, r", \.\.\.\]"),
-        ("custom", {"output_dir": "run"}, "--albert_config_file or"),
+        ("sst-2", {"output_dir": "run"}, "--albert_config_file or"),
         (
             "custom",
             {"train_examples": [*ROWS, ROWS[0] | {"text": math.nan}]},
