@@ -24,8 +24,9 @@ class OptimizerConfig:
 
     optimizer: str = setting(
         "lamb",
-        "Update rule; both rules have the arithmetic of the original.",
-        choices=("lamb", "adamw"),
+        "Update rule: lamb or adamw, with the arithmetic of the original; or "
+        "muon, for the kernels of the blocks, beside adamw for the others.",
+        choices=("lamb", "adamw", "muon"),
     )
     learning_rate: float = setting(
         0.00176,

@@ -1,6 +1,7 @@
-"""AdamW and LAMB as ALBERT uses them: Keras optimizers on any back end.
+"""AdamW and LAMB as ALBERT uses them, and Muon, on any back end of Keras.
 
 gradient -> moments -> direction (with decay) -> trust ratio (LAMB only)
+gradient -> momentum -> orthogonal direction (Muon, kernels of the blocks)
 
 `model.fit` updates the weights with an optimizer's `apply`. A training loop
 reduces the gradients of all replicas, then calls `clip_by_global_norm`, then
@@ -8,11 +9,14 @@ reduces the gradients of all replicas, then calls `clip_by_global_norm`, then
 `iterations`.
 
 Source: google-research/albert, `optimization.AdamWeightDecayOptimizer`,
-`optimization.create_optimizer` and `lamb_optimizer.LAMBOptimizer`.
+`optimization.create_optimizer` and `lamb_optimizer.LAMBOptimizer`. Muon:
+Jordan et al. 2024 (https://kellerjordan.github.io/posts/muon), with the scale
+and decay of Liu et al. 2025 (arXiv 2502.16982), section 2.2.
 """
 
 import functools
 import math
+import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -28,6 +32,12 @@ from albert_tf.optimization.optimizer_config import OptimizerConfig
 EXCLUDED_ROLES = frozenset(
     {"beta", "bias", "down", "gamma", "output_bias", "up"}
 )
+_KERNEL_OF_BLOCK = re.compile(r"(^|/)(attention|feed_forward)_\d.*/kernel$")
+# Those of Jordan et al.: all singular values come near 1 in five iterations.
+_NEWTON_SCHULZ = (3.4445, -4.7750, 2.0315)
+_NUM_ITERATIONS = 5
+# What makes an update about as long as one of AdamW, whatever the shape.
+_MUON_SCALE = 0.2
 
 
 def densify(gradient: Tensor) -> Tensor:
@@ -95,6 +105,35 @@ def is_excluded(path: str) -> bool:
     return path.rsplit("/", maxsplit=1)[-1] in EXCLUDED_ROLES
 
 
+def is_orthogonalized(path: str) -> bool:
+    """Returns whether Muon makes the update of a weight orthogonal.
+
+    These are the kernels of the blocks, of every group; not the embeddings,
+    the heads, adapters, norms and biases. `path` is as of `is_excluded`.
+
+    >>> is_orthogonalized("albert/encoder/attention_0_0/query/kernel")
+    True
+    """
+    return bool(_KERNEL_OF_BLOCK.search(path))
+
+
+def orthogonalized(matrix: Tensor) -> Tensor:
+    """Returns a matrix with its singular vectors and values near 1, float32.
+
+    Five Newton-Schulz iterations leave them between about 0.7 and 1.2.
+    """
+    is_tall = matrix.shape[0] > matrix.shape[1]
+    x = ops.transpose(matrix) if is_tall else matrix
+    # At most 1, so that the iterations converge.
+    x = x / (ops.sqrt(ops.sum(ops.square(x))) + 1e-7)
+    a, b, c = _NEWTON_SCHULZ
+    for _ in range(_NUM_ITERATIONS):
+        squared = ops.matmul(x, ops.transpose(x))
+        polynomial = b * squared + c * ops.matmul(squared, squared)
+        x = a * x + ops.matmul(polynomial, x)
+    return ops.transpose(x) if is_tall else x
+
+
 @keras.saving.register_keras_serializable("albert_tf")
 class AlbertAdamW(keras.optimizers.Optimizer):
     """Adam without bias correction and with weight decay in the update.
@@ -147,13 +186,17 @@ class AlbertAdamW(keras.optimizers.Optimizer):
         self._m, self._v = self.add_optimizer_variables(
             variables, ["adam_m", "adam_v"]
         )
-        # One function for all weights of a kind, so that those of one shape
+        self._rules = tuple(self._rule(v.path) for v in variables)
+        # One function for all weights of a rule, so that those of one shape
         # share what is compiled.
         update = functools.partial(self._updated, sum_of_all=fused.sum_of_all)
-        self._fused_updates = tuple(
-            functools.partial(update, excluded=each) for each in (False, True)
-        )
-        self._is_excluded = tuple(is_excluded(v.path) for v in variables)
+        self._fused_updates = {
+            rule: functools.partial(update, rule=rule)
+            for rule in ("plain", "decayed")
+        }
+
+    def _rule(self, path: str) -> str:
+        return "plain" if is_excluded(path) else "decayed"
 
     def slots(self, variable: Any) -> tuple[keras.Variable, keras.Variable]:
         """Returns `m` and `v` of a weight that the optimizer was built with.
@@ -180,16 +223,17 @@ class AlbertAdamW(keras.optimizers.Optimizer):
             fusion: If given, the update of a large weight is one kernel.
         """
         arrays = *self.slots(variable), variable
-        excluded = self._is_excluded[self._get_variable_index(variable)]
+        rule = self._rules[self._get_variable_index(variable)]
         inputs = (
             ops.cast(densify(gradient), "float32"),
             *map(ops.convert_to_tensor, arrays),
             ops.cast(learning_rate, "float32"),
         )
-        if fusion and fusion.fuses(inputs[0]):
-            values = fusion.call(self._fused_updates[excluded], *inputs)
+        update = self._fused_updates.get(rule)
+        if fusion and update and fusion.fuses(inputs[0]):
+            values = fusion.call(update, *inputs)
         else:
-            values = self._updated(*inputs, excluded=excluded)
+            values = self._updated(*inputs, rule=rule)
         for array, value in zip(arrays, values, strict=True):
             self.assign(array, value)
 
@@ -201,7 +245,7 @@ class AlbertAdamW(keras.optimizers.Optimizer):
         weight: Tensor,
         rate: Tensor,
         *,
-        excluded: bool,
+        rule: str,
         sum_of_all: Callable[[Tensor], Tensor] = ops.sum,
     ) -> tuple[Tensor, Tensor, Tensor]:
         """Returns `m`, `v` and the weight after a step."""
@@ -210,11 +254,11 @@ class AlbertAdamW(keras.optimizers.Optimizer):
         # TF1: without bias correction, the first updates are about 3 times as
         # long.
         direction = m / (ops.sqrt(v) + self.epsilon)
-        if self.weight_decay and not excluded:
+        if self.weight_decay and rule == "decayed":
             direction += self.weight_decay * weight
         # TF1: `exclude_from_layer_adaptation` is None there, which means the
         # weights without decay.
-        if self._has_trust_ratio and not excluded:
+        if self._has_trust_ratio and rule == "decayed":
             # Scalars first, so that the array is multiplied only once; not in
             # place, because PyTorch would change the rate of all weights.
             rate = rate * trust_ratio(weight, direction, sum_of_all)
@@ -242,6 +286,44 @@ class AlbertLamb(AlbertAdamW):
     _has_trust_ratio = True
 
 
+@keras.saving.register_keras_serializable("albert_tf")
+class AlbertMuon(AlbertAdamW):
+    """Muon for the kernels of the blocks, AdamW for all other weights.
+
+    Which they are, `is_orthogonalized` says. Their `m` is the momentum of the
+    gradient, their `v` stays 0, and they decay apart from their direction. Its
+    arguments are those of `AlbertAdamW`.
+    """
+
+    momentum = 0.95
+
+    def _rule(self, path: str) -> str:
+        return "matrix" if is_orthogonalized(path) else super()._rule(path)
+
+    def _updated(
+        self,
+        gradient: Tensor,
+        m: Tensor,
+        v: Tensor,
+        weight: Tensor,
+        rate: Tensor,
+        *,
+        rule: str,
+        **options: Any,
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        if rule != "matrix":
+            arrays = gradient, m, v, weight, rate
+            return super()._updated(*arrays, rule=rule, **options)
+        m = self.momentum * m + gradient
+        direction = orthogonalized(gradient + self.momentum * m)
+        direction *= _MUON_SCALE * math.sqrt(max(weight.shape))
+        direction += self.weight_decay * weight
+        return m, v, weight - rate * direction
+
+
+_CLASSES = {"adamw": AlbertAdamW, "lamb": AlbertLamb, "muon": AlbertMuon}
+
+
 def create_optimizer(config: OptimizerConfig) -> keras.optimizers.Optimizer:
     """Creates the optimizer that a config describes, not built yet.
 
@@ -250,9 +332,7 @@ def create_optimizer(config: OptimizerConfig) -> keras.optimizers.Optimizer:
     gradients itself, and takes the rate from `schedules.learning_rate`.
     Under a `tf.distribute` strategy, call it inside the strategy's scope.
     """
-    is_lamb = config.optimizer == "lamb"
-    optimizer_class = AlbertLamb if is_lamb else AlbertAdamW
-    return optimizer_class(
+    return _CLASSES[config.optimizer](
         schedules.WarmUpAndDecay(config),
         weight_decay=config.weight_decay,
         beta_1=config.beta_1,

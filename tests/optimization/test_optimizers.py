@@ -188,6 +188,61 @@ def test_single_updates_make_the_recorded_steps(run, is_compiled):
     assert len(functions) == 2 * is_compiled
 
 
+def test_muon_takes_the_kernels_of_the_blocks():
+    block = "albert/encoder/"
+    taken = [
+        f"{block}attention_0_0/query/kernel",
+        f"{block}attention_1_0/output/kernel",
+        f"{block}feed_forward_0_1/intermediate/kernel",
+    ]
+    others = [
+        "albert/embeddings/word_embeddings",
+        "albert/embedding_projection/kernel",
+        "albert/pooler/kernel",
+        "masked_lm_head/transform/kernel",
+        "output_weights",
+        f"{block}attention_0_0/query/bias",
+        f"{block}attention_0_0/layer_norm/gamma",
+        f"{block}feed_forward_0_0/adapters/down",
+    ]
+
+    found = [*filter(optimizers.is_orthogonalized, taken + others)]
+
+    assert found == taken
+
+
+@pytest.mark.parametrize("shape", [(6, 4), (4, 4), (3, 8)])
+def test_muon_makes_the_steps_of_a_plain_version(shape, make_variable):
+    random = np.random.default_rng(0)
+    weights = random.normal(size=shape).astype("float32")
+    kernel = make_variable("encoder/attention_0_0/query/kernel", weights)
+    other = make_variable("pooler/kernel", weights)
+    twin = make_variable("pooler/kernel", weights)
+    optimizer = optimizers.AlbertMuon(0.1, weight_decay=0.02)
+    optimizer.build([kernel, other])
+    adamw = optimizers.AlbertAdamW(0.1, weight_decay=0.02)
+    adamw.build([twin])
+    momentum = np.zeros(shape)
+    for _ in range(8):
+        gradient = random.normal(size=shape).astype("float32")
+        optimizer.update_step(gradient, kernel, 0.1)
+        optimizer.update_step(gradient, other, 0.1)
+        adamw.update_step(gradient, twin, 0.1)
+
+        momentum = 0.95 * momentum + gradient
+        # On singular values, the iteration is a polynomial.
+        left, values, right = np.linalg.svd(
+            gradient + 0.95 * momentum, full_matrices=False
+        )
+        values /= np.linalg.norm(values)
+        for _ in range(5):
+            values = 3.4445 * values - 4.775 * values**3 + 2.0315 * values**5
+        direction = 0.2 * np.sqrt(max(shape)) * (left * values) @ right
+        weights = weights - 0.1 * (direction + 0.02 * weights)
+        np.testing.assert_allclose(kernel, weights, atol=1e-5)
+    np.testing.assert_array_equal(other, twin)
+
+
 def test_weights_of_a_short_type_are_refused(make_variable):
     kernel = make_variable("kernel", np.ones(3), dtype="bfloat16")
 
@@ -202,6 +257,7 @@ def test_weights_of_a_short_type_are_refused(make_variable):
     [
         optimizers.AlbertAdamW(0.5, weight_decay=0.2, epsilon=1e-3),
         optimizers.AlbertLamb(0.5, beta_1=0.7, beta_2=0.8),
+        optimizers.AlbertMuon(0.5, weight_decay=0.2),
         optimizers.create_optimizer(OptimizerConfig()),
     ],
 )
