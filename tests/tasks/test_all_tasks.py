@@ -79,7 +79,9 @@ FINETUNING = {
         CHOICES | {"label_ids": tf.constant([0, 1, 1])},
     ),
     "ner": (
-        lambda **more: TaggingTask(CONFIG, num_labels=3, **more),
+        lambda **more: TaggingTask(
+            CONFIG, num_labels=3, words_per_record=2.0, **more
+        ),
         SINGLE
         | {
             "tag_ids": tf.constant(

@@ -203,14 +203,15 @@ def test_short_batches_are_padded_to_the_beam_size(tiny_config):
     assert np.all(found["start_top_log_probs"][0, 4:] < -1e29)
 
 
-def test_the_loss_of_tags_is_the_mean_over_the_words_of_all_parts(tiny_config):
-    task = TaggingTask(tiny_config, num_labels=3)
+def test_words_of_short_texts_count_as_much_as_others(tiny_config):
+    # The first row has more words than the mean, the second fewer.
+    task = TaggingTask(tiny_config, num_labels=3, words_per_record=2.5)
     tags = np.array([[-1, 2, 0, 1, -1], [-1, 1, -1, -1, -1]])
     batch = ROWS | {"tag_ids": tf.constant(tags)}
     logits = task.outputs(batch)["logits"].numpy().astype(float)
     log_probs = logits - np.log(np.exp(logits).sum(axis=-1, keepdims=True))
     rows, places = np.nonzero(tags >= 0)
-    expected = -log_probs[rows, places, tags[rows, places]].mean()
+    expected = -log_probs[rows, places, tags[rows, places]].sum() / 5
 
     loss, scores = measure(task, batch)
     parts = [
@@ -224,5 +225,7 @@ def test_the_loss_of_tags_is_the_mean_over_the_words_of_all_parts(tiny_config):
 
     assert loss == pytest.approx(expected, rel=1e-5)
     assert sum(shares) == pytest.approx(loss, rel=1e-5)
+    # The log has the mean over the words.
+    assert scores["loss"] == pytest.approx(loss * 5 / 4, rel=1e-5)
     is_right = logits[rows, places].argmax(axis=-1) == tags[rows, places]
     assert scores["accuracy"] == pytest.approx(is_right.mean())

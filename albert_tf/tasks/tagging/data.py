@@ -122,6 +122,13 @@ class TaggingData:
             places = firsts[is_here] - start + num_around // 2
             yield words.ids[start : start + size], own[is_here], places
 
+    def words_per_record(self, examples: _Examples) -> float:
+        """Returns the mean number of words; 1 without examples."""
+        windows = [
+            len(w) for one in examples for _, w, _ in self._windows(one.words)
+        ]
+        return float(np.mean(windows or [1]))
+
     def records(
         self, examples: _Examples, *, is_training: bool
     ) -> Iterator[Record]:

@@ -15,13 +15,26 @@ class TaggingTask(MeanLossTask):
     """Predicts the tags of words, at their first tokens.
 
     `tag_ids` are int32 `[B, S]`, -1 where there is none; the loss is the mean
-    over all others of a batch. The outputs are `logits`, float32 `[B, S, K]`.
+    over all others, see `loss_denominators`. The outputs are `logits`, float32
+    `[B, S, K]`.
     """
 
     sequence_outputs = frozenset({"logits"})
 
-    def __init__(self, config: AlbertConfig, **options: Any) -> None:
+    def __init__(
+        self, config: AlbertConfig, *, words_per_record: float, **options: Any
+    ) -> None:
         self.model = TokenClassifierModel(config, **options)
+        self._words_per_record = words_per_record
+
+    def loss_denominators(self, batch: Batch) -> Totals:
+        """Returns the number of words that as many rows have on average.
+
+        The texts of a batch are of similar length: divided by the number of
+        its own, the words of short texts would count more than others.
+        """
+        num_rows = tf.reduce_sum(losses.example_weights(batch))
+        return {"weights": num_rows * self._words_per_record}
 
     def _weights(self, batch: Batch) -> tf.Tensor:
         """Returns the weights of all tokens in the loss, float32 `[B, S]`."""

@@ -147,9 +147,12 @@ def make_task(config: TaggingConfig, sets: Sets[Any]) -> MakeTask:
     """Returns the class of the model half, with its arguments."""
     from albert_tf.tasks.tagging.model import TaggingTask
 
+    data: Any = sets.data
+    examples = sets.train.examples if sets.train else ()
     return functools.partial(
         TaggingTask,
-        num_labels=len(sets.data.settings["labels"]),
+        words_per_record=data.words_per_record(examples),
+        num_labels=len(data.labels),
         dropout_prob=config.dropout_prob,
     )
 

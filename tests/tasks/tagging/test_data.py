@@ -78,6 +78,7 @@ def test_of_windows_each_word_is_in_one_where_its_context_is_long(make_data):
     starts = range(0, num_tokens - 3, 3)
     assert len(records) == len(starts)
     assert sum(np.sum(r["tag_ids"] == 1) for r in records) == len(words)
+    assert data.words_per_record([one]) * len(records) == len(words)
     for record, start in zip(records, starts, strict=True):
         for place in np.flatnonzero(record["tag_ids"] == 1):
             token = start + place - 1
