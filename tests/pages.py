@@ -17,7 +17,7 @@ PAGES = sorted(
 _SHELL = """
 PATH= ; cd() { :; } ; command_not_found_handle() { :; }
 python() {
-  %s -c 'import json, sys; print("\\0" + json.dumps(sys.argv[1:]))' "$@"
+  '%s' -c 'import json, sys; print("\\0" + json.dumps(sys.argv[1:]))' "$@"
 }
 """
 
