@@ -192,9 +192,9 @@ def _of_all_replicas(*values: tf.Tensor) -> tuple[Any, Any]:
     if context is None or context.num_replicas_in_sync == 1:
         if values[0].shape[0] == 1:
             raise ValueError(
-                "Pairs are compared with those of a batch, of which one row "
-                "has none. Pass a --train_batch_size of several rows, for "
-                "each step of --gradient_accumulation_steps."
+                "A pair is compared with the other rows of its batch, and "
+                "this batch has one row. Pass a larger --train_batch_size, or "
+                "fewer --gradient_accumulation_steps."
             )
         return values, 0
     try:

@@ -110,8 +110,8 @@ class TaggingData:
         They are the numbers of the words that have their tags from it, and
         where their first tokens are in its record: far from its edges.
         """
-        num_around = self.tokenizer.special_ids.num_around(1)
-        size = self.max_seq_length - num_around
+        special = self.tokenizer.special_ids
+        size = self.max_seq_length - special.num_around(1)
         step = max(1, (size + 1) // 2)
         last = max(0, -((size - len(words.ids)) // step))
         (own,) = np.nonzero(np.diff(words.token_splits))
@@ -119,7 +119,7 @@ class TaggingData:
         of_words = np.clip((firsts - size // 4) // step, 0, last)
         for window in range(last + 1):
             start, is_here = window * step, of_words == window
-            places = firsts[is_here] - start + num_around // 2
+            places = firsts[is_here] - start + special.num_before
             yield words.ids[start : start + size], own[is_here], places
 
     def words_per_record(self, examples: _Examples) -> float:

@@ -164,7 +164,7 @@ def _tag(
     """
     num_windows = ragged.size(windows.starts)
     special = tokenizer.special_ids
-    begin_of_text = special.num_around(1) // 2
+    begin_of_text = special.num_before
 
     def tag_some(begin: tf.Tensor) -> tuple[tf.Tensor, list[tf.Tensor]]:
         end = tf.minimum(begin + _WINDOWS_PER_CALL, num_windows)

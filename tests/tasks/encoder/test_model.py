@@ -112,7 +112,9 @@ def test_rows_that_pad_a_batch_are_no_pairs_and_no_negatives(loss):
 def test_a_row_alone_has_no_others_to_be_compared_with(loss):
     first = {name: value[:1] for name, value in BATCH.items()}
 
-    with pytest.raises(ValueError, match="a --train_batch_size of several"):
+    with pytest.raises(
+        ValueError, match="this batch has one row. Pass a larger"
+    ):
         loss_of(make_task(loss), first)
 
 
