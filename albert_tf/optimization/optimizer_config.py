@@ -33,6 +33,11 @@ class OptimizerConfig:
         "Learning rate at the end of the warm-up, and the one from which it "
         "decays to 0.",
     )
+    adamw_rate_ratio: float = setting(
+        1.0,
+        "Learning rate of the weights that muon leaves to adamw, as a multiple "
+        "of --learning_rate.",
+    )
     poly_power: float = setting(
         1.0,
         "Power of the learning rate's decay: 1 for linear decay, 0 for none.",
@@ -56,7 +61,7 @@ class OptimizerConfig:
         settings.check_choices(self)
         for name in ("learning_rate", "epsilon", "clip_norm"):
             checks.check_number(name, getattr(self, name), above=0)
-        for name in ("poly_power", "weight_decay"):
+        for name in ("adamw_rate_ratio", "poly_power", "weight_decay"):
             checks.check_number(name, getattr(self, name), at_least=0)
         for name in ("beta_1", "beta_2"):
             checks.check_number(name, getattr(self, name), above=0, below=1)

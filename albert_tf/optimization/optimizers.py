@@ -117,21 +117,23 @@ def is_orthogonalized(path: str) -> bool:
     return bool(_KERNEL_OF_BLOCK.search(path))
 
 
-def orthogonalized(matrix: Tensor) -> Tensor:
+def orthogonalized(matrix: Tensor, dtype: str = "float32") -> Tensor:
     """Returns a matrix with its singular vectors and values near 1, float32.
 
-    Five Newton-Schulz iterations leave them between about 0.7 and 1.2.
+    Five Newton-Schulz iterations, with products of type `dtype`, leave them
+    between about 0.7 and 1.2.
     """
     is_tall = matrix.shape[0] > matrix.shape[1]
     x = ops.transpose(matrix) if is_tall else matrix
     # At most 1, so that the iterations converge.
     x = x / (ops.sqrt(ops.sum(ops.square(x))) + 1e-7)
+    x = ops.cast(x, dtype)
     a, b, c = _NEWTON_SCHULZ
     for _ in range(_NUM_ITERATIONS):
         squared = ops.matmul(x, ops.transpose(x))
         polynomial = b * squared + c * ops.matmul(squared, squared)
         x = a * x + ops.matmul(polynomial, x)
-    return ops.transpose(x) if is_tall else x
+    return ops.cast(ops.transpose(x) if is_tall else x, "float32")
 
 
 @keras.saving.register_keras_serializable("albert_tf")
@@ -291,11 +293,27 @@ class AlbertMuon(AlbertAdamW):
     """Muon for the kernels of the blocks, AdamW for all other weights.
 
     Which they are, `is_orthogonalized` says. Their `m` is the momentum of the
-    gradient, their `v` stays 0, and they decay apart from their direction. Its
-    arguments are those of `AlbertAdamW`.
+    gradient, their `v` stays 0, and they decay apart from their direction.
+
+    Args:
+        adamw_rate_ratio: Learning rate of the other weights, as a multiple of
+            that of the kernels.
+        product_dtype: Type of the products that make updates orthogonal.
+        *args: Arguments of `AlbertAdamW`, as `**kwargs`.
     """
 
     momentum = 0.95
+
+    def __init__(
+        self,
+        *args: Any,
+        adamw_rate_ratio: float = 1.0,
+        product_dtype: str = "float32",
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(*args, **kwargs)
+        self.adamw_rate_ratio = adamw_rate_ratio
+        self.product_dtype = product_dtype
 
     def _rule(self, path: str) -> str:
         return "matrix" if is_orthogonalized(path) else super()._rule(path)
@@ -312,26 +330,40 @@ class AlbertMuon(AlbertAdamW):
         **options: Any,
     ) -> tuple[Tensor, Tensor, Tensor]:
         if rule != "matrix":
-            arrays = gradient, m, v, weight, rate
+            arrays = gradient, m, v, weight, rate * self.adamw_rate_ratio
             return super()._updated(*arrays, rule=rule, **options)
         m = self.momentum * m + gradient
-        direction = orthogonalized(gradient + self.momentum * m)
+        nesterov = gradient + self.momentum * m
+        direction = orthogonalized(nesterov, self.product_dtype)
         direction *= _MUON_SCALE * math.sqrt(max(weight.shape))
         direction += self.weight_decay * weight
         return m, v, weight - rate * direction
+
+    def get_config(self) -> dict[str, Any]:
+        """Returns the arguments that `from_config` needs."""
+        own = ("adamw_rate_ratio", "product_dtype")
+        return super().get_config() | {n: getattr(self, n) for n in own}
 
 
 _CLASSES = {"adamw": AlbertAdamW, "lamb": AlbertLamb, "muon": AlbertMuon}
 
 
-def create_optimizer(config: OptimizerConfig) -> keras.optimizers.Optimizer:
+def create_optimizer(
+    config: OptimizerConfig, precision: str = "float32"
+) -> keras.optimizers.Optimizer:
     """Creates the optimizer that a config describes, not built yet.
+
+    `precision` is the type of the products that Muon adds to a step.
 
     Under `model.fit` it does all that the config says: learning rate,
     clipping by global norm, update. A loop that calls `update_step` clips the
     gradients itself, and takes the rate from `schedules.learning_rate`.
     Under a `tf.distribute` strategy, call it inside the strategy's scope.
     """
+    options = {}
+    if config.optimizer == "muon":
+        options["adamw_rate_ratio"] = config.adamw_rate_ratio
+        options["product_dtype"] = precision
     return _CLASSES[config.optimizer](
         schedules.WarmUpAndDecay(config),
         weight_decay=config.weight_decay,
@@ -339,4 +371,5 @@ def create_optimizer(config: OptimizerConfig) -> keras.optimizers.Optimizer:
         beta_2=config.beta_2,
         epsilon=config.epsilon,
         global_clipnorm=config.clip_norm,
+        **options,
     )

@@ -55,7 +55,9 @@ class TrainStep:
         # The gradient of a frozen variable is not even computed.
         self.variables = [v for v in trainable if self._multipliers[v.path]]
         with strategy.scope():
-            self.optimizer = optimizers.create_optimizer(config)
+            self.optimizer = optimizers.create_optimizer(
+                config, config.precision
+            )
             self.optimizer.build(self.variables)
         # float16 gradients underflow unless the loss is scaled up.
         self._scales_loss = config.precision == "float16"
