@@ -172,6 +172,15 @@ class AlbertConfig:
             return self.num_hidden_groups
         return self.num_hidden_layers
 
+    def check_shared(self, name: str) -> None:
+        """Checks, for a setting of this name, that layers share all weights."""
+        if max(map(self.num_weight_sets, ("attention", "ffn"))) > 1:
+            raise ValueError(
+                f"`{name}` needs a model whose layers share all their weights. "
+                f"Received: parameter_sharing={self.parameter_sharing!r}, "
+                f"num_hidden_groups={self.num_hidden_groups}."
+            )
+
     def has_adapters(self, half: str, weight_set: int) -> bool:
         """Returns whether the layers that use a set of weights may differ."""
         layers = range(self.num_hidden_layers)

@@ -129,6 +129,27 @@ def with_config(
     return dataclasses.replace(source, config=wanted)
 
 
+def with_depth(source: Checkpoint, depth: int | None) -> Checkpoint:
+    """Returns a checkpoint whose first `depth` layers are used; None for all.
+
+    What was measured with all of them is left out.
+    """
+    config = source.known_config
+    if depth in (None, config.num_hidden_layers):
+        return source
+    checks.check_integer(
+        "depth", depth, at_least=1, at_most=config.num_hidden_layers
+    )
+    config.check_shared("depth")
+    if config.adapter_rank:
+        raise ValueError("A model with adapters has its own depth only.")
+    return dataclasses.replace(
+        source,
+        config=dataclasses.replace(config, num_hidden_layers=depth),
+        metadata=source.metadata.measured({}),
+    )
+
+
 def _layers(config: AlbertConfig) -> list[tuple[int, ...]]:
     """Returns the sets of weights that each layer uses, and their blocks."""
     halves, inner = ("attention", "ffn"), config.inner_group_num

@@ -57,6 +57,13 @@ class ExportConfig(VocabularyBeside):
         "fine-tuning, or else 512 (384 for squad), or the longest that the "
         "model takes if that is less.",
     )
+    depth: tuple[str, ...] = setting(
+        (),
+        "Numbers of layers to compute, the first ones, such as 3,6,12; good "
+        "after a training with --random_depth. The signatures of the largest "
+        "have their usual names, the others' end with the number, as in "
+        "serving_default_3. Default: all layers.",
+    )
     export_version: int | None = setting(
         None,
         "Number of the version. Default: one more than the highest number in "
@@ -99,9 +106,21 @@ class ExportConfig(VocabularyBeside):
                 "--format=litert is in float32. Received: "
                 f"precision={self.precision}."
             )
+        if not all(map(str.isdecimal, self.depth)):
+            raise ValueError(
+                "--depth must be whole numbers, separated by commas. Received: "
+                f"depth={','.join(self.depth)}."
+            )
+        if self.format == LITERT and len(self.depth) > 1:
+            raise ValueError("--format=litert takes one --depth.")
         # Otherwise, they are checked once the checkpoint is read.
         if self.spec:
             self.settings_of(self.spec)
+
+    @property
+    def depths(self) -> list[int]:
+        """The numbers of layers, the largest first; empty for all layers."""
+        return sorted({*map(int, self.depth)}, reverse=True)
 
     @property
     def spec(self) -> HeadSpec | None:

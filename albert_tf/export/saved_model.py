@@ -76,6 +76,7 @@ def export(config: ExportConfig) -> ExportSummary:
     source = discovery.open(
         config.init_checkpoint, albert_config=config.albert_config_file
     )
+    source = compatibility.with_depth(source, max(config.depths, default=None))
     source = compatibility.with_vocabulary(source, config)
     spec = _find_spec(config, source)
     trained = spec.trained_settings(source)
@@ -99,7 +100,17 @@ def export(config: ExportConfig) -> ExportSummary:
         tokenizer=graph_tokenizer.make(source.tokenizer),
     )
     # 3. The graph.
-    signatures = spec.make_signatures(exported)
+    signatures = [*spec.make_signatures(exported)]
+    for depth in config.depths[1:]:
+        shallow = dataclasses.replace(
+            exported,
+            weights=exported.weights.at_depth(depth),
+            metadata=compatibility.with_depth(source, depth).metadata,
+        )
+        signatures += [
+            dataclasses.replace(one, name=f"{one.name}_{depth}")
+            for one in spec.make_signatures(shallow)
+        ]
     if config.format != SAVED_MODEL:
         signatures = [one for one in signatures if not one.takes_text]
 

@@ -35,6 +35,7 @@ def load_predictor(  # noqa: PLR0913
     *,
     head: str | HeadSpec | None = None,
     max_seq_length: int | None = None,
+    depth: int | None = None,
     dtype: Any = None,
     pooling: str | None = None,
     normalize: bool | None = None,
@@ -54,6 +55,8 @@ def load_predictor(  # noqa: PLR0913
         max_seq_length: Longest sequence in tokens; None for that of the export
             or, unless the head is `encoder`, of the fine-tuning; or else 512
             (384 for questions about a context); at most what the model takes.
+        depth: Number of layers to compute, the first ones; None for all. Fewer
+            are good after a training with `--random_depth`.
         dtype: Keras dtype policy; None for the global policy of Keras. It has
             no effect on an export.
         pooling: Of vectors: `mean` over the tokens of a text, or `cls`; None
@@ -90,6 +93,9 @@ def load_predictor(  # noqa: PLR0913
     source = compatibility.with_vocabulary(discovery.open(path), options)
     # 1. The head.
     is_export = source.format == discovery.LITERT
+    if is_export and depth is not None:
+        raise ValueError("An export has its depth. Export another one.")
+    source = compatibility.with_depth(source, depth)
     own = source.metadata.head
     if not is_export:
         wanted = head.head if isinstance(head, HeadSpec) else head

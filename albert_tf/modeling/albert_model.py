@@ -13,7 +13,7 @@ import keras
 from keras import ops
 
 from albert_tf.config import AlbertConfig
-from albert_tf.modeling import Tensor, layers, packing, windows
+from albert_tf.modeling import Tensor, dropout, layers, packing, windows
 from albert_tf.modeling.base import register
 from albert_tf.modeling.base_model import BaseModel
 from albert_tf.modeling.embeddings import Embeddings
@@ -47,6 +47,9 @@ class AlbertModel(BaseModel):
         seed: Int tensor `[2]` that decides the dropout masks; None draws one
             from the model's own generator. Without effect unless `training`.
         depth: Number of layers to compute, the first ones; None for all.
+        random_depth: Whether the second half of the rows repeats the first,
+            and its outputs are those of fewer layers, a number that `seed`
+            decides. In training only.
         recompute: Whether to keep little for the gradient, see `Encoder`.
         fusion: How to compute on a CPU, see `Fusion`.
         output_positions: Int tensor `[B, Q]`, the positions that the last
@@ -118,16 +121,22 @@ class AlbertModel(BaseModel):
             return None
         return self.dropout_generator.next() if seed is None else seed
 
-    def call(
+    def call(  # noqa: PLR0913
         self,
         inputs: Mapping[str, Tensor],
         training: bool | None = None,
         seed: Tensor | None = None,
         depth: int | None = None,
+        random_depth: bool = False,
         recompute: bool = False,
         fusion: Fusion | None = None,
         output_positions: Tensor | None = None,
     ) -> dict[str, Tensor]:
+        if random_depth:
+            num_rows = ops.shape(inputs["input_ids"])[0] // 2
+            inputs = {name: rows[:num_rows] for name, rows in inputs.items()}
+            if output_positions is not None:
+                output_positions = output_positions[:num_rows]
         seed = self.dropout_seed(training, seed)
         input_ids = ops.convert_to_tensor(inputs["input_ids"])
         input_mask = inputs.get("input_mask", ops.ones_like(input_ids))
@@ -158,13 +167,24 @@ class AlbertModel(BaseModel):
             fusion=fusion,
             read=None if output_positions is None else read,
         )
-        if not self.output_hidden_states:
+        if not (self.output_hidden_states or random_depth):
             hidden_states = hidden_states[-1:]
         if rows:
             embedded = rows.unpack(embedded)
             packed = len(hidden_states) - (output_positions is not None)
             hidden_states[:packed] = map(rows.unpack, hidden_states[:packed])
         sequence_output = hidden_states[-1]  # [B, S, H]
+        if random_depth:
+            # Of all layers but the last.
+            earlier = hidden_states[:: self.config.inner_group_num][1:-1]
+            if output_positions is not None:
+                earlier = [
+                    layers.gather_positions(hidden, output_positions)
+                    for hidden in earlier
+                ]
+            index = dropout.random_index(len(earlier), seed)
+            shallow = ops.stack(earlier)[index]
+            sequence_output = ops.concatenate([sequence_output, shallow])
         outputs = {
             "sequence_output": sequence_output,
             "pooled_output": self.pool(sequence_output),

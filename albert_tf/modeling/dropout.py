@@ -16,6 +16,7 @@ from albert_tf.modeling import Tensor
 
 EMBEDDINGS_INDEX = 0
 HEAD_INDEX = 1  # of the one dropout that a fine-tuning head may have
+_DEPTH_INDEX = 2  # of the draw of a random depth
 _FIRST_BLOCK_INDEX = 16
 # Attention probabilities, attention output, feed-forward output.
 NUM_PER_BLOCK = 3
@@ -46,6 +47,12 @@ def dropout(
     )
     scaled = inputs / ops.cast(1.0 - rate, inputs.dtype)
     return ops.where(draws >= rate, scaled, ops.zeros_like(inputs))
+
+
+def random_index(size: int, seed: Tensor) -> Tensor:
+    """Returns a number from 0 on and below `size`, int32 `[]`."""
+    generator = _SeedOfCall(fold_in(seed, _DEPTH_INDEX))
+    return keras.random.randint((), 0, size, seed=generator)
 
 
 def first_index(block: int) -> int:

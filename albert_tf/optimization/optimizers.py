@@ -360,7 +360,7 @@ def create_optimizer(
     gradients itself, and takes the rate from `schedules.learning_rate`.
     Under a `tf.distribute` strategy, call it inside the strategy's scope.
     """
-    options = {}
+    options: dict[str, Any] = {}
     if config.optimizer == "muon":
         options["adamw_rate_ratio"] = config.adamw_rate_ratio
         options["product_dtype"] = precision

@@ -33,6 +33,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             options.path,
             head=options.head,
             max_seq_length=options.max_seq_length,
+            depth=options.depth,
             vocabulary=options.vocabulary,
         )
         answers = _answer_lines(predictor)
@@ -114,6 +115,7 @@ def _parse_arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
     )
     parser.add_argument("--head", help="encoder, for vectors of texts")
     parser.add_argument("--max_seq_length", type=int)
+    parser.add_argument("--depth", type=int, help="layers to compute")
     parser.add_argument("--spm_model_file", "--vocab_file", dest="vocabulary")
     return parser.parse_intermixed_args(arguments)
 

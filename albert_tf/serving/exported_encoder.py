@@ -10,6 +10,7 @@ Source: `modeling.albert_model` and `modeling.encoder`; the results are equal.
 The signature `tokens` is that of google-research/albert, export_to_tfhub.py.
 """
 
+import copy
 import functools
 from collections.abc import Callable, Sequence, Set
 from typing import Any
@@ -39,8 +40,11 @@ class ExportedWeights:
     A graph that is traced within `scope` reads the copies, so that nothing of
     the Keras model is saved. `precision` is `float32`, or `bfloat16` to halve
     the size of the matrices; vectors stay float32. `has_pooler` says whether
-    the pooler of the model was trained.
+    the pooler of the model was trained; `depth` is the number of layers to
+    compute, None for all.
     """
+
+    depth: int | None = None
 
     def __init__(
         self,
@@ -63,6 +67,12 @@ class ExportedWeights:
             for variable in self._originals
         ]
 
+    def at_depth(self, depth: int) -> "ExportedWeights":
+        """Returns the same copies, of which the first layers are computed."""
+        result = copy.copy(self)
+        result.depth = depth
+        return result
+
     def scope(self, pass_index: int = 0, stacks: Set[int] = frozenset()) -> Any:
         """Returns a context in which the model computes with the copies.
 
@@ -71,10 +81,12 @@ class ExportedWeights:
         """
         values = [
             # Stacks with fewer matrices are those of other blocks.
-            copy[min(pass_index, copy.shape[0] - 1)]
+            copied[min(pass_index, copied.shape[0] - 1)]
             if id(original) in stacks
-            else copy
-            for original, copy in zip(self._originals, self.copies, strict=True)
+            else copied
+            for original, copied in zip(
+                self._originals, self.copies, strict=True
+            )
         ]
         return shared_weights.in_place_of(self._originals, values)
 
@@ -88,7 +100,10 @@ class ExportedEncoder:
         self._encode = self.trace(self._run)
         # Returns the pooled output alone, for which less is computed.
         self.pooled = self.trace(self._run_pooled)
-        self._calls = _calls_of_blocks(albert.encoder)
+        calls, depth = _calls_of_blocks(albert.encoder), weights.depth
+        if depth is not None:
+            calls = calls[: depth * albert.config.inner_group_num]
+        self._calls = calls
 
     def __call__(self, *ids: tf.Tensor, **named: tf.Tensor) -> Vectors:
         """Encodes sequences; the inputs are `ID_INPUTS`, int32 `[B, S]`.

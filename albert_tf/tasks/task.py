@@ -264,6 +264,7 @@ class Task(Protocol):
         *,
         seed: "tf.Tensor | None",
         depth: int | None = None,
+        random_depth: bool = False,
         recompute: bool = False,
         fusion: "fused.Fusion | None" = None,
     ) -> "tuple[tf.Tensor, Totals]":
@@ -274,6 +275,8 @@ class Task(Protocol):
             loss_denominators: Those of the whole global batch.
             seed: int32 `[2]` for dropout in training; None in evaluation.
             depth: Number of layers to compute; None for all.
+            random_depth: Whether the second half of the batch repeats the
+                first, for the outputs of a random number of layers.
             recompute: Whether to save memory in the backward pass.
             fusion: How to compute on a CPU.
         """

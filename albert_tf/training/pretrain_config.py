@@ -232,15 +232,8 @@ class PretrainingConfig(NewTokens, RunConfig):
         """Checks settings that depend on each other."""
         for phase in self.phases:
             self.check_sequence_length(phase.max_seq_length)
-        config = self.albert_config
-        num_sets = map(config.num_weight_sets, ("attention", "ffn"))
-        if self.depth_schedule and max(num_sets) > 1:
-            raise ValueError(
-                "`depth_schedule` needs a model whose layers share all their "
-                "weights: others would not be trained. Received: "
-                f"parameter_sharing={config.parameter_sharing!r}, "
-                f"num_hidden_groups={config.num_hidden_groups}."
-            )
+        if self.depth_schedule:
+            self.albert_config.check_shared("depth_schedule")
         for name, other in _EXCLUDED.items():
             if getattr(self, name) and getattr(self, other):
                 raise ValueError(

@@ -113,6 +113,12 @@ class RunConfig(DeviceSettings, OptimizerConfig):
     random_seed: int = setting(
         12345, "Seed of initial weights, data order, masks and dropout."
     )
+    random_depth: bool = setting(
+        False,
+        "Learn from the output of a random layer in each update, too, so that "
+        "fewer layers can be used: --depth of export_saved_model.py. Only for "
+        "models whose layers share all their weights.",
+    )
     recompute: bool = setting(
         False,
         "Keep only what goes into and out of each half of a block, and compute "
@@ -144,6 +150,8 @@ class RunConfig(DeviceSettings, OptimizerConfig):
         checks.check_integer(
             "preemption_exit_code", self.preemption_exit_code, at_most=255
         )
+        if self.random_depth:
+            self.albert_config.check_shared("random_depth")
         DeviceSettings.__post_init__(self)
 
     @property

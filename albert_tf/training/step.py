@@ -220,12 +220,20 @@ class TrainStep:
     ) -> tuple[Gradients, tf.Tensor]:
         """Returns the gradients and metric totals of a batch."""
         variables = [v.value for v in self.variables]
+        num_copies = 1
+        # A phase may have one layer.
+        random_depth = self._config.random_depth and depth != 1
+        if random_depth:
+            # The loss is the mean of two: of all layers, and of a few.
+            num_copies = 2
+            batch = {n: tf.concat([x, x], 0) for n, x in batch.items()}
         with tf.GradientTape() as tape:
             loss, totals = self.task.loss(
                 batch,
-                loss_denominators,
+                {n: num_copies * d for n, d in loss_denominators.items()},
                 seed=seed,
                 depth=depth,
+                random_depth=random_depth,
                 recompute=self._config.recompute,
                 fusion=self._fusion,
             )
@@ -241,7 +249,8 @@ class TrainStep:
             )
             if gradient is not None
         }
-        return dense, tf.stack([totals[n] for n in self.task.total_names])
+        rows = tf.stack([totals[n] for n in self.task.total_names])
+        return dense, rows / num_copies
 
     def _apply(
         self,

@@ -327,6 +327,41 @@ def test_padding_does_not_matter(model_kind):
         np.testing.assert_allclose(first, second, atol=1e-5)
 
 
+def test_the_second_half_of_the_rows_may_have_fewer_layers(model_kind):
+    config = tiny.config(
+        num_hidden_layers=3, inner_group_num=2, initializer_range=0.3
+    )
+    drops = model_kind in (*_DROPPING_HEADS, MultipleChoiceModel)
+    own = {"dropout_prob": 0.0} if drops else {}
+    model = _make(model_kind, config=config, **own)
+    batch = _own_inputs(model_kind)
+    if model_kind is BeamSpanModel:
+        batch["start_positions"] = np.ones(B, np.int32)
+    twice = {n: np.concatenate([x, x]) for n, x in batch.items()}
+
+    def call(inputs, **options):
+        outputs = model(inputs, training=True, **options)
+        # What is in front of all layers is there once.
+        outputs.pop("embedding_output", None)
+        return outputs
+
+    by_depth = [_arrays(call(batch, depth=depth)) for depth in (1, 2, 3)]
+    found = set()
+    for seed in range(8):
+        both = call(twice, random_depth=True, seed=tf.constant([seed, 0]))
+        halves = [np.split(array, 2) for array in _arrays(both)]
+        whole, shallow = zip(*halves, strict=True)
+        errors = []
+        for expected in by_depth:
+            pairs = zip(shallow, expected, strict=True)
+            errors.append(max(np.abs(a - b).max() for a, b in pairs))
+        found.add(int(np.argmin(errors)) + 1)
+        assert min(errors) < 1e-5
+        for ours, theirs in zip(whole, by_depth[-1], strict=True):
+            np.testing.assert_allclose(ours, theirs, atol=1e-5)
+    assert found == {1, 2}
+
+
 _COPIES = {
     "keras_object": lambda layer: keras.saving.deserialize_keras_object(
         json.loads(json.dumps(keras.saving.serialize_keras_object(layer)))

@@ -82,3 +82,17 @@ def test_gradients_are_those_of_rows_of_their_own(run, batch):
     largest = max(np.abs(gradient).max() for gradient in alone)
     for one, other in zip(together, alone, strict=True):
         np.testing.assert_allclose(one, other, atol=1e-6 * largest)
+
+
+def test_packed_rows_may_have_fewer_layers_in_their_second_half(batch):
+    config = tiny.config(num_hidden_layers=2)
+    model = ClassifierModel(config, num_labels=3, dropout_prob=0.0)
+    twice = {
+        name: np.concatenate([rows, rows])
+        for name, rows in (batch | {"packed_at": _PACKED_AT}).items()
+    }
+
+    both = model(twice, training=True, random_depth=True)["logits"]
+
+    alone = [model(batch, depth=depth)["logits"] for depth in (2, 1)]
+    np.testing.assert_allclose(both, np.concatenate(alone), atol=1e-6)

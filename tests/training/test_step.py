@@ -163,6 +163,7 @@ SPLITS = {
     [
         ("replicas_accumulated", "lamb"),
         ("three_calls", "lamb"),
+        ("replicas_accumulated", "muon"),
         *(
             pytest.param(*case, marks=pytest.mark.slow)
             for case in (
@@ -203,6 +204,40 @@ def _losses(model, batches, **options):
     made = runs.Trainer(runs.run_config(albert_config=model, **options))
     results, _ = made.run(batches, per_call=1)
     return [made.task.training_scores(row)["loss"] for row in results]
+
+
+@pytest.mark.parametrize("num_micro_batches", [1, 2])
+def test_a_random_depth_adds_the_loss_of_fewer_layers(num_micro_batches):
+    model = runs.config(num_hidden_layers=4)
+    batches = runs.batches(6)
+    options = {"albert_config": model, "learning_rate": 1e-9}
+    by_depth = [
+        runs.Trainer(runs.run_config(**options)).run(batches, depth=depth)[0]
+        for depth in (1, 2, 3, 4)
+    ]
+    made = runs.Trainer(
+        runs.run_config(
+            random_depth=True,
+            gradient_accumulation_steps=num_micro_batches,
+            **options,
+        )
+    )
+
+    rows, _ = made.run(batches, depth=4)
+
+    depths = set()
+    for row, *shallow, whole in zip(rows, *by_depth, strict=True):
+        assert row["examples"] == whole["examples"]
+        assert row["tokens"] == whole["tokens"]
+        losses = [
+            (one["masked_lm_loss"] + whole["masked_lm_loss"]) / 2
+            for one in shallow
+        ]
+        errors = np.abs(np.array(losses) / row["masked_lm_loss"] - 1)
+        depths.add(int(errors.argmin()))
+        # Micro-batches have depths of their own.
+        assert num_micro_batches > 1 or errors.min() < 1e-4
+    assert len(depths) > 1
 
 
 def test_gradients_of_a_large_vocabulary_are_added_up_over_micro_batches():
@@ -370,6 +405,7 @@ def test_recomputing_saves_memory():
             pytest.param(*case, marks=pytest.mark.slow)
             for case in (
                 ({}, "adamw"),
+                ({}, "muon"),
                 ({"precision": "float16"}, "lamb"),
                 (SPLITS["accumulated"], "lamb"),
                 (SPLITS["replicas_accumulated"], "adamw"),
