@@ -7,6 +7,7 @@ import tempfile
 import numpy as np
 import pytest
 
+from albert_tf.checkpoints import compatibility
 from albert_tf.checkpoints.checkpoint import Checkpoint
 from albert_tf.export import saved_model
 from tests.exported_models import base_config, make_config
@@ -42,6 +43,8 @@ LITERT = {"format": "litert"}
             "--null_from_cls is for --head=span or beam_span only",
         ),
         ({"format": "tflite"}, "`format` must be one of .*'tflite'"),
+        ({"depth": ("3", "x")}, "must be whole numbers.*=3,x"),
+        ({**LITERT, "depth": ("1", "2")}, "takes one --depth"),
         ({**LITERT, "precision": "bfloat16"}, "is in float32.*=bfloat16"),
         (
             {**LITERT, "head": "multiple_choice"},
@@ -175,3 +178,19 @@ def test_the_head_of_a_checkpoint(asked_for, groups, head):
     found = saved_model._find_spec(make_config("a", **asked_for), source)
 
     assert found.head.name == head
+
+
+@pytest.mark.parametrize(
+    ("depth", "changes", "words"),
+    [
+        (5, {}, "`depth` must .*at least 1.*at most 4.*depth=5"),
+        (0, {}, "at least 1.*depth=0"),
+        (1, {"parameter_sharing": "none"}, "whose layers share all.*'none'"),
+        (1, {"adapter_rank": 2}, "adapters has its own depth"),
+    ],
+)
+def test_depths_that_a_model_does_not_have(depth, changes, words):
+    source = Checkpoint(config=base_config(**changes))
+
+    with pytest.raises(ValueError, match=words):
+        compatibility.with_depth(source, depth)

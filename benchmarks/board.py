@@ -1,0 +1,176 @@
+"""How soon a recipe reaches a loss: one core, one hour, always the same text.
+
+    python benchmarks/board.py "the recipe of budget.flags" -- \\
+        --flagfile=recipes/budget.flags --num_train_steps=12000
+
+What follows `--` goes to run_pretraining.py, with as many updates as fit into
+the hour. The text is that of the demo: docstrings of the installed packages. It
+and its vocabulary, records and runs are in build/board; the same command again
+goes on with a run. A row is added to docs/board.md, which says what the columns
+are. Leave the other cores of the machine alone meanwhile.
+"""
+
+import argparse
+import hashlib
+import json
+import os
+import pathlib
+import shlex
+import subprocess
+import sys
+from collections.abc import Sequence
+
+ROOT = pathlib.Path(__file__).resolve().parents[1]
+sys.path[:0] = [str(ROOT), str(ROOT / "benchmarks")]
+
+import alternation  # noqa: E402
+import time_to_loss  # noqa: E402
+
+BOARD = ROOT / "docs/board.md"
+FOLDER = ROOT / "build/board"
+PYTHON = sys.executable
+GOALS = (5.5, 5.0)
+MINUTES = 60
+VOCAB_SIZE = 8000
+# The model of docs/results.md, "Time to a loss".
+MODEL = {
+    "vocab_size": VOCAB_SIZE,
+    "embedding_size": 128,
+    "hidden_size": 256,
+    "num_hidden_layers": 4,
+    "num_attention_heads": 4,
+    "intermediate_size": 1024,
+    "hidden_dropout_prob": 0.0,
+    "attention_probs_dropout_prob": 0.0,
+}
+# Of each length there are records, with masks that are made when they are read.
+LENGTHS = {32: 5, 64: 10}
+
+
+def make_data(folder: pathlib.Path) -> str:
+    """Writes what is missing of text and records; returns a digest of both."""
+    from demo import corpus
+
+    folder.mkdir(parents=True, exist_ok=True)
+    texts = [folder / "train.txt", folder / "held_out.txt"]
+    if not all(path.exists() for path in texts):
+        for path, documents in zip(
+            texts, corpus.train_and_held_out(), strict=True
+        ):
+            # A single sentence has no order.
+            longer = [one for one in documents if len(one) > 1]
+            path.write_text(corpus.to_text(longer), encoding="utf-8")
+    if not (folder / "vocabulary.model").exists():
+        call(
+            "build_vocab.py",
+            f"--input_file={texts[0]}",
+            f"--output_prefix={folder / 'vocabulary'}",
+            f"--vocab_size={VOCAB_SIZE}",
+        )
+    for path in texts:
+        for length, num_masked in LENGTHS.items():
+            records = folder / f"{path.stem}.{length}"
+            if not records.exists():
+                call(
+                    "create_pretraining_data.py",
+                    f"--input_file={path}",
+                    f"--output_file={records}",
+                    f"--spm_model_file={folder / 'vocabulary.model'}",
+                    "--masking=dynamic",
+                    f"--max_seq_length={length}",
+                    f"--max_predictions_per_seq={num_masked}",
+                )
+    content = b"".join(path.read_bytes() for path in texts)
+    return hashlib.sha256(content).hexdigest()[:12]
+
+
+def call(script: str, *arguments: str, timeout: float | None = None) -> None:
+    """Runs a script on one core; ends it after `timeout` seconds."""
+    core = min(os.sched_getaffinity(0))
+    process = subprocess.Popen(
+        [PYTHON, str(ROOT / script), *arguments],
+        preexec_fn=lambda: os.sched_setaffinity(0, {core}),
+    )
+    try:
+        code = process.wait(timeout)
+    except subprocess.TimeoutExpired:
+        process.terminate()
+        process.wait()
+    else:
+        if code:
+            sys.exit(code)
+
+
+def pretrain(folder: pathlib.Path, run: pathlib.Path, own: Sequence[str]) -> None:
+    """Trains as the flags `own` say, until the hour is over or they end."""
+    config = folder / "albert_config.json"
+    config.write_text(json.dumps(MODEL))
+    longest = max(LENGTHS)
+    spent = 0.0
+    if (run / time_to_loss.LOG).exists():
+        spent = max(x["seconds"] for x in time_to_loss.timed_lines(run))
+    records = [str(folder / f"train.{length}") for length in LENGTHS]
+    call(
+        "run_pretraining.py",
+        f"--albert_config_file={config}",
+        f"--input_file={','.join(records)}",
+        f"--eval_file={folder / f'held_out.{longest}'}",
+        f"--max_seq_length={longest}",
+        f"--max_predictions_per_seq={LENGTHS[longest]}",
+        "--do_eval",
+        "--max_eval_steps=40",
+        "--save_checkpoints_steps=250",
+        "--log_steps=50",
+        "--keep_checkpoint_max=1",
+        f"--output_dir={run}",
+        *own,
+        timeout=MINUTES * 60 - spent,
+    )
+
+
+def row(name: str, run: pathlib.Path, digest: str, command: str) -> str:
+    """Returns a row of the board: what the log of a run says of its hour."""
+    lines = [
+        line
+        for line in time_to_loss.timed_lines(run)
+        if line["seconds"] <= MINUTES * 60 and time_to_loss.LOSS in line
+    ]
+    cells = [name]
+    for goal in GOALS:
+        seconds = time_to_loss.seconds_to(lines, goal)
+        steps = time_to_loss.seconds_to(
+            [line | {"seconds": line["step"]} for line in lines], goal
+        )
+        cells += ["never"] if seconds is None else []
+        cells += [f"{seconds / 60:.1f} ({steps:.0f})"] if seconds else []
+    last = lines[-1]
+    cells.append(f"{last['seconds'] / 60:.0f} ({last['step']})")
+    cells.append(f"{last[time_to_loss.LOSS]:.2f}")
+    for score in time_to_loss.SCORES[1:]:
+        cells.append(f"{last[score]:.1%}" if score in last else "")
+    cells += [digest, alternation.machine(), f"`{command}`"]
+    return f"| {' | '.join(cells)} |"
+
+
+def main() -> None:
+    """Makes the data, trains, and adds the row."""
+    parser = argparse.ArgumentParser(
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("name", help="of the row")
+    parser.add_argument("flags", nargs="*", help="those of run_pretraining.py")
+    options = parser.parse_args()
+    digest = make_data(FOLDER)
+    command = shlex.join(options.flags)
+    key = hashlib.sha256(command.encode()).hexdigest()[:8]
+    run = FOLDER / f"run-{key}"
+    pretrain(FOLDER, run, options.flags)
+    new = row(options.name, run, digest, command)
+    with BOARD.open("a", encoding="utf-8") as file:
+        file.write(new + "\n")
+    print(f"{new}\nadded to {BOARD}")
+
+
+if __name__ == "__main__":
+    main()
