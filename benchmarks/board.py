@@ -28,7 +28,6 @@ import time_to_loss  # noqa: E402
 
 BOARD = ROOT / "docs/board.md"
 FOLDER = ROOT / "build/board"
-PYTHON = sys.executable
 GOALS = (5.5, 5.0)
 MINUTES = 60
 VOCAB_SIZE = 8000
@@ -85,12 +84,8 @@ def make_data(folder: pathlib.Path) -> str:
 
 
 def call(script: str, *arguments: str, timeout: float | None = None) -> None:
-    """Runs a script on one core; ends it after `timeout` seconds."""
-    core = min(os.sched_getaffinity(0))
-    process = subprocess.Popen(
-        [PYTHON, str(ROOT / script), *arguments],
-        preexec_fn=lambda: os.sched_setaffinity(0, {core}),
-    )
+    """Runs a script; ends it after `timeout` seconds."""
+    process = subprocess.Popen([sys.executable, str(ROOT / script), *arguments])
     try:
         code = process.wait(timeout)
     except subprocess.TimeoutExpired:
@@ -101,7 +96,9 @@ def call(script: str, *arguments: str, timeout: float | None = None) -> None:
             sys.exit(code)
 
 
-def pretrain(folder: pathlib.Path, run: pathlib.Path, own: Sequence[str]) -> None:
+def pretrain(
+    folder: pathlib.Path, run: pathlib.Path, own: Sequence[str]
+) -> None:
     """Trains as the flags `own` say, until the hour is over or they end."""
     config = folder / "albert_config.json"
     config.write_text(json.dumps(MODEL))
@@ -162,6 +159,8 @@ def main() -> None:
     parser.add_argument("flags", nargs="*", help="those of run_pretraining.py")
     options = parser.parse_args()
     digest = make_data(FOLDER)
+    # This program and those that it calls have one core.
+    os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
     command = shlex.join(options.flags)
     key = hashlib.sha256(command.encode()).hexdigest()[:8]
     run = FOLDER / f"run-{key}"

@@ -13,6 +13,8 @@ from albert_tf.training import pretrain
 from tests.training import runs
 
 HALF = runs.NUM_PRETRAINING_STEPS // 2
+# LAMB at full depth: test_loop.py.
+OPTIONS = {"optimizer": "muon", "random_depth": True}
 
 
 def run(config):
@@ -25,7 +27,7 @@ def run(config):
 def job(make_pretraining_job, tmp_path):
     """A function that makes the settings of a run in a new directory."""
     return lambda name, **changes: make_pretraining_job(
-        tmp_path / name, **changes
+        tmp_path / name, **OPTIONS | changes
     )
 
 
@@ -33,7 +35,7 @@ def job(make_pretraining_job, tmp_path):
 def half(make_pretraining_job, tmp_path_factory):
     """The job of a run that is finished after half of the steps."""
     done = make_pretraining_job(
-        tmp_path_factory.mktemp("half") / "run", num_train_steps=HALF
+        tmp_path_factory.mktemp("half") / "run", num_train_steps=HALF, **OPTIONS
     )
     run(done)
     return done
@@ -45,6 +47,7 @@ def continued(make_pretraining_job, tmp_path_factory, half):
     second = make_pretraining_job(
         tmp_path_factory.mktemp("continued") / "run",
         continue_from=half.output_dir,
+        **OPTIONS,
     )
     return second, run(second)
 
@@ -117,7 +120,7 @@ def test_only_records_in_the_same_order_are_read_from_where_the_run_was(
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"optimizer": "adamw"}, r"optimizer='lamb' \(now 'adamw'\)"),
+        ({"optimizer": "adamw"}, r"optimizer='muon' \(now 'adamw'\)"),
         (
             {"objectives": ("mlm",)},
             r"objectives=\['mlm', 'sop'\] \(now \['mlm'\]\)",
