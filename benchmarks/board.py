@@ -1,13 +1,15 @@
-"""How soon a recipe reaches a loss: one core, one hour, always the same text.
+r"""How soon a recipe reaches a loss: one core, one hour, always the same text.
 
-    python benchmarks/board.py "the recipe of budget.flags" -- \\
+    python benchmarks/board.py "the recipe of budget.flags" -- \
         --flagfile=recipes/budget.flags --num_train_steps=12000
 
-What follows `--` goes to run_pretraining.py, with as many updates as fit into
-the hour. The text is that of the demo: docstrings of the installed packages. It
-and its vocabulary, records and runs are in build/board; the same command again
-goes on with a run. A row is added to docs/board.md, which says what the columns
+What follows `--` goes to run_pretraining.py, or with --program=transformers or
+kerashub to board_peers.py, with as many updates as fit into the hour. The text
+is that of the demo: docstrings of the installed packages. It and its
+vocabulary, records and runs are in build/board; the same command again goes on
+with a run of ours. A row is added to docs/board.md, which says what the columns
 are. Leave the other cores of the machine alone meanwhile.
+ALBERT_TF_PEER_PYTHON names the Python that has transformers.
 """
 
 import argparse
@@ -42,6 +44,9 @@ MODEL = {
     "hidden_dropout_prob": 0.0,
     "attention_probs_dropout_prob": 0.0,
 }
+NUM_HELD_OUT = 2560
+# For other programs: an hour of batches.
+NUM_ROWS = 640_000
 # Of each length there are records, with masks that are made when they are read.
 LENGTHS = {32: 5, 64: 10}
 
@@ -83,9 +88,47 @@ def make_data(folder: pathlib.Path) -> str:
     return hashlib.sha256(content).hexdigest()[:12]
 
 
-def call(script: str, *arguments: str, timeout: float | None = None) -> None:
+def write_arrays(folder: pathlib.Path) -> None:
+    """Writes our batches for programs that do not read our records."""
+    import numpy as np
+
+    from albert_tf.data import example_order, input_pipeline, record_source
+
+    length = max(LENGTHS)
+    shard = example_order.InputShard()
+    for part, num_rows in (("train", NUM_ROWS), ("held_out", NUM_HELD_OUT)):
+        path = folder / f"{part}.npz"
+        if path.exists():
+            continue
+        source = record_source.open_records(str(folder / f"{part}.{length}"))
+        if part == "train":
+            dataset = input_pipeline.training_dataset(
+                source, shard, global_batch_size=64, seed=0
+            )
+        else:
+            dataset = input_pipeline.evaluation_dataset(
+                source, shard, batch_size=64
+            )
+        rows = [*dataset.take(num_rows // 64).as_numpy_iterator()]
+        np.savez(
+            path,
+            **{
+                name: np.concatenate([one[name] for one in rows]).astype(
+                    "float16" if name.endswith("weights") else "int16"
+                )
+                for name in rows[0]
+            },
+        )
+
+
+def call(
+    script: str,
+    *arguments: str,
+    python: str = sys.executable,
+    timeout: float | None = None,
+) -> None:
     """Runs a script; ends it after `timeout` seconds."""
-    process = subprocess.Popen([sys.executable, str(ROOT / script), *arguments])
+    process = subprocess.Popen([python, str(ROOT / script), *arguments])
     try:
         code = process.wait(timeout)
     except subprocess.TimeoutExpired:
@@ -100,8 +143,6 @@ def pretrain(
     folder: pathlib.Path, run: pathlib.Path, own: Sequence[str]
 ) -> None:
     """Trains as the flags `own` say, until the hour is over or they end."""
-    config = folder / "albert_config.json"
-    config.write_text(json.dumps(MODEL))
     longest = max(LENGTHS)
     spent = 0.0
     if (run / time_to_loss.LOG).exists():
@@ -109,13 +150,14 @@ def pretrain(
     records = [str(folder / f"train.{length}") for length in LENGTHS]
     call(
         "run_pretraining.py",
-        f"--albert_config_file={config}",
+        f"--albert_config_file={folder / 'albert_config.json'}",
         f"--input_file={','.join(records)}",
         f"--eval_file={folder / f'held_out.{longest}'}",
         f"--max_seq_length={longest}",
         f"--max_predictions_per_seq={LENGTHS[longest]}",
         "--do_eval",
-        "--max_eval_steps=40",
+        "--eval_batch_size=64",
+        f"--max_eval_steps={NUM_HELD_OUT // 64}",
         "--save_checkpoints_steps=250",
         "--log_steps=50",
         "--keep_checkpoint_max=1",
@@ -156,15 +198,33 @@ def main() -> None:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("name", help="of the row")
-    parser.add_argument("flags", nargs="*", help="those of run_pretraining.py")
+    parser.add_argument(
+        "--program",
+        choices=("albert_tf", "transformers", "kerashub"),
+        default="albert_tf",
+    )
+    parser.add_argument("flags", nargs="*", help="those of the training")
     options = parser.parse_args()
     digest = make_data(FOLDER)
     # This program and those that it calls have one core.
     os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
-    command = shlex.join(options.flags)
+    (FOLDER / "albert_config.json").write_text(json.dumps(MODEL))
+    command = shlex.join([f"--program={options.program}", *options.flags])
     key = hashlib.sha256(command.encode()).hexdigest()[:8]
     run = FOLDER / f"run-{key}"
-    pretrain(FOLDER, run, options.flags)
+    if options.program == "albert_tf":
+        pretrain(FOLDER, run, options.flags)
+    else:
+        write_arrays(FOLDER)
+        python = sys.executable
+        if options.program == "transformers":
+            python = os.environ.get("ALBERT_TF_PEER_PYTHON", python)
+        call(
+            "benchmarks/board_peers.py",
+            *(options.program, str(FOLDER), str(run), *options.flags),
+            python=python,
+            timeout=MINUTES * 60,
+        )
     new = row(options.name, run, digest, command)
     with BOARD.open("a", encoding="utf-8") as file:
         file.write(new + "\n")

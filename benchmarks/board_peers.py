@@ -1,0 +1,222 @@
+"""Pretrains the model of board.py with transformers or KerasHub, on its arrays.
+
+Called by board.py, with the Python that has the program. The batches, their
+masks and the held-out set are those of our runs, all of 64 tokens. KerasHub has
+no sentence order. AdamW, a linear warm-up and a linear decay, bfloat16. The log
+is as ours.
+"""
+
+import argparse
+import json
+import pathlib
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+
+SAVE_EVERY, LOG_EVERY = 250, 50
+Batch = dict[str, np.ndarray]
+
+
+def batches(path: pathlib.Path, size: int) -> Iterator[Batch]:
+    """Yields the batches of a file of arrays, over and over."""
+    arrays = dict(np.load(path))
+    num_rows = len(arrays["input_ids"])
+    while True:
+        for start in range(0, num_rows - size + 1, size):
+            part = slice(start, start + size)
+            yield {name: values[part] for name, values in arrays.items()}
+
+
+def transformers_program(
+    model: dict[str, Any], options: argparse.Namespace
+) -> tuple[Callable[..., None], Callable[[Batch], dict[str, np.ndarray]]]:
+    """Returns a function that makes an update, and one that gives logits."""
+    import torch
+    import transformers
+
+    torch.set_num_threads(1)
+    torch.manual_seed(0)
+    config = transformers.AlbertConfig(**model, hidden_act="gelu_new")
+    albert = transformers.AlbertForPreTraining(config)
+    optimizer = torch.optim.AdamW(albert.parameters(), lr=0.0)
+    forward = torch.compile(albert) if options.compile else albert
+
+    def outputs(batch: Batch, **labels: Any) -> Any:
+        ids, mask, segments = (
+            torch.tensor(batch[name].astype(np.int64))
+            for name in ("input_ids", "input_mask", "segment_ids")
+        )
+        with torch.autocast("cpu", dtype=torch.bfloat16):
+            return forward(
+                input_ids=ids,
+                attention_mask=mask,
+                token_type_ids=segments,
+                **labels,
+            )
+
+    def update(batch: Batch, rate: float) -> None:
+        labels = np.full(batch["input_ids"].shape, -100)
+        rows, columns = np.nonzero(batch["masked_lm_weights"])
+        positions = batch["masked_lm_positions"][rows, columns]
+        labels[rows, positions] = batch["masked_lm_ids"][rows, columns]
+        order = torch.tensor(batch["sentence_order_labels"].astype(np.int64))
+        loss = outputs(
+            batch, labels=torch.tensor(labels), sentence_order_label=order
+        ).loss
+        optimizer.param_groups[0]["lr"] = rate
+        optimizer.zero_grad()
+        loss.backward()
+        torch.nn.utils.clip_grad_norm_(albert.parameters(), 1.0)
+        optimizer.step()
+
+    def logits(batch: Batch) -> dict[str, np.ndarray]:
+        albert.eval()
+        with torch.no_grad():
+            found = outputs(batch)
+        albert.train()
+        positions = batch["masked_lm_positions"].astype(np.int64)
+        words = found.prediction_logits.float().numpy()
+        return {
+            "words": np.take_along_axis(words, positions[..., None], 1),
+            "order": found.sop_logits.float().numpy(),
+        }
+
+    return update, logits
+
+
+def kerashub_program(
+    model: dict[str, Any], options: argparse.Namespace
+) -> tuple[Callable[..., None], Callable[[Batch], dict[str, np.ndarray]]]:
+    """Returns a function that makes an update, and one that gives logits."""
+    import keras
+    import keras_hub
+
+    keras.utils.set_random_seed(0)
+    keras.mixed_precision.set_global_policy("mixed_bfloat16")
+    backbone = keras_hub.models.AlbertBackbone(
+        vocabulary_size=model["vocab_size"],
+        num_layers=model["num_hidden_layers"],
+        num_heads=model["num_attention_heads"],
+        embedding_dim=model["embedding_size"],
+        hidden_dim=model["hidden_size"],
+        intermediate_dim=model["intermediate_size"],
+        dropout=0.0,
+    )
+    albert = keras_hub.models.AlbertMaskedLM(backbone, preprocessor=None)
+    albert.compile(
+        optimizer=keras.optimizers.AdamW(0.0, global_clipnorm=1.0),
+        loss=keras.losses.SparseCategoricalCrossentropy(from_logits=True),
+        jit_compile=options.compile,
+    )
+
+    def inputs(batch: Batch) -> dict[str, np.ndarray]:
+        return {
+            "token_ids": batch["input_ids"].astype("int32"),
+            "segment_ids": batch["segment_ids"].astype("int32"),
+            "padding_mask": batch["input_mask"].astype("int32"),
+            "mask_positions": batch["masked_lm_positions"].astype("int32"),
+        }
+
+    def update(batch: Batch, rate: float) -> None:
+        albert.optimizer.learning_rate = rate
+        albert.train_on_batch(
+            inputs(batch),
+            batch["masked_lm_ids"].astype("int32"),
+            sample_weight=batch["masked_lm_weights"].astype("float32"),
+        )
+
+    def logits(batch: Batch) -> dict[str, np.ndarray]:
+        found = albert.predict_on_batch(inputs(batch))
+        return {"words": np.asarray(found, "float32")}
+
+    return update, logits
+
+
+def scores(
+    logits: Callable[[Batch], dict[str, np.ndarray]], held_out: list[Batch]
+) -> dict[str, float]:
+    """Returns the scores of a held-out set, by the names of our log."""
+    sums = np.zeros(3)
+    order = []
+    for batch in held_out:
+        found = logits(batch)
+        words = found["words"]
+        words = words - words.max(-1, keepdims=True)
+        words -= np.log(np.exp(words).sum(-1, keepdims=True))
+        ids = batch["masked_lm_ids"].astype(int)
+        weights = batch["masked_lm_weights"]
+        chosen = np.take_along_axis(words, ids[..., None], 2)[..., 0]
+        is_right = words.argmax(-1) == ids
+        sums += [
+            weights.sum(),
+            -(chosen * weights).sum(),
+            (is_right * weights).sum(),
+        ]
+        if "order" in found:
+            order += [
+                *(found["order"].argmax(-1) == batch["sentence_order_labels"])
+            ]
+    result = {
+        "eval_masked_lm_loss": float(sums[1] / sums[0]),
+        "eval_masked_lm_accuracy": float(sums[2] / sums[0]),
+    }
+    if order:
+        result["eval_sentence_order_accuracy"] = float(np.mean(order))
+    return result
+
+
+def main() -> None:
+    """Trains and writes the log."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("program", choices=("transformers", "kerashub"))
+    parser.add_argument("folder", type=pathlib.Path)
+    parser.add_argument("run", type=pathlib.Path)
+    parser.add_argument("--learning_rate", type=float, required=True)
+    parser.add_argument("--train_batch_size", type=int, default=32)
+    parser.add_argument("--num_train_steps", type=int, required=True)
+    parser.add_argument("--num_warmup_steps", type=int, default=0)
+    parser.add_argument("--compile", action="store_true")
+    options = parser.parse_args()
+    model = json.loads((options.folder / "albert_config.json").read_text())
+    make = {
+        "transformers": transformers_program,
+        "kerashub": kerashub_program,
+    }[options.program]
+    update, logits = make(model, options)
+    size, last = options.train_batch_size, options.num_train_steps
+    given = batches(options.folder / "train.npz", size)
+    held_out = dict(np.load(options.folder / "held_out.npz"))
+    rows = range(0, len(held_out["input_ids"]), 64)
+    parts = [
+        {name: values[start : start + 64] for name, values in held_out.items()}
+        for start in rows
+    ]
+    options.run.mkdir(parents=True, exist_ok=True)
+    (options.run / "run.json").write_text(
+        json.dumps(vars(options), default=str)
+    )
+    with (options.run / "metrics.jsonl").open("w") as log:
+
+        def write(step: int, **values: float) -> None:
+            log.write(json.dumps({"step": step, **values}) + "\n")
+            log.flush()
+
+        write(0, **scores(logits, parts))
+        seconds = 0.0
+        for step in range(1, last + 1):
+            warm = step / max(1, options.num_warmup_steps)
+            rate = options.learning_rate * min(warm, 1 - (step - 1) / last)
+            start = time.perf_counter()
+            update(next(given), rate)
+            seconds += time.perf_counter() - start
+            if step % LOG_EVERY == 0:
+                write(step, sequences_per_second=LOG_EVERY * size / seconds)
+                seconds = 0.0
+            if step % SAVE_EVERY == 0 or step == last:
+                write(step, **scores(logits, parts))
+
+
+if __name__ == "__main__":
+    main()
