@@ -78,10 +78,10 @@ SHORT = Phase(
     pair_objective="none",
     objectives="mlm",
     train_batch_size=64,
-    learning_rate=0.001,
+    learning_rate=0.004,
     steps_per_warmup_step=12,
 )
-# Gentler, because the new sentence-order head may never learn at 0.001.
+# Gentler, because there is a new head for the order of sentences.
 LONG = Phase(
     name="long",
     max_seq_length=64,
@@ -89,7 +89,7 @@ LONG = Phase(
     pair_objective="sop",
     objectives="mlm,sop",
     train_batch_size=32,
-    learning_rate=0.0006,
+    learning_rate=0.002,
     steps_per_warmup_step=6,
 )
 
@@ -281,7 +281,7 @@ def pretrain(
         train_batch_size=phase.train_batch_size,
         eval_batch_size=128,
         precision="bfloat16",
-        optimizer="adamw",
+        optimizer="muon",
         learning_rate=phase.learning_rate,
         # Falls late: attention is learnt sooner at a high rate.
         poly_power=0.5,
