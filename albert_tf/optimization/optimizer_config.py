@@ -34,9 +34,9 @@ class OptimizerConfig:
         "decays to 0.",
     )
     adamw_rate_ratio: float = setting(
-        1.0,
-        "Learning rate of the weights that muon leaves to adamw, as a multiple "
-        "of --learning_rate.",
+        0.4,
+        "muon: learning rate of the weights that it leaves to adamw, as a "
+        "share of --learning_rate.",
     )
     poly_power: float = setting(
         1.0,

@@ -296,7 +296,7 @@ class AlbertMuon(AlbertAdamW):
     gradient, their `v` stays 0, and they decay apart from their direction.
 
     Args:
-        adamw_rate_ratio: Learning rate of the other weights, as a multiple of
+        adamw_rate_ratio: Learning rate of the other weights, as a share of
             that of the kernels.
         product_dtype: Type of the products that make updates orthogonal.
         *args: Arguments of `AlbertAdamW`, as `**kwargs`.
@@ -307,7 +307,7 @@ class AlbertMuon(AlbertAdamW):
     def __init__(
         self,
         *args: Any,
-        adamw_rate_ratio: float = 1.0,
+        adamw_rate_ratio: float = 0.4,
         product_dtype: str = "float32",
         **kwargs: Any,
     ) -> None:

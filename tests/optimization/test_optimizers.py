@@ -218,7 +218,9 @@ def test_muon_makes_the_steps_of_a_plain_version(shape, make_variable):
     kernel = make_variable("encoder/attention_0_0/query/kernel", weights)
     other = make_variable("pooler/kernel", weights)
     twin = make_variable("pooler/kernel", weights)
-    optimizer = optimizers.AlbertMuon(0.1, weight_decay=0.02)
+    optimizer = optimizers.AlbertMuon(
+        0.1, weight_decay=0.02, adamw_rate_ratio=0.25
+    )
     optimizer.build([kernel, other])
     adamw = optimizers.AlbertAdamW(0.1, weight_decay=0.02)
     adamw.build([twin])
@@ -227,7 +229,7 @@ def test_muon_makes_the_steps_of_a_plain_version(shape, make_variable):
         gradient = random.normal(size=shape).astype("float32")
         optimizer.update_step(gradient, kernel, 0.1)
         optimizer.update_step(gradient, other, 0.1)
-        adamw.update_step(gradient, twin, 0.1)
+        adamw.update_step(gradient, twin, 0.025)
 
         momentum = 0.95 * momentum + gradient
         # On singular values, the iteration is a polynomial.
