@@ -174,11 +174,13 @@ class AlbertConfig:
 
     def check_shared(self, name: str) -> None:
         """Checks, for a setting of this name, that layers share all weights."""
-        if max(map(self.num_weight_sets, ("attention", "ffn"))) > 1:
+        num_sets = max(map(self.num_weight_sets, ("attention", "ffn")))
+        if num_sets > 1 or self.adapter_rank:
             raise ValueError(
                 f"`{name}` needs a model whose layers share all their weights. "
                 f"Received: parameter_sharing={self.parameter_sharing!r}, "
-                f"num_hidden_groups={self.num_hidden_groups}."
+                f"num_hidden_groups={self.num_hidden_groups}, "
+                f"adapter_rank={self.adapter_rank}."
             )
 
     def has_adapters(self, half: str, weight_set: int) -> bool:

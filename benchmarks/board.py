@@ -20,6 +20,7 @@ import pathlib
 import shlex
 import subprocess
 import sys
+import time
 from collections.abc import Sequence
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
@@ -31,7 +32,7 @@ import time_to_loss  # noqa: E402
 BOARD = ROOT / "docs/board.md"
 FOLDER = ROOT / "build/board"
 GOALS = (5.5, 5.0)
-MINUTES = 60
+MINUTES, POLL_SECONDS = 60, 5
 VOCAB_SIZE = 8000
 # The model of docs/results.md, "Time to a loss".
 MODEL = {
@@ -121,35 +122,47 @@ def write_arrays(folder: pathlib.Path) -> None:
         )
 
 
-def call(
-    script: str,
-    *arguments: str,
-    python: str = sys.executable,
-    timeout: float | None = None,
-) -> None:
-    """Runs a script; ends it after `timeout` seconds."""
-    process = subprocess.Popen([python, str(ROOT / script), *arguments])
-    try:
-        code = process.wait(timeout)
-    except subprocess.TimeoutExpired:
-        process.terminate()
-        process.wait()
-    else:
-        if code:
-            sys.exit(code)
+def call(script: str, *arguments: str, python: str = sys.executable) -> None:
+    """Runs a script."""
+    subprocess.run([python, str(ROOT / script), *arguments], check=True)
 
 
-def pretrain(
-    folder: pathlib.Path, run: pathlib.Path, own: Sequence[str]
-) -> None:
-    """Trains as the flags `own` say, until the hour is over or they end."""
+def spent(run: pathlib.Path) -> float:
+    """Returns the seconds of the updates in a log."""
+    if not (run / time_to_loss.LOG).exists():
+        return 0.0
+    lines = time_to_loss.timed_lines(run)
+    return max((line["seconds"] for line in lines), default=0.0)
+
+
+def call_for_an_hour(run: pathlib.Path, command: Sequence[str]) -> None:
+    """Runs a training until it ends, or its updates have taken the hour."""
+    process = subprocess.Popen(command)
+    while process.poll() is None:
+        time.sleep(POLL_SECONDS)
+        if spent(run) >= MINUTES * 60:
+            process.terminate()
+            process.wait()
+            return
+    if process.returncode:
+        sys.exit(process.returncode)
+
+
+def training_command(
+    program: str, folder: pathlib.Path, run: pathlib.Path
+) -> list[str]:
+    """Returns the command of a training, without the flags of its row."""
+    if program != "albert_tf":
+        python = sys.executable
+        if program == "transformers":
+            python = os.environ.get("ALBERT_TF_PEER_PYTHON", python)
+        script = str(ROOT / "benchmarks/board_peers.py")
+        return [python, script, program, str(folder), str(run)]
     longest = max(LENGTHS)
-    spent = 0.0
-    if (run / time_to_loss.LOG).exists():
-        spent = max(x["seconds"] for x in time_to_loss.timed_lines(run))
     records = [str(folder / f"train.{length}") for length in LENGTHS]
-    call(
-        "run_pretraining.py",
+    return [
+        sys.executable,
+        str(ROOT / "run_pretraining.py"),
         f"--albert_config_file={folder / 'albert_config.json'}",
         f"--input_file={','.join(records)}",
         f"--eval_file={folder / f'held_out.{longest}'}",
@@ -162,9 +175,7 @@ def pretrain(
         "--log_steps=50",
         "--keep_checkpoint_max=1",
         f"--output_dir={run}",
-        *own,
-        timeout=MINUTES * 60 - spent,
-    )
+    ]
 
 
 def row(name: str, run: pathlib.Path, digest: str, command: str) -> str:
@@ -180,8 +191,11 @@ def row(name: str, run: pathlib.Path, digest: str, command: str) -> str:
         steps = time_to_loss.seconds_to(
             [line | {"seconds": line["step"]} for line in lines], goal
         )
-        cells += ["never"] if seconds is None else []
-        cells += [f"{seconds / 60:.1f} ({steps:.0f})"] if seconds else []
+        cells.append(
+            "never"
+            if None in (seconds, steps)
+            else f"{seconds / 60:.1f} ({steps:.0f})"
+        )
     last = lines[-1]
     cells.append(f"{last['seconds'] / 60:.0f} ({last['step']})")
     cells.append(f"{last[time_to_loss.LOSS]:.2f}")
@@ -212,19 +226,11 @@ def main() -> None:
     command = shlex.join([f"--program={options.program}", *options.flags])
     key = hashlib.sha256(command.encode()).hexdigest()[:8]
     run = FOLDER / f"run-{key}"
-    if options.program == "albert_tf":
-        pretrain(FOLDER, run, options.flags)
-    else:
+    if options.program != "albert_tf":
         write_arrays(FOLDER)
-        python = sys.executable
-        if options.program == "transformers":
-            python = os.environ.get("ALBERT_TF_PEER_PYTHON", python)
-        call(
-            "benchmarks/board_peers.py",
-            *(options.program, str(FOLDER), str(run), *options.flags),
-            python=python,
-            timeout=MINUTES * 60,
-        )
+    if spent(run) < MINUTES * 60:
+        start = training_command(options.program, FOLDER, run)
+        call_for_an_hour(run, [*start, *options.flags])
     new = row(options.name, run, digest, command)
     with BOARD.open("a", encoding="utf-8") as file:
         file.write(new + "\n")

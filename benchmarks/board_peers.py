@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 SAVE_EVERY, LOG_EVERY = 250, 50
+WEIGHT_DECAY = 0.01  # as ours
 Batch = dict[str, np.ndarray]
 
 
@@ -38,9 +39,22 @@ def transformers_program(
 
     torch.set_num_threads(1)
     torch.manual_seed(0)
-    config = transformers.AlbertConfig(**model, hidden_act="gelu_new")
+    config = transformers.AlbertConfig(
+        **model, hidden_act="gelu_new", classifier_dropout_prob=0.0
+    )
     albert = transformers.AlbertForPreTraining(config)
-    optimizer = torch.optim.AdamW(albert.parameters(), lr=0.0)
+    # Vectors are biases and those of norms, which do not decay in ours.
+    by_rank = [
+        [p for p in albert.parameters() if (p.ndim > 1) == is_matrix]
+        for is_matrix in (False, True)
+    ]
+    optimizer = torch.optim.AdamW(
+        [
+            {"params": by_rank[0], "weight_decay": 0.0},
+            {"params": by_rank[1], "weight_decay": WEIGHT_DECAY},
+        ],
+        lr=0.0,
+    )
     forward = torch.compile(albert) if options.compile else albert
 
     def outputs(batch: Batch, **labels: Any) -> Any:
@@ -65,7 +79,8 @@ def transformers_program(
         loss = outputs(
             batch, labels=torch.tensor(labels), sentence_order_label=order
         ).loss
-        optimizer.param_groups[0]["lr"] = rate
+        for group in optimizer.param_groups:
+            group["lr"] = rate
         optimizer.zero_grad()
         loss.backward()
         torch.nn.utils.clip_grad_norm_(albert.parameters(), 1.0)
@@ -105,8 +120,12 @@ def kerashub_program(
         dropout=0.0,
     )
     albert = keras_hub.models.AlbertMaskedLM(backbone, preprocessor=None)
+    optimizer = keras.optimizers.AdamW(
+        0.0, weight_decay=WEIGHT_DECAY, global_clipnorm=1.0
+    )
+    optimizer.exclude_from_weight_decay(var_names=["bias", "gamma", "beta"])
     albert.compile(
-        optimizer=keras.optimizers.AdamW(0.0, global_clipnorm=1.0),
+        optimizer=optimizer,
         loss=keras.losses.SparseCategoricalCrossentropy(from_logits=True),
         jit_compile=options.compile,
     )

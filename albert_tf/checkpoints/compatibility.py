@@ -141,8 +141,6 @@ def with_depth(source: Checkpoint, depth: int | None) -> Checkpoint:
         "depth", depth, at_least=1, at_most=config.num_hidden_layers
     )
     config.check_shared("depth")
-    if config.adapter_rank:
-        raise ValueError("A model with adapters has its own depth only.")
     return dataclasses.replace(
         source,
         config=dataclasses.replace(config, num_hidden_layers=depth),

@@ -101,11 +101,13 @@ def export(config: ExportConfig) -> ExportSummary:
     )
     # 3. The graph.
     signatures = [*spec.make_signatures(exported)]
+    shallowest = source
     for depth in config.depths[1:]:
+        shallowest = compatibility.with_depth(source, depth)
         shallow = dataclasses.replace(
             exported,
             weights=exported.weights.at_depth(depth),
-            metadata=compatibility.with_depth(source, depth).metadata,
+            metadata=shallowest.metadata,
         )
         signatures += [
             dataclasses.replace(one, name=f"{one.name}_{depth}")
@@ -137,7 +139,8 @@ def export(config: ExportConfig) -> ExportSummary:
         notes=(
             *(Note("left out", f"{n} (unused by the task)") for n in left_out),
             *source.notes,
-            *settings.notes(source.metadata),
+            # Those of the smallest depth are more.
+            *settings.notes(shallowest.metadata),
         ),
     )
 

@@ -33,10 +33,10 @@ class OptimizerConfig:
         "Learning rate at the end of the warm-up, and the one from which it "
         "decays to 0.",
     )
-    adamw_rate_ratio: float = setting(
-        0.4,
+    adamw_rate_ratio: float | None = setting(
+        None,
         "muon: learning rate of the weights that it leaves to adamw, as a "
-        "share of --learning_rate.",
+        "share of --learning_rate. Default: 0.4.",
     )
     poly_power: float = setting(
         1.0,
@@ -61,7 +61,12 @@ class OptimizerConfig:
         settings.check_choices(self)
         for name in ("learning_rate", "epsilon", "clip_norm"):
             checks.check_number(name, getattr(self, name), above=0)
-        for name in ("adamw_rate_ratio", "poly_power", "weight_decay"):
+        if self.adamw_rate_ratio is not None:
+            checks.check_choice("optimizer", self.optimizer, ["muon"])
+            checks.check_number(
+                "adamw_rate_ratio", self.adamw_rate_ratio, at_least=0
+            )
+        for name in ("poly_power", "weight_decay"):
             checks.check_number(name, getattr(self, name), at_least=0)
         for name in ("beta_1", "beta_2"):
             checks.check_number(name, getattr(self, name), above=0, below=1)

@@ -32,7 +32,9 @@ from albert_tf.optimization.optimizer_config import OptimizerConfig
 EXCLUDED_ROLES = frozenset(
     {"beta", "bias", "down", "gamma", "output_bias", "up"}
 )
-_KERNEL_OF_BLOCK = re.compile(r"(^|/)(attention|feed_forward)_\d.*/kernel$")
+_KERNEL_OF_BLOCK = re.compile(
+    r"(^|/)encoder/(attention|feed_forward)_\d+_\d+/\w+/kernel$"
+)
 # Those of Jordan et al.: all singular values come near 1 in five iterations.
 _NEWTON_SCHULZ = (3.4445, -4.7750, 2.0315)
 _NUM_ITERATIONS = 5
@@ -120,8 +122,8 @@ def is_orthogonalized(path: str) -> bool:
 def orthogonalized(matrix: Tensor, dtype: str = "float32") -> Tensor:
     """Returns a matrix with its singular vectors and values near 1, float32.
 
-    Five Newton-Schulz iterations, with products of type `dtype`, leave them
-    between about 0.7 and 1.2.
+    Five Newton-Schulz iterations, with products of type `dtype`, bring most
+    of them between 0.7 and 1.2.
     """
     is_tall = matrix.shape[0] > matrix.shape[1]
     x = ops.transpose(matrix) if is_tall else matrix
@@ -315,6 +317,15 @@ class AlbertMuon(AlbertAdamW):
         self.adamw_rate_ratio = adamw_rate_ratio
         self.product_dtype = product_dtype
 
+    def build(self, variables: list[keras.Variable]) -> None:
+        """Creates the slots; see `AlbertAdamW.build`."""
+        super().build(variables)
+        if "matrix" not in self._rules:
+            raise ValueError(
+                "Muon is for the kernels of the blocks, and none is trained. "
+                "Use adamw."
+            )
+
     def _rule(self, path: str) -> str:
         return "matrix" if is_orthogonalized(path) else super()._rule(path)
 
@@ -362,8 +373,9 @@ def create_optimizer(
     """
     options: dict[str, Any] = {}
     if config.optimizer == "muon":
-        options["adamw_rate_ratio"] = config.adamw_rate_ratio
         options["product_dtype"] = precision
+        if config.adamw_rate_ratio is not None:
+            options["adamw_rate_ratio"] = config.adamw_rate_ratio
     return _CLASSES[config.optimizer](
         schedules.WarmUpAndDecay(config),
         weight_decay=config.weight_decay,

@@ -11,7 +11,7 @@ from typing import Any
 import tensorflow as tf
 
 from albert_tf.modeling import losses
-from albert_tf.tasks import early_exit
+from albert_tf.tasks import early_exit, random_depth
 from albert_tf.tasks.task import AnswerTask, Batch, Totals
 
 # Keeps the scores of a set without examples at 0 instead of 0 / 0.
@@ -64,24 +64,19 @@ class MeanLossTask(AnswerTask, abc.ABC):
         """Returns the share of a mean over all rows, and the totals."""
         is_real = losses.example_weights(batch)
         weights = self._weights(batch)
-        outputs = self.model(
-            self.model.inputs_of(batch),
+        by_depth = random_depth.outputs_by_depth(
+            self.model,
+            batch,
             training=seed is not None,
             seed=seed,
             **self.loss_options,
             **computation,
         )
-        measured = self._measure(outputs, batch, weights)
-        loss = measured.loss
-        if "exit_logits" in outputs:
-            # Source: Zhou et al. 2020, eq. 4: of L layers, `[L, B, K]`.
-            by_depth = [
-                depth * self._measure({"logits": logits}, batch, weights).loss
-                for depth, logits in enumerate(
-                    tf.unstack(outputs["exit_logits"]), start=1
-                )
-            ]
-            loss = tf.add_n(by_depth) / sum(range(1, len(by_depth) + 1))
+        measured, *shallow = (
+            self._measure(outputs, batch, weights) for outputs in by_depth
+        )
+        losses_by_depth = [one.loss for one in (measured, *shallow)]
+        loss = tf.add_n(losses_by_depth) / len(losses_by_depth)
         mask = tf.cast(batch["input_mask"], tf.float32)
         # [B, ...]: all axes but the first are those of one example.
         num_tokens = tf.reduce_sum(mask, axis=list(range(1, mask.shape.rank)))

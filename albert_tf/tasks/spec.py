@@ -66,7 +66,7 @@ class ServingSettings:
     def notes(self, known: Metadata) -> list[Note]:
         """Returns notes on what is replaced, or assumed."""
         assumed = self.applied_to(known).assumed
-        text = f"{assumed} (the checkpoint has none)"
+        text = f"{assumed} (none was measured)"
         return [Note("assumed", text)] if assumed else []
 
 

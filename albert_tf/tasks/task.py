@@ -275,8 +275,8 @@ class Task(Protocol):
             loss_denominators: Those of the whole global batch.
             seed: int32 `[2]` for dropout in training; None in evaluation.
             depth: Number of layers to compute; None for all.
-            random_depth: Whether the second half of the batch repeats the
-                first, for the outputs of a random number of layers.
+            random_depth: Whether the loss is the mean of two: of all layers,
+                and of a smaller number of them that `seed` decides.
             recompute: Whether to save memory in the backward pass.
             fusion: How to compute on a CPU.
         """

@@ -220,20 +220,14 @@ class TrainStep:
     ) -> tuple[Gradients, tf.Tensor]:
         """Returns the gradients and metric totals of a batch."""
         variables = [v.value for v in self.variables]
-        num_copies = 1
-        # A phase may have one layer.
-        random_depth = self._config.random_depth and depth != 1
-        if random_depth:
-            # The loss is the mean of two: of all layers, and of a few.
-            num_copies = 2
-            batch = {n: tf.concat([x, x], 0) for n, x in batch.items()}
+        num_layers = depth or self._config.albert_config.num_hidden_layers
         with tf.GradientTape() as tape:
             loss, totals = self.task.loss(
                 batch,
-                {n: num_copies * d for n, d in loss_denominators.items()},
+                loss_denominators,
                 seed=seed,
                 depth=depth,
-                random_depth=random_depth,
+                random_depth=self._config.random_depth and num_layers > 1,
                 recompute=self._config.recompute,
                 fusion=self._fusion,
             )
@@ -249,8 +243,7 @@ class TrainStep:
             )
             if gradient is not None
         }
-        rows = tf.stack([totals[n] for n in self.task.total_names])
-        return dense, rows / num_copies
+        return dense, tf.stack([totals[n] for n in self.task.total_names])
 
     def _apply(
         self,

@@ -192,7 +192,9 @@ def test_a_global_batch_gives_the_same_update_however_it_is_split(
     got, _ = divided.run(runs.batches(6), per_call=per_call)
 
     assert min(row["gradient_norm"] for row in got) > CLIP_NORM
-    assert_same_updates(divided, got, expected)
+    # Muon makes small singular values as large as the others.
+    tolerance = 1e-3 if optimizer == "muon" else 1e-5
+    assert_same_updates(divided, got, expected, tolerance)
     if strategy:
         for variable in divided.task.model.trainable_variables:
             first, second = variable.value.values
@@ -206,38 +208,22 @@ def _losses(model, batches, **options):
     return [made.task.training_scores(row)["loss"] for row in results]
 
 
-@pytest.mark.parametrize("num_micro_batches", [1, 2])
-def test_a_random_depth_adds_the_loss_of_fewer_layers(num_micro_batches):
+@pytest.mark.parametrize("options", [{}, SPLITS["accumulated"]])
+def test_with_a_random_depth_the_log_is_that_of_all_layers(options):
     model = runs.config(num_hidden_layers=4)
-    batches = runs.batches(6)
-    options = {"albert_config": model, "learning_rate": 1e-9}
-    by_depth = [
-        runs.Trainer(runs.run_config(**options)).run(batches, depth=depth)[0]
-        for depth in (1, 2, 3, 4)
-    ]
-    made = runs.Trainer(
-        runs.run_config(
-            random_depth=True,
-            gradient_accumulation_steps=num_micro_batches,
-            **options,
-        )
+    given = {"albert_config": model, "learning_rate": 1e-9}
+    plain, random = (
+        runs.Trainer(runs.run_config(random_depth=is_random, **given, **own))
+        for is_random, own in ((False, {}), (True, options))
     )
 
-    rows, _ = made.run(batches, depth=4)
+    whole, _ = plain.run(runs.batches(3))
+    rows, _ = random.run(runs.batches(3))
 
-    depths = set()
-    for row, *shallow, whole in zip(rows, *by_depth, strict=True):
-        assert row["examples"] == whole["examples"]
-        assert row["tokens"] == whole["tokens"]
-        losses = [
-            (one["masked_lm_loss"] + whole["masked_lm_loss"]) / 2
-            for one in shallow
-        ]
-        errors = np.abs(np.array(losses) / row["masked_lm_loss"] - 1)
-        depths.add(int(errors.argmin()))
-        # Micro-batches have depths of their own.
-        assert num_micro_batches > 1 or errors.min() < 1e-4
-    assert len(depths) > 1
+    for row, expected in zip(rows, whole, strict=True):
+        norms = row.pop("gradient_norm"), expected.pop("gradient_norm")
+        assert row == pytest.approx(expected, rel=1e-5)
+        assert norms[0] != pytest.approx(norms[1], rel=1e-3)
 
 
 def test_gradients_of_a_large_vocabulary_are_added_up_over_micro_batches():

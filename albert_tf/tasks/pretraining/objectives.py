@@ -12,6 +12,7 @@ import tensorflow as tf
 from albert_tf.config import AlbertConfig
 from albert_tf.metrics.scores import Role, Score, Scores
 from albert_tf.modeling import fused, losses, pretraining_model
+from albert_tf.tasks import random_depth
 from albert_tf.tasks.task import Batch, Totals
 
 # Prefixes of the names of totals and scores, by objective.
@@ -69,8 +70,9 @@ class PretrainingTask:
         **computation: Any,
     ) -> tuple[tf.Tensor, Totals]:
         """Returns this batch's share of both losses, and its totals."""
-        outputs = self.model(
-            self.model.inputs_of(batch),
+        by_depth = random_depth.outputs_by_depth(
+            self.model,
+            batch,
             training=seed is not None,
             seed=seed,
             fusion=fusion,
@@ -84,23 +86,37 @@ class PretrainingTask:
         }
         loss = tf.zeros([])
         for name in self._prefixes:
-            if name == "masked_lm":
-                measured = losses.cross_entropy_sums(
-                    outputs["masked_lm_logits"],
-                    batch["masked_lm_ids"],
-                    batch["masked_lm_weights"],
-                    fusion,
-                )
-            else:
-                measured = losses.sentence_order_sums(
-                    outputs["sentence_order_logits"],
-                    batch["sentence_order_labels"],
-                    weights,
-                )
+            measured, *shallow = (
+                self._measure(name, outputs, batch, fusion)
+                for outputs in by_depth
+            )
             for part in _PARTS:
                 totals[f"{name}_{part}"] = getattr(measured, part)
-            loss += measured.loss / (loss_denominators[name] + _EPSILONS[name])
+            sums = [one.loss for one in (measured, *shallow)]
+            denominator = loss_denominators[name] + _EPSILONS[name]
+            loss += tf.add_n(sums) / len(sums) / denominator
         return loss, totals
+
+    def _measure(
+        self,
+        name: str,
+        outputs: Totals,
+        batch: Batch,
+        fusion: fused.Fusion | None,
+    ) -> losses.LossSums:
+        """Returns the sums of one of the two losses."""
+        if name == "masked_lm":
+            return losses.cross_entropy_sums(
+                outputs["masked_lm_logits"],
+                batch["masked_lm_ids"],
+                batch["masked_lm_weights"],
+                fusion,
+            )
+        return losses.sentence_order_sums(
+            outputs["sentence_order_logits"],
+            batch["sentence_order_labels"],
+            losses.example_weights(batch),
+        )
 
     def training_scores(self, totals: Mapping[str, float]) -> dict[str, float]:
         """Returns the `loss` of a step, and the losses that it sums up."""
