@@ -87,6 +87,7 @@ def differences(
 
     Inner objects are compared value by value, under the name `outer.inner`;
     tuples and lists are the same. Long values, such as digests, are shortened.
+    A setting that is not used, as False or None, is one that is not there.
 
     >>> differences({"rate": 0.1, "a": {"b": 1}}, {"rate": 0.1, "a": {"b": 2}})
     ['a.b=1 (now 2)']
@@ -95,7 +96,7 @@ def differences(
     return [
         f"{name}={_shown(stored.get(name))} (now {_shown(current.get(name))})"
         for name in {**stored, **current}
-        if stored.get(name) != current.get(name)
+        if (stored.get(name) or None) != (current.get(name) or None)
     ]
 
 

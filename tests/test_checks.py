@@ -48,6 +48,6 @@ def test_a_choice_is_one_of_the_names():
 
 def test_equal_settings_have_no_differences():
     stored = {"a": 1, "lengths": [1, 2], "inner": {"b": None}}
-    current = {"a": 1, "lengths": (1, 2), "inner": {}}
+    current = {"a": 1, "lengths": (1, 2), "inner": {}, "unused": False}
 
     assert checks.differences(stored, current) == []

@@ -73,11 +73,7 @@ def export(config: ExportConfig) -> ExportSummary:
     version_folder.version_path(config.export_dir, config.export_version)
     # 1. The checkpoint; its config, vocabulary and lengths, unless others are
     # given.
-    source = discovery.open(
-        config.init_checkpoint, albert_config=config.albert_config_file
-    )
-    source = compatibility.with_depth(source, max(config.depths, default=None))
-    source = compatibility.with_vocabulary(source, config)
+    source = _read(config)
     spec = _find_spec(config, source)
     trained = spec.trained_settings(source)
     settings = _settings(config, spec, trained, source.known_config)
@@ -100,21 +96,9 @@ def export(config: ExportConfig) -> ExportSummary:
         tokenizer=graph_tokenizer.make(source.tokenizer),
     )
     # 3. The graph.
-    signatures = [*spec.make_signatures(exported)]
-    shallowest = source
-    for depth in config.depths[1:]:
-        shallowest = compatibility.with_depth(source, depth)
-        shallow = dataclasses.replace(
-            exported,
-            weights=exported.weights.at_depth(depth),
-            metadata=shallowest.metadata,
-        )
-        signatures += [
-            dataclasses.replace(one, name=f"{one.name}_{depth}")
-            for one in spec.make_signatures(shallow)
-        ]
-    if config.format != SAVED_MODEL:
-        signatures = [one for one in signatures if not one.takes_text]
+    by_depth = [exported]
+    by_depth += [_at(depth, exported, source) for depth in config.depths[1:]]
+    signatures = _signatures(config, spec, by_depth)
 
     # 4. The files, which appear all at once.
     def write(folder: str) -> None:
@@ -139,10 +123,40 @@ def export(config: ExportConfig) -> ExportSummary:
         notes=(
             *(Note("left out", f"{n} (unused by the task)") for n in left_out),
             *source.notes,
-            # Those of the smallest depth are more.
-            *settings.notes(shallowest.metadata),
+            *settings.notes(by_depth[-1].metadata),
         ),
     )
+
+
+def _read(config: ExportConfig) -> Checkpoint:
+    """Returns the checkpoint, at its largest depth, and with its vocabulary."""
+    source = discovery.open(
+        config.init_checkpoint, albert_config=config.albert_config_file
+    )
+    source = compatibility.with_depth(source, max(config.depths, default=None))
+    return compatibility.with_vocabulary(source, config)
+
+
+def _at(depth: int, exported: Exported, source: Checkpoint) -> Exported:
+    """Returns what the signatures of fewer layers are made of."""
+    return dataclasses.replace(
+        exported,
+        weights=exported.weights.at_depth(depth),
+        # Thresholds are those of all layers.
+        metadata=compatibility.with_depth(source, depth).metadata,
+    )
+
+
+def _signatures(
+    config: ExportConfig, spec: HeadSpec, by_depth: Sequence[Exported]
+) -> list[Signature]:
+    """Returns the signatures of all depths that the format can hold."""
+    return [
+        dataclasses.replace(one, name=one.name + exported.weights.suffix)
+        for exported in by_depth
+        for one in spec.make_signatures(exported)
+        if config.format == SAVED_MODEL or not one.takes_text
+    ]
 
 
 def _find_spec(config: ExportConfig, source: Checkpoint) -> HeadSpec:

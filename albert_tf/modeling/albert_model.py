@@ -175,15 +175,7 @@ class AlbertModel(BaseModel):
             hidden_states[:packed] = map(rows.unpack, hidden_states[:packed])
         sequence_output = hidden_states[-1]  # [B, S, H]
         if random_depth:
-            # Of all layers but the last.
-            earlier = hidden_states[:: self.config.inner_group_num][1:-1]
-            if output_positions is not None:
-                earlier = [
-                    layers.gather_positions(hidden, output_positions)
-                    for hidden in earlier
-                ]
-            index = dropout.random_index(len(earlier), seed)
-            shallow = ops.stack(earlier)[index]
+            shallow = self._shallow(hidden_states, output_positions, seed)
             sequence_output = ops.concatenate([sequence_output, shallow])
         outputs = {
             "sequence_output": sequence_output,
@@ -193,6 +185,21 @@ class AlbertModel(BaseModel):
         if self.output_hidden_states:
             outputs["hidden_states"] = hidden_states
         return outputs
+
+    def _shallow(
+        self,
+        hidden_states: list[Tensor],
+        output_positions: Tensor | None,
+        seed: Tensor,
+    ) -> Tensor:
+        """Returns the output of one of all layers but the last."""
+        earlier = hidden_states[:: self.config.inner_group_num][1:-1]
+        if output_positions is not None:
+            earlier = [
+                layers.gather_positions(hidden, output_positions)
+                for hidden in earlier
+            ]
+        return ops.stack(earlier)[dropout.random_index(len(earlier), seed)]
 
     def attention_mask(self, input_mask: Tensor, segment_ids: Tensor) -> Tensor:
         """Returns the mask that the encoder takes, of int tensors `[B, S]`."""

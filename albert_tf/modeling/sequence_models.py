@@ -22,13 +22,9 @@ class ClassifierModel(ModelWithHead):
     Args:
         num_labels: Number of labels, K; 1 for regression.
         dropout_prob: Dropout rate of the pooled output in training.
-        trains_exits: Whether to apply the head to the output of every block
-            in training, for early exit.
 
     Returns:
-        Dict of `logits`, float32 `[B, K]`; in regression, the numbers. With
-        `trains_exits`, in training also `exit_logits`, float32 `[L, B, K]`, of
-        each of L blocks.
+        Dict of `logits`, float32 `[B, K]`; in regression, the numbers.
     """
 
     def __init__(
@@ -37,14 +33,11 @@ class ClassifierModel(ModelWithHead):
         *,
         num_labels: int,
         dropout_prob: float = 0.1,
-        trains_exits: bool = False,
         **kwargs: Any,
     ) -> None:
         super().__init__(config, **kwargs)
         self.num_labels = num_labels
         self.dropout_prob = dropout_prob
-        self.trains_exits = trains_exits
-        self.albert.output_hidden_states = trains_exits
         self.task_head = layers.output_layer(self, "task_head", num_labels)
         self.build_layers()
 
@@ -65,14 +58,7 @@ class ClassifierModel(ModelWithHead):
             output_positions=output_positions,
             **options,
         )
-        logits = self._logits(encoded["pooled_output"], seed)
-        if not (self.trains_exits and training):
-            return {"logits": logits}
-        exits = [
-            self._logits(self.albert.pool(hidden), seed)
-            for hidden in encoded["hidden_states"][1:-1]
-        ]
-        return {"logits": logits, "exit_logits": ops.stack([*exits, logits])}
+        return {"logits": self._logits(encoded["pooled_output"], seed)}
 
     def _logits(self, pooled: Tensor, seed: Tensor | None) -> Tensor:
         rate, index = self.dropout_prob, dropout.HEAD_INDEX
@@ -87,8 +73,7 @@ class MultipleChoiceModel(ClassifierModel):
     """A `ClassifierModel` with one output, applied to every choice.
 
     The choices of a question are encoded independently; their logits compete
-    in the softmax of the loss. The inputs are `[B, C, S]`, the logits `[B, C]`,
-    the `exit_logits` `[L, B, C]`.
+    in the softmax of the loss. The inputs are `[B, C, S]`, the logits `[B, C]`.
     """
 
     # Question and choice.
@@ -112,11 +97,7 @@ class MultipleChoiceModel(ClassifierModel):
             if name in inputs
         }
         scores = super().call(rows, training=training, seed=seed, **options)
-        outputs = {}
-        for name, values in scores.items():  # [..., B x C, 1]
-            shape = (*ops.shape(values)[:-2], -1, num_choices)
-            outputs[name] = ops.reshape(values, shape)
-        return outputs
+        return {"logits": ops.reshape(scores["logits"], (-1, num_choices))}
 
 
 @base.register

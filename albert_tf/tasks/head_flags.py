@@ -24,15 +24,9 @@ class HeadFlags:
     )
     exit_patience: int = setting(
         0,
-        f"{PATIENCE_HELP} For the predictions and scores of the final "
-        "weights; evaluations during the training use all layers.",
-    )
-    exit_losses: bool = setting(
-        False,
-        "Train the head on the output of every layer, for early exit: the "
-        "loss is the mean over the layers, with the number of the layer as "
-        "its weight.",
-        affects_training=True,
+        f"{PATIENCE_HELP} Good after a training with --random_depth. For the "
+        "predictions and scores of the final weights; evaluations during the "
+        "training use all layers.",
     )
 
     def __post_init__(self) -> None:

@@ -313,9 +313,7 @@ def check_version(output_dir: str, run: Mapping[str, Any]) -> None:
 def _check_same(
     output_dir: str, kept: Mapping[str, Any], current: Mapping[str, Any]
 ) -> None:
-    # A setting that is not used, and was not there when the run began.
-    ignored = {n for n, value in current.items() if n not in kept and not value}
-    ignored |= {_START_DIGEST, run_checkpoints.VERSION_KEY}
+    ignored = {_START_DIGEST, run_checkpoints.VERSION_KEY}
     if _is_same_start(kept, current):
         ignored.add(_START)
     if kept.get(_NUM_STEPS, 0) <= current.get(_NUM_STEPS, 0):

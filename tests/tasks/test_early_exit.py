@@ -139,29 +139,3 @@ def shallow_task(task, depth):
     )
     shallow.model.set_weights(task.model.get_weights())
     return shallow
-
-
-@pytest.mark.parametrize(
-    ("make_task", "batch"),
-    [(classification, BATCH), (multiple_choice, CHOICES)],
-)
-def test_the_loss_of_exits_is_the_mean_weighted_by_depth(make_task, batch):
-    task = make_task(exit_losses=True, dropout_prob=0.0)
-    labels = np.arange(len(batch["input_ids"])) % 3
-    batch = batch | {"label_ids": tf.constant(labels.astype(np.int32))}
-    denominators = task.loss_denominators(batch)
-
-    loss, totals = task.loss(batch, denominators, seed=tf.constant([1, 2]))
-
-    expected = 0.0
-    for depth in range(1, 6):
-        shallow = shallow_task(task, depth)
-        own, _ = shallow.loss(batch, denominators, seed=None)
-        expected += depth / 15 * float(own)
-    assert float(loss) == pytest.approx(expected, rel=1e-5)
-    assert float(totals["loss"]) == pytest.approx(
-        float(loss) * len(labels), rel=1e-6
-    )
-    # Evaluation has the loss of the last layer alone.
-    full, _ = task.loss(batch, denominators, seed=None)
-    assert float(full) == pytest.approx(float(own), rel=1e-5)

@@ -15,7 +15,6 @@ from albert_tf.tasks.classification.model import (
     ClassificationTask,
     MultipleChoiceTask,
 )
-from albert_tf.tasks.head_flags import HeadFlags
 from albert_tf.tasks.pretraining.objectives import PretrainingTask
 from albert_tf.training import step
 from tests.training import runs
@@ -335,9 +334,7 @@ def test_recomputing_changes_no_update_of_a_fine_tuning(task_class):
     results = []
     for recompute in (False, True):
         config = runs.run_config(recompute=recompute)
-        task = task_class(
-            config.albert_config, head=HeadFlags(exit_losses=True), **options
-        )
+        task = task_class(config.albert_config, **options)
         results.append(runs.Trainer(config, task=task).run(batches)[0])
 
     for one, other in zip(*results, strict=True):

@@ -17,7 +17,6 @@ from albert_tf.tasks.classification.model import (
     ClassificationTask,
     MultipleChoiceTask,
 )
-from albert_tf.tasks.head_flags import HeadFlags
 from albert_tf.tasks.pretraining.objectives import PretrainingTask
 from albert_tf.tasks.squad.model import BeamSpanTask, SpanTask
 from albert_tf.training import finetuning_data, pretrain, step
@@ -50,12 +49,6 @@ TASKS = {
     "class weights": (
         functools.partial(
             ClassificationTask, num_labels=2, class_weights=(1.0, 3.0)
-        ),
-        _ROWS | _WEIGHTS | _LABELS,
-    ),
-    "exit losses": (
-        functools.partial(
-            ClassificationTask, num_labels=3, head=HeadFlags(exit_losses=True)
         ),
         _ROWS | _WEIGHTS | _LABELS,
     ),
@@ -123,6 +116,7 @@ def trace(config, task, strategy, specs, depth=None):
     "settings",
     [
         {"optimizer": "adamw"},
+        {"optimizer": "muon", "random_depth": True},
         {"precision": "bfloat16", "gradient_accumulation_steps": 2},
         pytest.param(
             {"recompute": True, "jit_compile": True}, marks=pytest.mark.slow

@@ -65,7 +65,6 @@ class ClassificationTask(MeanLossTask):
             config,
             num_labels=num_labels or 1,
             dropout_prob=head.dropout_prob,
-            trains_exits=head.exit_losses,
             seed=seed,
             dtype=dtype,
         )
