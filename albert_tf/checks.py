@@ -87,16 +87,21 @@ def differences(
 
     Inner objects are compared value by value, under the name `outer.inner`;
     tuples and lists are the same. Long values, such as digests, are shortened.
-    A setting that is not used, as False or None, is one that is not there.
+    A setting that only one set has, and does not use, makes no difference.
 
     >>> differences({"rate": 0.1, "a": {"b": 1}}, {"rate": 0.1, "a": {"b": 2}})
     ['a.b=1 (now 2)']
     """
     stored, current = _flat(stored), _flat(current)
+    both = stored.keys() & current.keys()
     return [
         f"{name}={_shown(stored.get(name))} (now {_shown(current.get(name))})"
         for name in {**stored, **current}
-        if (stored.get(name) or None) != (current.get(name) or None)
+        if (
+            stored[name] != current[name]
+            if name in both
+            else stored.get(name) or current.get(name)
+        )
     ]
 
 

@@ -54,6 +54,7 @@ LENGTHS = {32: 5, 64: 10}
 
 def make_data(folder: pathlib.Path) -> str:
     """Writes what is missing of text and records; returns a digest of both."""
+    from albert_tf import files
     from demo import corpus
 
     folder.mkdir(parents=True, exist_ok=True)
@@ -64,7 +65,7 @@ def make_data(folder: pathlib.Path) -> str:
         ):
             # A single sentence has no order.
             longer = [one for one in documents if len(one) > 1]
-            path.write_text(corpus.to_text(longer), encoding="utf-8")
+            files.write_text(path, corpus.to_text(longer))
     if not (folder / "vocabulary.model").exists():
         call(
             "build_vocab.py",
@@ -122,9 +123,9 @@ def write_arrays(folder: pathlib.Path) -> None:
         )
 
 
-def call(script: str, *arguments: str, python: str = sys.executable) -> None:
+def call(script: str, *arguments: str) -> None:
     """Runs a script."""
-    subprocess.run([python, str(ROOT / script), *arguments], check=True)
+    subprocess.run([sys.executable, str(ROOT / script), *arguments], check=True)
 
 
 def spent(run: pathlib.Path) -> float:
@@ -224,14 +225,17 @@ def main() -> None:
     os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
     (FOLDER / "albert_config.json").write_text(json.dumps(MODEL))
     command = shlex.join([f"--program={options.program}", *options.flags])
-    key = hashlib.sha256(command.encode()).hexdigest()[:8]
+    commit = subprocess.check_output(
+        ["git", "-C", ROOT, "describe", "--always", "--dirty"], text=True
+    ).strip()
+    key = hashlib.sha256(f"{commit} {command}".encode()).hexdigest()[:8]
     run = FOLDER / f"run-{key}"
     if options.program != "albert_tf":
         write_arrays(FOLDER)
     if spent(run) < MINUTES * 60:
         start = training_command(options.program, FOLDER, run)
         call_for_an_hour(run, [*start, *options.flags])
-    new = row(options.name, run, digest, command)
+    new = row(f"{options.name}, {commit}", run, digest, command)
     with BOARD.open("a", encoding="utf-8") as file:
         file.write(new + "\n")
     print(f"{new}\nadded to {BOARD}")

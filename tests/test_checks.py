@@ -51,3 +51,9 @@ def test_equal_settings_have_no_differences():
     current = {"a": 1, "lengths": (1, 2), "inner": {}, "unused": False}
 
     assert checks.differences(stored, current) == []
+
+
+def test_zero_is_another_setting_than_none():
+    assert checks.differences({"ratio": 0}, {"ratio": None}) == [
+        "ratio=0 (now None)"
+    ]

@@ -94,7 +94,10 @@ def load_predictor(  # noqa: PLR0913
     # 1. The head.
     is_export = source.format == discovery.LITERT
     if is_export and depth is not None:
-        raise ValueError("An export has its depth. Export another one.")
+        raise ValueError(
+            "An export has the depth it was made with. Export the "
+            "checkpoint again, with --depth."
+        )
     source = compatibility.with_depth(source, depth)
     own = source.metadata.head
     if not is_export:

@@ -62,7 +62,11 @@ class OptimizerConfig:
         for name in ("learning_rate", "epsilon", "clip_norm"):
             checks.check_number(name, getattr(self, name), above=0)
         if self.adamw_rate_ratio is not None:
-            checks.check_choice("optimizer", self.optimizer, ["muon"])
+            if self.optimizer != "muon":
+                raise ValueError(
+                    "`adamw_rate_ratio` needs --optimizer=muon. Received: "
+                    f"optimizer={self.optimizer}."
+                )
             checks.check_number(
                 "adamw_rate_ratio", self.adamw_rate_ratio, at_least=0
             )

@@ -22,7 +22,5 @@ def outputs_by_depth(
         return [model(inputs, **options)]
     twice = {name: tf.concat([x, x], 0) for name, x in inputs.items()}
     outputs = model(twice, random_depth=True, **options)
-    # What is in front of all layers is there once.
-    outputs.pop("embedding_output", None)
     halves = {name: tf.split(x, 2) for name, x in outputs.items()}
     return [{n: x[i] for n, x in halves.items()} for i in range(2)]

@@ -55,8 +55,7 @@ def fingerprint(config: RunConfig, **task_values: Any) -> dict[str, Any]:
     `task_values`, JSON values such as `records`, are what the task adds.
     """
     names = [field.name for field in dataclasses.fields(OptimizerConfig)]
-    names += ["train_batch_size", "precision", "random_seed"]
-    names += ["random_depth"]
+    names += ["train_batch_size", "precision", "random_seed", "random_depth"]
     return {
         "config": config.albert_config.to_dict(),
         **{name: getattr(config, name) for name in names},

@@ -9,7 +9,7 @@ from tests import tiny
 from tests.exported_models import write_checkpoint
 
 CONFIG = tiny.config(
-    vocab_size=300, num_hidden_layers=2, max_position_embeddings=32
+    vocab_size=300, num_hidden_layers=1, max_position_embeddings=32
 )
 
 

@@ -192,7 +192,7 @@ def test_a_global_batch_gives_the_same_update_however_it_is_split(
 
     assert min(row["gradient_norm"] for row in got) > CLIP_NORM
     # Muon makes small singular values as large as the others.
-    tolerance = 1e-3 if optimizer == "muon" else 1e-5
+    tolerance = 1e-4 if optimizer == "muon" else 1e-5
     assert_same_updates(divided, got, expected, tolerance)
     if strategy:
         for variable in divided.task.model.trainable_variables:
