@@ -150,17 +150,19 @@ def call_for_an_hour(run: pathlib.Path, command: Sequence[str]) -> None:
 
 
 def training_command(
-    program: str, folder: pathlib.Path, run: pathlib.Path
+    program: str, folder: pathlib.Path, run: pathlib.Path, flags: Sequence[str]
 ) -> list[str]:
-    """Returns the command of a training, without the flags of its row."""
+    """Returns the command of a training with the flags of its row."""
     if program != "albert_tf":
         python = sys.executable
         if program == "transformers":
             python = os.environ.get("ALBERT_TF_PEER_PYTHON", python)
         script = str(ROOT / "benchmarks/board_peers.py")
-        return [python, script, program, str(folder), str(run)]
+        return [python, script, program, str(folder), str(run), *flags]
     longest = max(LENGTHS)
-    records = [str(folder / f"train.{length}") for length in LENGTHS]
+    has_schedule = any("length_schedule" in flag for flag in flags)
+    lengths = LENGTHS if has_schedule else [longest]
+    records = [str(folder / f"train.{length}") for length in lengths]
     return [
         sys.executable,
         str(ROOT / "run_pretraining.py"),
@@ -176,6 +178,7 @@ def training_command(
         "--log_steps=50",
         "--keep_checkpoint_max=1",
         f"--output_dir={run}",
+        *flags,
     ]
 
 
@@ -233,8 +236,10 @@ def main() -> None:
     if options.program != "albert_tf":
         write_arrays(FOLDER)
     if spent(run) < MINUTES * 60:
-        start = training_command(options.program, FOLDER, run)
-        call_for_an_hour(run, [*start, *options.flags])
+        call_for_an_hour(
+            run,
+            training_command(options.program, FOLDER, run, options.flags),
+        )
     new = row(f"{options.name}, {commit}", run, digest, command)
     with BOARD.open("a", encoding="utf-8") as file:
         file.write(new + "\n")
