@@ -5,17 +5,21 @@
 Each folder is the `--output_dir` of a finished pretraining with `--do_eval`.
 Printed are, for each run, its last held-out scores, the seconds of its updates,
 and after how many of them it had the loss that the first run has at its end,
-interpolated between two evaluations. Train the runs one after another and leave
-the machine alone meanwhile. The last line of the output is one JSON object.
+interpolated between two evaluations. An update takes as long as the median of
+its phase says, so that a short disturbance does not count. Train the runs one
+after another all the same. The last line of the output is one JSON object.
 """
 
 import argparse
+import collections
 import json
 import pathlib
+import statistics
 from collections.abc import Iterator, Sequence
 from typing import Any
 
 LOG = "metrics.jsonl"
+SPEED = "sequences_per_second"
 LOSS = "eval_masked_lm_loss"
 SCORES = (LOSS, "eval_masked_lm_accuracy", "eval_sentence_order_accuracy")
 
@@ -23,15 +27,27 @@ SCORES = (LOSS, "eval_masked_lm_accuracy", "eval_sentence_order_accuracy")
 def timed_lines(folder: pathlib.Path) -> Iterator[dict[str, Any]]:
     """Yields the lines of a run's log, each with its `seconds` of updates."""
     run = json.loads((folder / "run.json").read_text())
+    size = run["train_batch_size"]
+    lines = [*map(json.loads, (folder / LOG).read_text().splitlines())]
+    speeds = collections.defaultdict(list)
+    for line in lines:
+        if SPEED in line:
+            speeds[_phase(line)].append(line[SPEED])
     last_step, seconds = 0, 0.0
-    for line in map(json.loads, (folder / LOG).read_text().splitlines()):
-        if "sequences_per_second" in line:
+    for line in lines:
+        if SPEED in line:
             # The batches of a phase, where a schedule changes them.
-            size = line.get("batch_size", run["train_batch_size"])
-            num_sequences = (line["step"] - last_step) * size
-            seconds += num_sequences / line["sequences_per_second"]
+            num_updates = line["step"] - last_step
+            num_sequences = num_updates * line.get("batch_size", size)
+            seconds += num_sequences / statistics.median(speeds[_phase(line)])
             last_step = line["step"]
         yield {"seconds": seconds} | line
+
+
+def _phase(line: dict[str, Any]) -> tuple[Any, ...]:
+    return tuple(
+        line.get(name) for name in ("batch_size", "depth", "max_seq_length")
+    )
 
 
 def seconds_to(
