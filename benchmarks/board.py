@@ -8,9 +8,9 @@ kerashub to board_peers.py, with as many updates as fit into the hour. The text
 is that of the demo: docstrings of the installed packages. It and its
 vocabulary, records and runs are in build/board; the same command again goes on
 with a run of ours. A row is added to docs/board.md, which says what the columns
-are. Leave the other cores of the machine alone meanwhile (a short disturbance does
-not count).
-ALBERT_TF_PEER_PYTHON names the Python that has transformers.
+are. Leave the other cores of the machine alone meanwhile (a short disturbance
+does not count). ALBERT_TF_PEER_PYTHON names the Python
+that has transformers.
 """
 
 import argparse

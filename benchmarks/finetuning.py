@@ -48,7 +48,7 @@ def parse_arguments() -> argparse.Namespace:
 
 def read_records(arguments: argparse.Namespace) -> tuple[Any, int]:
     """Returns the records of the file, and the number of labels."""
-    from albert_tf.data import bucketed_batches
+    from albert_tf.data import record_columns
     from albert_tf.tasks.classification import glue
     from albert_tf.tasks.classification.data import ClassificationData
     from albert_tf.text.tokenizer import load_tokenizer
@@ -63,7 +63,7 @@ def read_records(arguments: argparse.Namespace) -> tuple[Any, int]:
         tokenizer=load_tokenizer(spm_model_file=arguments.spm_model_file),
         max_seq_length=arguments.max_seq_length,
     )
-    columns = bucketed_batches.collect(
+    columns = record_columns.collect(
         data.records(examples[: arguments.examples], is_training=False),
         data.array_specs,
         max_seq_length=arguments.max_seq_length,
@@ -152,14 +152,10 @@ def time_prediction(
     _: Any, task: Any, columns: Any, padding: Any, arguments: argparse.Namespace
 ) -> tuple[int, float]:
     """Returns the number of examples, and the seconds of predicting them."""
-    import tensorflow as tf
-
-    from albert_tf.devices.workers import Workers
     from albert_tf.inference import record_outputs
 
-    workers = Workers(tf.distribute.get_strategy())
     predictor = record_outputs.OutputComputer(
-        task, workers, padding, compute=task.outputs
+        task, padding, compute=task.outputs
     )
     for _ in range(2):  # the first is the warm-up
         start = time.perf_counter()
@@ -175,11 +171,11 @@ def time_latency(
     import numpy as np
     import tensorflow as tf
 
-    from albert_tf.data import bucketed_batches
+    from albert_tf.data import bucketed_batches, record_columns
     from albert_tf.data.example_order import InputShard
 
-    plan = bucketed_batches.EvaluationPlan(
-        bucketed_batches.EvaluationBatch(
+    plan = record_columns.EvaluationPlan(
+        record_columns.EvaluationBatch(
             indices=np.array([number]), num_rows=1, length=int(length)
         )
         for number, length in enumerate(columns.lengths)

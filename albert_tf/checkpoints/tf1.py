@@ -10,6 +10,7 @@ import functools
 import glob
 import os
 import re
+import struct
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -20,6 +21,7 @@ from albert_tf.checkpoints import (
     checkpoint,
     metadata,
     run_checkpoints,
+    tensor_bundle,
     variable_names,
 )
 from albert_tf.checkpoints.checkpoint import Checkpoint, LazyArrays, Note
@@ -28,7 +30,6 @@ from albert_tf.config import CONFIG_FILE, AlbertConfig
 
 # TF1: the stem of the released checkpoints.
 _RELEASED_PREFIX = "model.ckpt-best"
-_INDEX = ".index"
 _DATA = ".data-00000-of-00001"
 # Is in the folder of an unpacked module of TF-Hub.
 _HUB_FILE = "tfhub_module.pb"
@@ -104,10 +105,10 @@ def resolve(path: files.Path) -> str:
     name = run_checkpoints.trained_weights(name) or name
     if os.path.isfile(os.path.join(name, _HUB_FILE)):
         name = os.path.join(name, "variables")
-    prefixes = [_ENDING.sub("", name)]
+    prefixes, ending = [_ENDING.sub("", name)], tensor_bundle.INDEX
     if os.path.isdir(name):
-        pattern = os.path.join(glob.escape(name), f"*{_INDEX}")
-        prefixes = sorted(p.removesuffix(_INDEX) for p in glob.glob(pattern))
+        pattern = os.path.join(glob.escape(name), f"*{ending}")
+        prefixes = sorted(p.removesuffix(ending) for p in glob.glob(pattern))
         state_file = os.path.join(name, "checkpoint")
         if len(prefixes) > 1 and os.path.isfile(state_file):
             # The released ones name a folder on the machine that wrote them.
@@ -116,9 +117,9 @@ def resolve(path: files.Path) -> str:
             base = os.path.basename(found[1]) if found else ""
             named = os.path.join(name, base)
             prefixes = [named] if named in prefixes else prefixes
-    if not prefixes or not os.path.isfile(prefixes[0] + _INDEX):
+    if not prefixes or not os.path.isfile(prefixes[0] + ending):
         raise FileNotFoundError(
-            f"There is no checkpoint {name!r} (no file *{_INDEX}). Pass a "
+            f"There is no checkpoint {name!r} (no file *.index). Pass a "
             "prefix, the folder of a run, of KerasHub, or of Hugging Face with "
             "model.safetensors. Pickles are never read."
         )
@@ -135,21 +136,17 @@ def _lazy_arrays(prefix: str) -> LazyArrays:
     """Returns the arrays, by name without `module/`."""
 
     def readers() -> dict[str, Callable[[], np.ndarray]]:
-        import tensorflow as tf
-
-        # The end of a truncated data file is an IndexError.
-        damages = tf.errors.OpError, IndexError
-
-        def read_array(name: str) -> np.ndarray:
+        def read_array(read: Callable[[], np.ndarray]) -> np.ndarray:
             with checkpoint.naming(prefix, *damages):
-                return np.asarray(reader.get_tensor(name))
+                return read()
 
+        damages = IndexError, struct.error
         with checkpoint.naming(prefix, *damages):
-            reader = tf.train.load_checkpoint(prefix)
+            found = tensor_bundle.readers(prefix)
         module = variable_names.MODULE_PREFIX
         return {
-            name.removeprefix(module): functools.partial(read_array, name)
-            for name in sorted(reader.get_variable_to_shape_map())
+            name.removeprefix(module): functools.partial(read_array, read)
+            for name, read in found.items()
         }
 
     return LazyArrays(prefix, readers)
@@ -178,7 +175,7 @@ def write(prefix: files.Path, arrays: Mapping[str, Any]) -> None:
         raise OSError(
             f"Cannot write checkpoint {name!r}: {' '.join(str(error).split())}"
         ) from error
-    for ending in (_DATA, _INDEX):
+    for ending in (_DATA, tensor_bundle.INDEX):
         with open(name + ending, "rb+") as file:
             os.fsync(file.fileno())
 

@@ -70,9 +70,9 @@ def decode_example(data: bytes) -> dict[str, np.ndarray]:
     """
     columns = {}
     try:
-        for features in _values(data, 1):
-            for entry in _values(features, 1):
-                (name,), (feature,) = _values(entry, 1), _values(entry, 2)
+        for features in values_of(data, 1):
+            for entry in values_of(features, 1):
+                (name,), (feature,) = values_of(entry, 1), values_of(entry, 2)
                 columns[name.decode("utf-8")] = _decode_feature(feature)
     except (ValueError, LookupError, OverflowError) as error:
         raise ValueError(
@@ -155,16 +155,16 @@ def _varint(value: int) -> bytes:
     return bytes(encoded)
 
 
-def _values(data: bytes, field: int) -> list[bytes]:
+def values_of(data: bytes, field: int) -> list[bytes]:
     """Returns the values of a field of a message."""
     values, position = [], 0
     while position < len(data):
-        tag, position = _read_varint(data, position)
+        tag, position = read_varint(data, position)
         wire_type = tag & 7
         if wire_type == _VARINT:
-            size = _read_varint(data, position)[1] - position
+            size = read_varint(data, position)[1] - position
         elif wire_type == _LENGTH_DELIMITED:
-            size, position = _read_varint(data, position)
+            size, position = read_varint(data, position)
         else:
             size = _FIXED_SIZES[wire_type]
         if tag >> 3 == field:
@@ -173,7 +173,8 @@ def _values(data: bytes, field: int) -> list[bytes]:
     return values
 
 
-def _read_varint(data: bytes, position: int) -> tuple[int, int]:
+def read_varint(data: bytes, position: int) -> tuple[int, int]:
+    """Returns the number that begins at a position, and where it ends."""
     value, shift = 0, 0
     while data[position] & _CONTINUES:
         value |= (data[position] & _VARINT_MASK) << shift
@@ -185,17 +186,18 @@ def _read_varint(data: bytes, position: int) -> tuple[int, int]:
 def _decode_feature(feature: bytes) -> np.ndarray:
     # A packed list is the bytes of its values; one that is not holds each in a
     # field of its own, and both may occur together.
-    for values in _values(feature, _INT64_LIST):
-        return _decode_varints(b"".join(_values(values, 1)))
-    for values in _values(feature, _FLOAT_LIST):
-        packed = b"".join(_values(values, 1))
+    for values in values_of(feature, _INT64_LIST):
+        return decode_varints(b"".join(values_of(values, 1)))
+    for values in values_of(feature, _FLOAT_LIST):
+        packed = b"".join(values_of(values, 1))
         return np.frombuffer(packed, "<f4").astype(np.float32)
     return np.zeros(0, np.int64)
 
 
-def _decode_varints(packed: bytes) -> np.ndarray:
+def decode_varints(packed: bytes) -> np.ndarray:
+    """Returns numbers that follow each other, int64."""
     values, position = [], 0
     while position < len(packed):
-        value, position = _read_varint(packed, position)
+        value, position = read_varint(packed, position)
         values.append(value)
     return np.array(values, np.uint64).view(np.int64)

@@ -21,6 +21,8 @@ from collections.abc import Callable, Iterator, Mapping
 import numpy as np
 import tensorflow as tf
 
+from albert_tf import checks
+
 # Positions in the stream of examples -> epoch and example index of each.
 Order = Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]
 
@@ -56,7 +58,7 @@ class InputShard:
     def num_rows(self, batch_size: int) -> int:
         """Returns the rows of a replica's batch, b, given the global size."""
         num_replicas = self.num_input_shards * self.replicas_per_shard
-        check_batch_size(batch_size, num_replicas)
+        checks.check_batch_size(batch_size, num_replicas)
         return batch_size // num_replicas
 
     def step_and_replica(self, delivery: int) -> tuple[int, int]:
@@ -110,16 +112,6 @@ def keyed_rng(seed: int, stream: int) -> np.random.Generator:
     """Returns a generator whose draws depend on these two numbers alone."""
     key = np.array([seed, stream], np.int64).view(np.uint64)
     return np.random.Generator(np.random.Philox(key=key))
-
-
-def check_batch_size(batch_size: int, num_replicas: int) -> None:
-    """Checks that a batch can be divided evenly over the replicas."""
-    if batch_size < 1 or batch_size % num_replicas:
-        raise ValueError(
-            "The batch size must be a multiple of the number of replicas, "
-            "because each replica takes an equal part. Received: batch size "
-            f"{batch_size}, {num_replicas} replicas."
-        )
 
 
 def deliver(

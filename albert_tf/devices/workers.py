@@ -32,7 +32,7 @@ from tensorflow.python.distribute.cluster_resolver import (
 from tensorflow.python.eager import context
 
 from albert_tf import checks
-from albert_tf.devices import strategies
+from albert_tf.devices import engine, strategies
 from albert_tf.devices.device_settings import DeviceSettings
 
 _LOGGER = logging.getLogger(__name__)
@@ -149,6 +149,7 @@ def _sum_over_replicas(value: tf.Tensor) -> tf.Tensor:
 @contextlib.contextmanager
 def start(settings: DeviceSettings) -> Iterator[Workers]:
     """Yields the workers of a run; they begin, and end, together."""
+    engine.check_tensorflow("A training by this command")
     if strategies.strategy_name(settings) != "multi_worker":
         yield Workers(strategies.create_strategy(settings))
         return

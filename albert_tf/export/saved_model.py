@@ -23,6 +23,7 @@ from albert_tf.checkpoints import (
 )
 from albert_tf.checkpoints.checkpoint import Checkpoint, Note
 from albert_tf.config import CONFIG_FILE, AlbertConfig
+from albert_tf.devices import engine
 from albert_tf.export import version_folder
 from albert_tf.export.export_config import LITERT, SAVED_MODEL, ExportConfig
 from albert_tf.serving import graph_tokenizer, model_inputs, signature
@@ -70,6 +71,7 @@ def check(config: ExportConfig, source: Checkpoint) -> None:
 
 def export(config: ExportConfig) -> ExportSummary:
     """Exports a checkpoint."""
+    engine.check_tensorflow("An export")
     version_folder.version_path(config.export_dir, config.export_version)
     # 1. The checkpoint; its config, vocabulary and lengths, unless others are
     # given.

@@ -6,7 +6,7 @@ import warnings
 from collections.abc import Mapping
 from typing import Any
 
-import tensorflow as tf
+import numpy as np
 
 from albert_tf import quiet
 from albert_tf.checkpoints import discovery
@@ -17,6 +17,8 @@ class LiteRtModel:
     """Computes the outputs of an export, as the Keras model does."""
 
     def __init__(self, source: Checkpoint) -> None:
+        import tensorflow as tf
+
         path = os.path.join(source.path, discovery.LITERT_MODEL)
         with warnings.catch_warnings(), quiet.hidden():
             # It is announced that the class moves to a package of its own.
@@ -27,50 +29,38 @@ class LiteRtModel:
             self._interpreter.allocate_tensors()  # It prints.
             self._run = self._interpreter.get_signature_runner()
         self._inputs = [*self._run.get_input_details()]
-        self._outputs = {}
-        for name, details in self._run.get_output_details().items():
-            sizes = details["shape_signature"].tolist()
-            shape = [None if size < 0 else size for size in sizes]
-            self._outputs[name] = tf.TensorSpec(shape, details["dtype"])
+        self._shapes = {
+            name: details["shape_signature"].tolist()
+            for name, details in self._run.get_output_details().items()
+        }
         # An interpreter computes one batch at a time.
         self._lock = threading.Lock()
 
     @property
     def start_n_top(self) -> int:
         """Of SQuAD 2.0, the beam size for start positions."""
-        return int(self._outputs["start_top_index"].shape[-1])
+        return int(self._shapes["start_top_index"][-1])
 
     @property
     def end_n_top(self) -> int:
         """Of SQuAD 2.0, that for end positions, per start position."""
-        return int(self._outputs["end_top_index"].shape[-1]) // self.start_n_top
+        return int(self._shapes["end_top_index"][-1]) // self.start_n_top
 
     @property
     def num_labels(self) -> int:
         """Of a classifier, the number of its logits, K."""
-        return int(self._outputs["logits"].shape[-1])
+        return int(self._shapes["logits"][-1])
 
     def inputs_of(self, batch: Mapping[str, Any]) -> dict[str, Any]:
         """Returns those arrays of a batch that the model takes."""
         return {name: batch[name] for name in self._inputs}
 
     def __call__(
-        self, batch: Mapping[str, tf.Tensor], training: bool = False
-    ) -> dict[str, tf.Tensor]:
+        self, batch: Mapping[str, np.ndarray], training: bool = False
+    ) -> dict[str, np.ndarray]:
         """Returns the outputs of a batch, by name."""
         del training
-        values = tf.numpy_function(
-            self._compute,
-            [batch[name] for name in self._inputs],
-            [spec.dtype for spec in self._outputs.values()],
-            stateful=False,
-        )
-        return {
-            name: tf.ensure_shape(value, self._outputs[name].shape)
-            for name, value in zip(self._outputs, values, strict=True)
-        }
-
-    def _compute(self, *values: Any) -> list[Any]:
+        values = {name: np.asarray(batch[name]) for name in self._inputs}
         with self._lock:
-            outputs = self._run(**dict(zip(self._inputs, values, strict=True)))
-        return [outputs[name] for name in self._outputs]
+            outputs: dict[str, np.ndarray] = self._run(**values)
+        return outputs

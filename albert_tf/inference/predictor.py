@@ -10,13 +10,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
-import tensorflow as tf
 
 from albert_tf import checks, files
 from albert_tf.checkpoints import compatibility, discovery, load
-from albert_tf.data.bucketed_batches import GPU_BUCKET_WIDTH, Padding
-from albert_tf.devices.workers import Workers
-from albert_tf.inference.litert_model import LiteRtModel
+from albert_tf.devices import engine
 from albert_tf.inference.record_outputs import OutputComputer
 from albert_tf.metrics import similarity
 from albert_tf.tasks import table
@@ -114,6 +111,8 @@ def load_predictor(  # noqa: PLR0913
     # 2. The model.
     model: Any
     if is_export:
+        from albert_tf.inference.litert_model import LiteRtModel
+
         settings, model = source.settings, LiteRtModel(source)
     else:
         settings = spec.trained_settings(source)
@@ -149,15 +148,8 @@ class Predictor:
         self.model = task.model
         self.tokenizer = data.tokenizer
         self._data = data
-        has_gpu = bool(tf.config.list_logical_devices("GPU"))
-        self._computer = OutputComputer(
-            task,
-            Workers(tf.distribute.get_strategy()),
-            Padding(
-                max_seq_length=data.max_seq_length,
-                bucket_width=GPU_BUCKET_WIDTH if has_gpu else None,
-            ),
-        )
+        padding = engine.padding(data.max_seq_length)
+        self._computer = OutputComputer(task, padding)
 
     def predict(self, inputs: Any, *, batch_size: int = 32) -> Any:
         """Answers one input, a list of inputs, or any iterable of them.
@@ -168,12 +160,12 @@ class Predictor:
         iterator, which reads and answers some thousand inputs at a time.
         """
         checks.check_integer("batch_size", batch_size, at_least=1)
-        if tf.is_tensor(inputs):
+        if hasattr(inputs, "numpy"):  # a tensor of texts
             inputs = inputs.numpy()
         if isinstance(inputs, str | bytes | tuple | Mapping):
             [answer] = self._stream([inputs], batch_size)
             return answer
-        if isinstance(inputs, tf.data.Dataset):
+        if hasattr(inputs, "as_numpy_iterator"):  # a `tf.data.Dataset`
             inputs = inputs.as_numpy_iterator()
         # The names of the columns of a table are no texts.
         if not isinstance(inputs, Iterable) or hasattr(inputs, "columns"):

@@ -8,10 +8,10 @@ import abc
 from collections.abc import Mapping
 from typing import Any
 
-import tensorflow as tf
+from keras import ops
 
-from albert_tf.modeling import losses
-from albert_tf.tasks import early_exit, random_depth
+from albert_tf.modeling import Tensor, losses
+from albert_tf.tasks import random_depth
 from albert_tf.tasks.task import AnswerTask, Batch, Totals
 
 # Keeps the scores of a set without examples at 0 instead of 0 / 0.
@@ -33,7 +33,7 @@ class MeanLossTask(AnswerTask, abc.ABC):
 
     @abc.abstractmethod
     def _measure(
-        self, outputs: Totals, batch: Batch, weights: tf.Tensor
+        self, outputs: Totals, batch: Batch, weights: Tensor
     ) -> losses.LossSums:
         """Returns the sums of a batch, of a kind of `modeling.losses`.
 
@@ -45,22 +45,22 @@ class MeanLossTask(AnswerTask, abc.ABC):
         """Keys of the metric totals that `loss` returns."""
         return ("examples", "weights", "tokens", "loss", *self.accuracies)
 
-    def _weights(self, batch: Batch) -> tf.Tensor:
+    def _weights(self, batch: Batch) -> Tensor:
         """Returns the weights of the rows in the loss, float32 `[B]`."""
         return losses.example_weights(batch)
 
     def loss_denominators(self, batch: Batch) -> Totals:
         """Returns the sum of the weights of the rows."""
-        return {"weights": tf.reduce_sum(self._weights(batch))}
+        return {"weights": ops.sum(self._weights(batch))}
 
     def loss(
         self,
         batch: Batch,
         loss_denominators: Totals,
         *,
-        seed: tf.Tensor | None,
+        seed: Tensor | None,
         **computation: Any,
-    ) -> tuple[tf.Tensor, Totals]:
+    ) -> tuple[Tensor, Totals]:
         """Returns the share of a mean over all rows, and the totals."""
         is_real = losses.example_weights(batch)
         weights = self._weights(batch)
@@ -76,14 +76,14 @@ class MeanLossTask(AnswerTask, abc.ABC):
             self._measure(outputs, batch, weights) for outputs in by_depth
         )
         losses_by_depth = [one.loss for one in (measured, *shallow)]
-        loss = tf.add_n(losses_by_depth) / len(losses_by_depth)
-        mask = tf.cast(batch["input_mask"], tf.float32)
+        loss = sum(losses_by_depth) / len(losses_by_depth)
+        mask = ops.cast(batch["input_mask"], "float32")
         # [B, ...]: all axes but the first are those of one example.
-        num_tokens = tf.reduce_sum(mask, axis=list(range(1, mask.shape.rank)))
+        num_tokens = ops.sum(mask, axis=list(range(1, len(mask.shape))))
         totals = {
-            "examples": tf.reduce_sum(is_real),
+            "examples": ops.sum(is_real),
             "weights": measured.weight,
-            "tokens": tf.reduce_sum(num_tokens * is_real),
+            "tokens": ops.sum(num_tokens * is_real),
             "loss": loss,
         } | {name: getattr(measured, name) for name in self.accuracies}
         return loss / loss_denominators["weights"], totals
@@ -92,6 +92,8 @@ class MeanLossTask(AnswerTask, abc.ABC):
         """Returns the outputs, with early exit if there is any."""
         if not self._exit_patience:
             return self.outputs(batch)
+        from albert_tf.tasks import early_exit
+
         return early_exit.outputs(
             self.model, batch, patience=self._exit_patience
         )

@@ -5,7 +5,7 @@ Data flow: batch -> [this file] -> model -> outputs of all layers, and of fewer.
 
 from typing import Any
 
-import tensorflow as tf
+from keras import ops
 
 from albert_tf.tasks.task import Batch, Totals
 
@@ -20,7 +20,7 @@ def outputs_by_depth(
     inputs = model.inputs_of(batch)
     if not random_depth:
         return [model(inputs, **options)]
-    twice = {name: tf.concat([x, x], 0) for name, x in inputs.items()}
+    twice = {name: ops.concatenate([x, x]) for name, x in inputs.items()}
     outputs = model(twice, random_depth=True, **options)
-    halves = {name: tf.split(x, 2) for name, x in outputs.items()}
+    halves = {name: ops.split(x, 2) for name, x in outputs.items()}
     return [{n: x[i] for n, x in halves.items()} for i in range(2)]

@@ -289,8 +289,11 @@ class AnswerTask:
     """The model half of what answers examples: outputs of a model, as they are.
 
     The model is of Keras, or an export in its place. `sequence_outputs` are the
-    names of the outputs whose second axis is the sequence.
+    names of the outputs whose second axis is the sequence; a batch has at least
+    `min_length` tokens.
     """
+
+    min_length = 1
 
     def __init__(
         self, model: Any, sequence_outputs: frozenset[str] = frozenset()

@@ -11,8 +11,8 @@ import numpy as np
 import tensorflow as tf
 
 from albert_tf.checkpoints import run_checkpoints
-from albert_tf.data import bucketed_batches
-from albert_tf.data.bucketed_batches import Padding, RecordColumns
+from albert_tf.data import bucketed_batches, record_columns
+from albert_tf.data.record_columns import Padding, RecordColumns
 from albert_tf.devices import strategies
 from albert_tf.tasks.task import ExampleSet, Sets
 from albert_tf.training import run_folder
@@ -54,7 +54,7 @@ def make_sets(
     """Makes records; those that are only predicted are made later, by chunk."""
 
     def make(examples: ExampleSet, *, is_training: bool) -> RecordSet:
-        columns = bucketed_batches.collect(
+        columns = record_columns.collect(
             examples.data.records(examples.examples, is_training=is_training),
             examples.data.array_specs,
             max_seq_length=config.max_seq_length,
@@ -167,7 +167,7 @@ def sample(records: RecordSet) -> RecordSet:
     chosen = np.sort(rng.choice(columns.num_records, size, replace=False))
     rows = (columns.padded([i], int(columns.lengths[i])) for i in chosen)
     longest = int(columns.lengths.max())
-    collected = bucketed_batches.collect(
+    collected = record_columns.collect(
         rows, columns.specs, max_seq_length=longest
     )
     return dataclasses.replace(records, columns=collected)
@@ -178,7 +178,7 @@ def padding_for(
 ) -> Padding:
     """Returns how batches are padded: on a TPU, all to the same length."""
     device = strategies.device_type(strategy)
-    width = bucketed_batches.GPU_BUCKET_WIDTH if device == "GPU" else None
+    width = record_columns.GPU_BUCKET_WIDTH if device == "GPU" else None
     if config.jit_compile:
         width = _COMPILED_BUCKET_WIDTH
     if device == "TPU":

@@ -1,11 +1,18 @@
 import dataclasses
+import functools
 
 import keras
 import numpy as np
 import pytest
-import tensorflow as tf
 
-from albert_tf.checkpoints import discovery, heads, huggingface, load, tf1
+from albert_tf.checkpoints import (
+    discovery,
+    heads,
+    huggingface,
+    load,
+    tensor_bundle,
+    tf1,
+)
 from albert_tf.checkpoints.checkpoint import Checkpoint
 from albert_tf.modeling.albert_model import AlbertModel
 from albert_tf.modeling.pretraining_model import PretrainingModel
@@ -55,20 +62,19 @@ def test_every_group_may_take_the_weights_of_the_first(
 @pytest.fixture
 def arrays_read(monkeypatch):
     """The full names of all arrays that are read from TF1 checkpoints."""
-    names, load_checkpoint = [], tf.train.load_checkpoint
+    names, readers = [], tensor_bundle.readers
 
-    class Reader:
-        def __init__(self, prefix):
-            self._reader = load_checkpoint(prefix)
-            self.get_variable_to_shape_map = (
-                self._reader.get_variable_to_shape_map
-            )
-
-        def get_tensor(self, name):
+    def watched(prefix):
+        def read(name, read_array):
             names.append(name)
-            return self._reader.get_tensor(name)
+            return read_array()
 
-    monkeypatch.setattr(tf.train, "load_checkpoint", Reader)
+        return {
+            name: functools.partial(read, name, read_array)
+            for name, read_array in readers(prefix).items()
+        }
+
+    monkeypatch.setattr(tensor_bundle, "readers", watched)
     return names
 
 

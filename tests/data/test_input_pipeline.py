@@ -4,9 +4,15 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from albert_tf.data import bucketed_batches, input_pipeline, record_source
-from albert_tf.data.bucketed_batches import BucketedOrder, Padding
+from albert_tf.data import (
+    bucketed_batches,
+    input_pipeline,
+    record_columns,
+    record_source,
+)
+from albert_tf.data.bucketed_batches import BucketedOrder
 from albert_tf.data.example_order import InputShard
+from albert_tf.data.record_columns import Padding
 from albert_tf.features import ArraySpec
 from tests.data.records import dynamic_record, pair, static_record
 
@@ -120,7 +126,7 @@ def train(request):
         return plain
     records = [{"ids": np.arange(length)} for length in range(1, 60)]
     specs = (ArraySpec(name="ids", dtype="int32", is_sequence=True),)
-    columns = bucketed_batches.collect(records, specs, max_seq_length=60)
+    columns = record_columns.collect(records, specs, max_seq_length=60)
 
     def bucketed(count, shard=_ALONE, start_step=0):
         dataset = bucketed_batches.training_dataset(

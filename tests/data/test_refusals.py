@@ -6,10 +6,10 @@ import sys
 import pytest
 
 from albert_tf.data import (
-    bucketed_batches,
     builder,
     corpus,
     deduplication,
+    record_columns,
     record_source,
     shard_building,
 )
@@ -167,7 +167,7 @@ def test_records_that_cannot_be_collected(records, message):
     ]
 
     with pytest.raises(ValueError, match=message):
-        bucketed_batches.collect(records, tuple(specs), max_seq_length=7)
+        record_columns.collect(records, tuple(specs), max_seq_length=7)
 
 
 def test_a_batch_that_the_replicas_do_not_divide():

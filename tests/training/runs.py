@@ -14,11 +14,15 @@ import tensorflow as tf
 from albert_tf import features, files
 from albert_tf.checkpoints import discovery, run_checkpoints, tf1
 from albert_tf.config import AlbertConfig
-from albert_tf.data import bucketed_batches, builder, pretraining_config
-from albert_tf.data.bucketed_batches import Padding
+from albert_tf.data import (
+    builder,
+    pretraining_config,
+    record_columns,
+)
+from albert_tf.data.record_columns import Padding
 from albert_tf.devices import strategies
 from albert_tf.devices.workers import Workers
-from albert_tf.inference import record_outputs
+from albert_tf.inference import replica_outputs
 from albert_tf.metrics.scores import Score, Scores
 from albert_tf.modeling import losses
 from albert_tf.modeling.layers import OutputLayer
@@ -432,7 +436,7 @@ def build_records(folder, *, num_documents, seed, **changes):
 def columns(number):
     """The records of some sentences."""
     data = WordData()
-    return bucketed_batches.collect(
+    return record_columns.collect(
         data.records(sentences(number), is_training=False),
         data.array_specs,
         max_seq_length=S,
@@ -445,6 +449,6 @@ def computer(strategy=None, bucket_width=4, make_task=WordTask):
     with strategy.scope():
         task = make_task(config(), seed=3, dtype="float32")
     padding = Padding(max_seq_length=S, bucket_width=bucket_width)
-    return task, record_outputs.OutputComputer(
+    return task, replica_outputs.computer(
         task, Workers(strategy), padding, compute=task.outputs
     )

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from albert_tf.data import bucketed_batches
+from albert_tf.data import bucketed_batches, record_columns
 from albert_tf.data.bucketed_batches import BucketedOrder
 from albert_tf.data.example_order import InputShard
 from albert_tf.devices import strategies
@@ -209,13 +209,13 @@ def test_a_tpu_strategy_accepts_the_updates(kind, monkeypatch):
 
 
 def test_batches_of_a_fine_tuning_have_one_shape(tpu):
-    columns = bucketed_batches.collect(
+    columns = record_columns.collect(
         runs.WordData().records(runs.sentences(11), is_training=True),
         runs.WordData.array_specs,
         max_seq_length=S,
     )
     padding = finetuning_data.padding_for(runs.make_job("unused").config, tpu)
-    plan = bucketed_batches.plan_evaluation(
+    plan = record_columns.plan_evaluation(
         columns.lengths, batch_size=B, padding=padding
     )
 

@@ -7,10 +7,10 @@ google-research/albert, `classifier_utils`, `race_utils`.
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import tensorflow as tf
+from keras import ops
 
 from albert_tf.config import AlbertConfig
-from albert_tf.modeling import losses
+from albert_tf.modeling import Tensor, losses
 from albert_tf.modeling.sequence_models import (
     ClassifierModel,
     MultipleChoiceModel,
@@ -69,14 +69,14 @@ class ClassificationTask(MeanLossTask):
             dtype=dtype,
         )
 
-    def _weights(self, batch: Batch) -> tf.Tensor:
+    def _weights(self, batch: Batch) -> Tensor:
         weights = losses.example_weights(batch)
         if not self._class_weights:
             return weights
-        return weights * tf.gather(self._class_weights, batch["label_ids"])
+        return weights * ops.take(self._class_weights, batch["label_ids"])
 
     def _measure(
-        self, outputs: Totals, batch: Batch, weights: tf.Tensor
+        self, outputs: Totals, batch: Batch, weights: Tensor
     ) -> losses.LossSums:
         return self._sums(outputs["logits"], batch["label_ids"], weights)
 

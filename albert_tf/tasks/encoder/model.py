@@ -8,32 +8,38 @@ import dataclasses
 from collections.abc import Mapping
 from typing import Any
 
-import tensorflow as tf
 from keras import ops
 
 from albert_tf.config import AlbertConfig
-from albert_tf.modeling import base, losses
+from albert_tf.modeling import Tensor, base, losses
 from albert_tf.modeling.albert_model import AlbertModel
 from albert_tf.modeling.losses import LossSums
 from albert_tf.tasks.finetuning import MeanLossTask
 from albert_tf.tasks.task import AnswerTask, Batch, Totals
 
+_LEAST_SQUARE = 1e-12
 _NEVER = -1e9  # a score that a softmax turns to 0
 
 
-def pool(sequence: tf.Tensor, input_mask: tf.Tensor, data: Any) -> tf.Tensor:
+def pool(sequence: Tensor, input_mask: Tensor, data: Any) -> Tensor:
     """Returns vectors, float32 `[..., H]`, of the last layer, `[..., S, H]`.
 
     `data` has `pooling` and `normalizes`, see `VectorData`.
     """
-    sequence = tf.cast(sequence, tf.float32)
-    vector = tf.gather(sequence, 0, axis=-2)
+    sequence = ops.cast(sequence, "float32")
+    vector = ops.take(sequence, 0, axis=-2)
     if data.pooling == "mean":
-        mask = tf.expand_dims(tf.cast(input_mask, tf.float32), -1)
-        vector = tf.reduce_sum(sequence * mask, -2) / tf.reduce_sum(mask, -2)
+        mask = ops.expand_dims(ops.cast(input_mask, "float32"), -1)
+        vector = ops.sum(sequence * mask, -2) / ops.sum(mask, -2)
     if data.normalizes:
-        vector = tf.math.l2_normalize(vector, axis=-1)
+        vector = _normalized(vector)
     return vector
+
+
+def _normalized(vectors: Tensor) -> Tensor:
+    """Returns vectors, those along the last axis, with length 1."""
+    squares = ops.sum(ops.square(vectors), -1, keepdims=True)
+    return vectors * ops.rsqrt(ops.maximum(squares, _LEAST_SQUARE))
 
 
 class VectorOutputs(AnswerTask):
@@ -57,9 +63,9 @@ class TextsModel(AlbertModel):
 
     def call(
         self,
-        inputs: Mapping[str, tf.Tensor],
+        inputs: Mapping[str, Tensor],
         training: bool | None = None,
-        seed: tf.Tensor | None = None,
+        seed: Tensor | None = None,
         *args: Any,
         **options: Any,
     ) -> Totals:
@@ -105,13 +111,13 @@ class SimilarityTask(MeanLossTask):
         mean = dataclasses.replace(self._data, pooling="mean")
         return {"vectors": pool(sequence, batch["input_mask"], mean)}
 
-    def _unit_vectors(self, outputs: Totals, batch: Batch) -> tf.Tensor:
+    def _unit_vectors(self, outputs: Totals, batch: Batch) -> Tensor:
         sequence = outputs["sequence_output"]
         vectors = pool(sequence, batch["input_mask"], self._data)
-        return tf.math.l2_normalize(vectors, axis=-1)
+        return _normalized(vectors)
 
     def _measure(
-        self, outputs: Totals, batch: Batch, weights: tf.Tensor
+        self, outputs: Totals, batch: Batch, weights: Tensor
     ) -> LossSums:
         vectors = self._unit_vectors(outputs, batch)
         if self._loss == "softmax":
@@ -123,15 +129,15 @@ class SimilarityTask(MeanLossTask):
         return cosent_sums(cosines, scores, weights, self._temperature)
 
 
-def _cosines(vectors: tf.Tensor) -> tf.Tensor:
+def _cosines(vectors: Tensor) -> Tensor:
     """Returns those of the first two of C texts, `[B]`, of length 1."""
-    return tf.reduce_sum(vectors[:, 0] * vectors[:, 1], axis=-1)
+    return ops.sum(vectors[:, 0] * vectors[:, 1], axis=-1)
 
 
 def cosent_sums(
-    cosines: tf.Tensor,
-    scores: tf.Tensor,
-    weights: tf.Tensor,
+    cosines: Tensor,
+    scores: Tensor,
+    weights: Tensor,
     temperature: float,
 ) -> LossSums:
     """Returns the sums of the CoSENT loss of pairs, all float32 `[B]`.
@@ -145,16 +151,16 @@ def cosent_sums(
     is_real = all_weights > 0
     is_lower = (scores[:, None] < scores) & is_real[:, None] & is_real
     gaps = (cosines[:, None] - cosines) / temperature
-    gaps = tf.reshape(tf.where(is_lower, gaps, _NEVER), [-1])
-    loss = tf.reduce_logsumexp(tf.concat([[0.0], gaps], 0))
-    weight = tf.reduce_sum(weights)
+    gaps = ops.reshape(ops.where(is_lower, gaps, _NEVER), (-1,))
+    loss = ops.logsumexp(ops.pad(gaps, [[1, 0]]))
+    weight = ops.sum(weights)
     return LossSums(loss=weight * loss, weight=weight, correct=0.0)
 
 
 def in_batch_sums(
-    vectors: tf.Tensor,
-    hashes: tf.Tensor,
-    weights: tf.Tensor,
+    vectors: Tensor,
+    hashes: Tensor,
+    weights: Tensor,
     temperature: float,
 ) -> LossSums:
     """Returns the sums of the cross entropy of the second texts of B rows.
@@ -169,25 +175,27 @@ def in_batch_sums(
     )
     # All second texts, then all third ones: [(C - 1) x B, ...]
     candidates, others = (
-        tf.concat(tf.unstack(values, vectors.shape[1], axis=1)[1:], 0)
+        ops.concatenate(ops.unstack(values, vectors.shape[1], axis=1)[1:])
         for values in (all_vectors, all_hashes)
     )
     is_right = hashes[:, 1, None] == others
     is_same = hashes[:, 0, None] == all_hashes[:, 0]  # [b, B]
-    rest = tf.shape(is_right)[1] - tf.shape(is_same)[1]
-    is_right |= tf.pad(is_same, [[0, 0], [0, rest]])
-    is_real = tf.tile(all_weights > 0, [vectors.shape[1] - 1])
-    labels = start + tf.range(tf.shape(weights)[0])
-    is_own = tf.range(tf.size(others)) == labels[:, None]
-    logits = tf.matmul(vectors[:, 0], candidates, transpose_b=True)
-    logits = tf.where(
+    rest = ops.shape(is_right)[1] - ops.shape(is_same)[1]
+    is_right |= ops.pad(is_same, [[0, 0], [0, rest]])
+    is_real = ops.tile(all_weights > 0, [vectors.shape[1] - 1])
+    labels = start + ops.arange(ops.shape(weights)[0])
+    is_own = ops.arange(ops.shape(others)[0]) == labels[:, None]
+    logits = ops.matmul(vectors[:, 0], ops.transpose(candidates))
+    logits = ops.where(
         is_own | (is_real & ~is_right), logits / temperature, _NEVER
     )
     return losses.cross_entropy_sums(logits, labels, weights)
 
 
-def _of_all_replicas(*values: tf.Tensor) -> tuple[Any, Any]:
+def _of_all_replicas(*values: Tensor) -> tuple[Any, Any]:
     """Returns the rows of all replicas, and the number of the first own one."""
+    import tensorflow as tf
+
     context = tf.distribute.get_replica_context()
     if context is None or context.num_replicas_in_sync == 1:
         if values[0].shape[0] == 1:

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
-import tensorflow as tf
+from keras import ops
 
 from albert_tf.features import ArraySpec
 from albert_tf.metrics import classification
@@ -131,7 +131,7 @@ class LikeliestTokens(AnswerTask):
         logits = outputs.pop("masked_lm_logits", None)
         if logits is not None:
             # There may be more outputs than the vocabulary has tokens.
-            probabilities = tf.nn.softmax(logits[..., : self._num_tokens])
-            values, ids = tf.math.top_k(probabilities, NUM_TOP)
+            probabilities = ops.softmax(logits[..., : self._num_tokens])
+            values, ids = ops.top_k(probabilities, NUM_TOP)
             outputs |= {"top_ids": ids, "top_probabilities": values}
         return outputs

@@ -6,16 +6,11 @@ google-research/albert, `squad_utils`.
 
 from typing import Any
 
-import tensorflow as tf
-
 from albert_tf.config import AlbertConfig
-from albert_tf.modeling import losses
+from albert_tf.modeling import Tensor, losses
 from albert_tf.modeling.span_models import BeamSpanModel, SpanModel
 from albert_tf.tasks.finetuning import MeanLossTask
 from albert_tf.tasks.task import AnswerTask, Batch, Totals
-
-# Padding values of the arrays along the sequence.
-_PAD_VALUES = {"input_ids": 0, "input_mask": 0, "segment_ids": 0, "p_mask": 1}
 
 
 class SpanTask(MeanLossTask):
@@ -32,7 +27,7 @@ class SpanTask(MeanLossTask):
         self.model = SpanModel(config, **options)
 
     def _measure(
-        self, outputs: Totals, batch: Batch, weights: tf.Tensor
+        self, outputs: Totals, batch: Batch, weights: Tensor
     ) -> losses.LossSums:
         return losses.span_sums(
             outputs, batch["start_positions"], batch["end_positions"], weights
@@ -42,16 +37,10 @@ class SpanTask(MeanLossTask):
 class BeamSpanOutputs(AnswerTask):
     """Computes the outputs of a `BeamSpanModel`, or of its export."""
 
-    def outputs(self, batch: Batch) -> Totals:
-        """Returns the outputs; a beam needs as many positions as its size."""
-        min_length = max(self.model.start_n_top, self.model.end_n_top)
-        length = tf.shape(batch["input_ids"])[1]
-        missing = [[0, 0], [0, tf.maximum(0, min_length - length)]]
-        padded = {
-            name: tf.pad(batch[name], missing, constant_values=pad_value)
-            for name, pad_value in _PAD_VALUES.items()
-        }
-        return super().outputs({**batch, **padded})
+    @property
+    def min_length(self) -> int:
+        """A beam needs as many positions as its size."""
+        return max(self.model.start_n_top, self.model.end_n_top)
 
 
 class BeamSpanTask(MeanLossTask, BeamSpanOutputs):
@@ -74,6 +63,6 @@ class BeamSpanTask(MeanLossTask, BeamSpanOutputs):
         self.model = BeamSpanModel(config, **options)
 
     def _measure(
-        self, outputs: Totals, batch: Batch, weights: tf.Tensor
+        self, outputs: Totals, batch: Batch, weights: Tensor
     ) -> losses.LossSums:
         return losses.beam_span_sums(outputs, batch, weights)

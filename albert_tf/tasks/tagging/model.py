@@ -2,10 +2,10 @@
 
 from typing import Any
 
-import tensorflow as tf
+from keras import ops
 
 from albert_tf.config import AlbertConfig
-from albert_tf.modeling import losses
+from albert_tf.modeling import Tensor, losses
 from albert_tf.modeling.sequence_models import TokenClassifierModel
 from albert_tf.tasks.finetuning import MeanLossTask
 from albert_tf.tasks.task import Batch, Totals
@@ -33,16 +33,16 @@ class TaggingTask(MeanLossTask):
         The texts of a batch are of similar length: divided by the number of
         its own, the words of short texts would count more than others.
         """
-        num_rows = tf.reduce_sum(losses.example_weights(batch))
+        num_rows = ops.sum(losses.example_weights(batch))
         return {"weights": num_rows * self._words_per_record}
 
-    def _weights(self, batch: Batch) -> tf.Tensor:
+    def _weights(self, batch: Batch) -> Tensor:
         """Returns the weights of all tokens in the loss, float32 `[B, S]`."""
-        has_tag = tf.cast(batch["tag_ids"] >= 0, tf.float32)
+        has_tag = ops.cast(batch["tag_ids"] >= 0, "float32")
         return has_tag * losses.example_weights(batch)[:, None]
 
     def _measure(
-        self, outputs: Totals, batch: Batch, weights: tf.Tensor
+        self, outputs: Totals, batch: Batch, weights: Tensor
     ) -> losses.LossSums:
-        tag_ids = tf.maximum(batch["tag_ids"], 0)
+        tag_ids = ops.maximum(batch["tag_ids"], 0)
         return losses.cross_entropy_sums(outputs["logits"], tag_ids, weights)
