@@ -289,17 +289,19 @@ class AnswerTask:
     """The model half of what answers examples: outputs of a model, as they are.
 
     The model is of Keras, or an export in its place. `sequence_outputs` are the
-    names of the outputs whose second axis is the sequence; a batch has at least
-    `min_length` tokens.
+    names of the outputs whose second axis is the sequence.
     """
-
-    min_length = 1
 
     def __init__(
         self, model: Any, sequence_outputs: frozenset[str] = frozenset()
     ) -> None:
         self.model = model
         self.sequence_outputs = sequence_outputs
+
+    @property
+    def min_length(self) -> int:
+        """The least length of a batch, in tokens."""
+        return 1
 
     def outputs(self, batch: Batch) -> Totals:
         """Returns the outputs of the model, without dropout."""

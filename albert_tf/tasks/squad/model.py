@@ -40,7 +40,7 @@ class BeamSpanOutputs(AnswerTask):
     @property
     def min_length(self) -> int:
         """A beam needs as many positions as its size."""
-        return max(self.model.start_n_top, self.model.end_n_top)
+        return int(max(self.model.start_n_top, self.model.end_n_top))
 
 
 class BeamSpanTask(MeanLossTask, BeamSpanOutputs):
