@@ -143,8 +143,8 @@ def test_a_recipe_is_a_file_of_flags(parse):
         flags.given(values),
         albert_config=published_config("base_v2"),
     )
-    assert config.optimizer == "adamw"
-    assert config.learning_rate == 0.0004
+    assert config.optimizer == "muon"
+    assert config.learning_rate == 0.002
     assert (config.num_train_steps, config.num_warmup_steps) == (20_000, 2000)
 
 
