@@ -3,6 +3,7 @@
 Each runs in a process of its own, which must not import TensorFlow.
 """
 
+import dataclasses
 import json
 import os
 import pathlib
@@ -14,9 +15,8 @@ import pytest
 
 import albert_tf
 from albert_tf.checkpoints.metadata import Metadata
-from albert_tf.config import AlbertConfig
 from albert_tf.modeling.pretraining_model import PretrainingModel
-from tests.exported_models import write_checkpoint
+from tests.exported_models import TINY_CONFIG, write_checkpoint
 from tests.modeling.recorded import PRETRAINED, Recorded
 
 _ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -28,16 +28,7 @@ _RECORDED = {
     "squad_v1": ("SpanModel", {}),
     "squad_v2": ("BeamSpanModel", {}),
 }
-_CONFIG = AlbertConfig(
-    vocab_size=300,
-    embedding_size=8,
-    hidden_size=16,
-    num_hidden_layers=2,
-    num_attention_heads=2,
-    intermediate_size=24,
-    max_position_embeddings=64,
-    initializer_range=0.5,
-)
+_CONFIG = dataclasses.replace(TINY_CONFIG, initializer_range=0.5)
 _QUESTION = {"question": "Who sat?", "context": "The cat sat. " * 9}
 _TEXTS = ["A house.", ("The cat.", "It sat."), "snow " * 99]
 # A model of each head, and inputs of its predictor.
