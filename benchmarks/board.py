@@ -183,6 +183,18 @@ def training_command(
     ]
 
 
+def commit_name() -> str:
+    """Returns that of the newest commit; changes but those of rows count."""
+    git = ["git", "-C", str(ROOT)]
+    name = subprocess.check_output(
+        [*git, "rev-parse", "--short", "HEAD"], text=True
+    ).strip()
+    is_same = subprocess.run(
+        [*git, "diff", "--quiet", "HEAD", "--", ".", f":!{BOARD}"], check=False
+    )
+    return f"{name}-dirty" if is_same.returncode else name
+
+
 def row(name: str, run: pathlib.Path, digest: str, command: str) -> str:
     """Returns a row of the board: what the log of a run says of its hour."""
     lines = [
@@ -229,9 +241,7 @@ def main() -> None:
     os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
     (FOLDER / "albert_config.json").write_text(json.dumps(MODEL))
     command = shlex.join([f"--program={options.program}", *options.flags])
-    commit = subprocess.check_output(
-        ["git", "-C", ROOT, "describe", "--always", "--dirty"], text=True
-    ).strip()
+    commit = commit_name()
     key = hashlib.sha256(f"{commit} {command}".encode()).hexdigest()[:8]
     run = FOLDER / f"run-{key}"
     if options.program != "albert_tf":

@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
+from keras import ops
 
 from albert_tf import checks, files
 from albert_tf.checkpoints import (
@@ -281,7 +282,7 @@ def outputs(
             rows = {name: array[None] for name, array in rows.items()}
         is_beam = head is heads.BEAM_SPAN
         answers = model(rows, **({"teacher_forcing": True} if is_beam else {}))
-        result |= {name: np.asarray(array) for name, array in answers.items()}
+        result |= {n: ops.convert_to_numpy(x) for n, x in answers.items()}
     return result
 
 

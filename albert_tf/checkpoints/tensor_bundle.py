@@ -1,4 +1,4 @@
-"""Reads arrays of a TF1 checkpoint without TensorFlow.
+"""Reads arrays of a TF1 checkpoint, numbers without TensorFlow.
 
 The index is a sorted table (`google/leveldb`, `doc/table_format.md`): a footer
 that says where the index of the blocks is, the blocks, and in them a name and
@@ -11,7 +11,6 @@ import os
 import struct
 from collections.abc import Callable, Iterator
 
-import ml_dtypes
 import numpy as np
 
 from albert_tf.data import example_codec, record_files
@@ -21,19 +20,19 @@ _MAGIC = 0xDB4775248B80FB57
 _FOOTER_SIZE = 48
 # By the number of a `tensorflow.DataType`.
 _TYPES = {
-    1: np.float32,
-    2: np.float64,
-    3: np.int32,
-    4: np.uint8,
-    5: np.int16,
-    6: np.int8,
-    9: np.int64,
-    10: np.bool_,
-    14: ml_dtypes.bfloat16,
-    17: np.uint16,
-    19: np.float16,
-    22: np.uint32,
-    23: np.uint64,
+    1: "float32",
+    2: "float64",
+    3: "int32",
+    4: "uint8",
+    5: "int16",
+    6: "int8",
+    9: "int64",
+    10: "bool",
+    14: "bfloat16",
+    17: "uint16",
+    19: "float16",
+    22: "uint32",
+    23: "uint64",
 }
 # Fields of a `BundleEntryProto`.
 _TYPE, _SHAPE, _SHARD, _OFFSET, _SIZE, _CHECKSUM, _SLICES = range(1, 8)
@@ -49,7 +48,9 @@ def readers(prefix: str) -> dict[str, Callable[[], np.ndarray]]:
     (_, header), *entries = _table(index)
     num_shards = _number(header, 1)
     return {
-        key.decode(): functools.partial(_array, prefix, num_shards, entry)
+        key.decode(): functools.partial(
+            _array, prefix, key.decode(), num_shards, entry
+        )
         for key, entry in entries
         if not key.startswith(b"\0")  # a part of an array
     }
@@ -96,18 +97,24 @@ def _number(message: bytes, field: int) -> int:
     return int(example_codec.decode_varints(values[-1])[0]) if values else 0
 
 
-def _array(prefix: str, num_shards: int, entry: bytes) -> np.ndarray:
+def _array(prefix: str, name: str, num_shards: int, entry: bytes) -> np.ndarray:
     dtype = _TYPES.get(_number(entry, _TYPE))
     if dtype is None or example_codec.values_of(entry, _SLICES):
-        raise ValueError("an array is of text, or in several parts")
+        # Text, or an array in several parts.
+        import tensorflow as tf
+
+        return np.asarray(tf.train.load_checkpoint(prefix).get_tensor(name))
+    import ml_dtypes  # noqa: F401  NumPy then knows bfloat16.
+
     number = _number(entry, _SHARD)
     path = f"{prefix}.data-{number:05}-of-{num_shards:05}"
+    data = bytearray(_number(entry, _SIZE))
     with open(path, "rb") as file:
         file.seek(_number(entry, _OFFSET))
-        data = file.read(_number(entry, _SIZE))
+        file.readinto(data)
     [checksum] = example_codec.values_of(entry, _CHECKSUM)
     if struct.pack("<I", record_files.masked_checksum(data)) != checksum:
         raise ValueError(f"{os.path.basename(path)} is damaged")
     [shape] = example_codec.values_of(entry, _SHAPE)
     sizes = [_number(size, 1) for size in example_codec.values_of(shape, 2)]
-    return np.frombuffer(data, dtype).reshape(sizes).copy()
+    return np.frombuffer(data, dtype).reshape(sizes)

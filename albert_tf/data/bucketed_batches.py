@@ -117,7 +117,8 @@ def evaluation_dataset(
         return weak_columns.batch(batch, rows)
 
     length = padding.static_length
-    num_rows = shard.num_rows(plan[0].num_rows) if plan and length else None
+    is_fixed = plan and length and not padding.is_compiled
+    num_rows = shard.num_rows(plan[0].num_rows) if is_fixed else None
     specs = _specs(columns, num_rows, length)
     return example_order.ahead(
         example_order.deliver(shard, make, specs, end_step=len(plan))

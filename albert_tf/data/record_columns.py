@@ -234,7 +234,7 @@ def plan_evaluation(
             # Batches of a length may have different numbers of rows.
             least = num_rows // _LEAST_PART
             wanted = min(max(num_left[length], least), wanted)
-        if padding.static_length is None:
+        if padding.is_compiled or padding.static_length is None:
             num_rows = min(num_rows, -(-wanted // num_replicas) * num_replicas)
         indices = order[start : start + num_rows]
         batches.append(

@@ -57,9 +57,12 @@ class OutputComputer:
     ) -> None:
         self._task = task
         self._compute = compute or task.final_outputs
-        least = task.min_length
-        self._padding = dataclasses.replace(padding, min_length=least)
-        # By the specs of the arrays of a batch.
+        self._padding = dataclasses.replace(
+            padding,
+            min_length=task.min_length,
+            max_seq_length=max(padding.max_seq_length, task.min_length),
+        )
+        # By the specs of the arrays of a batch, and by the variables.
         self._compiled: dict[Any, Callable[..., Any]] = {}
 
     def run_chunks(
@@ -123,12 +126,14 @@ class OutputComputer:
         Two batches are computed at a time, because parts of a model use a
         single core.
         """
-        specs = columns.specs
-        if specs not in self._compiled:
-            self._compiled[specs] = engine.compiled(
+        # An adapter and a quantization are new variables.
+        variables = getattr(self._task.model, "variables", ())
+        key = columns.specs, *map(id, variables)
+        if key not in self._compiled:
+            self._compiled[key] = engine.compiled(
                 self._compute, self._task.model, columns.batch(plan[0])
             )
-        compute = self._compiled[specs]
+        compute = self._compiled[key]
         waiting: collections.deque[Any] = collections.deque()
         with concurrent.futures.ThreadPoolExecutor(_BATCHES_AT_A_TIME) as pool:
             for planned in plan:

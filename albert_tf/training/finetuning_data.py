@@ -186,7 +186,7 @@ def padding_for(
     return Padding(
         max_seq_length=config.max_seq_length,
         bucket_width=width,
-        is_compiled=config.jit_compile,
+        is_compiled=config.jit_compile and device != "TPU",
     )
 
 

@@ -67,15 +67,16 @@ def test_no_changed_byte_is_read_as_a_number(ending, written, tmp_path):
             np.testing.assert_array_equal(found[name], array)
 
 
-def test_text_and_arrays_in_parts_are_named(tmp_path):
+def test_text_and_arrays_in_parts(tmp_path):
     tf.raw_ops.SaveV2(
         prefix=str(tmp_path / "model"),
-        tensor_names=["parts", "text"],
-        shape_and_slices=["4 2 0,2:-", ""],
-        tensors=[tf.zeros([2, 2]), tf.constant("text")],
+        tensor_names=["parts", "parts", "text"],
+        shape_and_slices=["4 2 0,2:-", "4 2 2,2:-", ""],
+        tensors=[tf.zeros([2, 2]), tf.ones([2, 2]), tf.constant("text")],
     )
-    readers = tensor_bundle.readers(str(tmp_path / "model"))
 
-    for name in ("parts", "text"):
-        with pytest.raises(ValueError, match="of text, or in several parts"):
-            readers[name]()
+    found = tf1.read(tmp_path / "model")
+
+    assert {*found} == {"parts", "text"}
+    assert found["parts"].tolist() == [[0, 0], [0, 0], [1, 1], [1, 1]]
+    assert found["text"] == b"text"

@@ -53,6 +53,16 @@ def test_one_input_a_list_an_iterator_and_a_dataset(classify):
     assert classify.predict(tf.constant(TEXTS[0])) == one_by_one[0]
 
 
+def test_a_model_that_was_changed_after_an_answer(classify):
+    before = classify.predict("A house.")
+    classify.model.albert.enable_lora(2)
+    for variable in classify.model.trainable_variables:
+        if "lora" in variable.path:
+            variable.assign(np.ones(variable.shape))
+
+    assert classify.predict("A house.") != before
+
+
 def test_pairs_are_tuples_or_dicts(classify):
     pairs = [("a", "b"), {"text_a": "a", "text_b": "b"}, (b"a", b"b")]
 

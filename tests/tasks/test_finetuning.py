@@ -177,32 +177,6 @@ def test_a_batch_may_have_any_number_of_choices(tiny_config):
     )
 
 
-def test_short_batches_are_padded_to_the_beam_size(tiny_config):
-    wide = BeamSpanTask(tiny_config, start_n_top=9, end_n_top=2)
-    narrow = BeamSpanTask(tiny_config, start_n_top=4, end_n_top=2)
-
-    wanted = narrow.outputs(SPANS)
-    found = tf.function(wide.outputs)(SPANS)
-
-    assert {name: tuple(v.shape) for name, v in wanted.items()} == {
-        "start_top_log_probs": (2, 4),
-        "start_top_index": (2, 4),
-        "end_top_log_probs": (2, 8),
-        "end_top_index": (2, 8),
-        "cls_logits": (2,),
-    }
-    assert wanted["start_top_index"].dtype == tf.int32
-    assert found["start_top_index"].shape == (2, 9)
-    # Four tokens of the first row may begin an answer; no other may.
-    np.testing.assert_array_equal(
-        found["start_top_index"][0, :4], wanted["start_top_index"][0]
-    )
-    np.testing.assert_allclose(
-        found["cls_logits"], wanted["cls_logits"], rtol=1e-5, atol=1e-6
-    )
-    assert np.all(found["start_top_log_probs"][0, 4:] < -1e29)
-
-
 def test_words_of_short_texts_count_as_much_as_others(tiny_config):
     # The first row has more words than the mean, the second fewer.
     task = TaggingTask(tiny_config, num_labels=3, words_per_record=2.5)

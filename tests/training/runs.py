@@ -143,6 +143,7 @@ class LabelTask:
     """The loss and the metric totals of a task with two labels."""
 
     total_names = ("examples", "tokens", "loss_sum", "weight")
+    min_length = 1
 
     def loss_denominators(self, batch):
         return {"labels": tf.reduce_sum(self.weights(batch))}

@@ -31,6 +31,7 @@ _RECORDED = {
 _CONFIG = dataclasses.replace(TINY_CONFIG, initializer_range=0.5)
 _QUESTION = {"question": "Who sat?", "context": "The cat sat. " * 9}
 _TEXTS = ["A house.", ("The cat.", "It sat."), "snow " * 99]
+_BEAMS = {"start_n_top": 9, "end_n_top": 9}
 # A model of each head, and inputs of its predictor.
 _HEADS = {
     "classifier": (
@@ -51,7 +52,7 @@ _HEADS = {
     "span": (lambda: albert_tf.SpanModel(_CONFIG), [_QUESTION]),
     "beam_span": (
         # Some windows are shorter than its beams.
-        lambda: albert_tf.BeamSpanModel(_CONFIG, start_n_top=9, end_n_top=9),
+        lambda: albert_tf.BeamSpanModel(_CONFIG, **_BEAMS),
         [_QUESTION, {"question": "a", "context": "b"}],
     ),
     "token_classifier": (
@@ -128,7 +129,10 @@ def results(request, tmp_path_factory, tiny_spm_model):
         np.savez(folder / f"{name}.weights.npz", **recorded.weights)
         np.savez(folder / f"{name}.batch.npz", **batch)
     for head, (make_model, _) in _HEADS.items():
-        known = Metadata(labels=_LABELS.get(head))
+        known = Metadata(
+            labels=_LABELS.get(head),
+            settings=_BEAMS if head == "beam_span" else None,
+        )
         write_checkpoint(
             folder / head,
             make_model(),
