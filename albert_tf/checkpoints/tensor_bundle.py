@@ -108,13 +108,12 @@ def _array(prefix: str, name: str, num_shards: int, entry: bytes) -> np.ndarray:
 
     number = _number(entry, _SHARD)
     path = f"{prefix}.data-{number:05}-of-{num_shards:05}"
-    data = bytearray(_number(entry, _SIZE))
     with open(path, "rb") as file:
         file.seek(_number(entry, _OFFSET))
-        file.readinto(data)
+        data = file.read(_number(entry, _SIZE))
     [checksum] = example_codec.values_of(entry, _CHECKSUM)
     if struct.pack("<I", record_files.masked_checksum(data)) != checksum:
         raise ValueError(f"{os.path.basename(path)} is damaged")
     [shape] = example_codec.values_of(entry, _SHAPE)
     sizes = [_number(size, 1) for size in example_codec.values_of(shape, 2)]
-    return np.frombuffer(data, dtype).reshape(sizes)
+    return np.frombuffer(data, dtype).reshape(sizes).copy()

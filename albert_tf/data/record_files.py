@@ -59,7 +59,7 @@ class Footer(NamedTuple):
     sha256: bytes
 
 
-def masked_checksum(data: bytes | bytearray) -> int:
+def masked_checksum(data: bytes) -> int:
     """Returns the CRC-32C of `data`, rotated and shifted as TFRecord does."""
     checksum = int(google_crc32c.value(data))
     rotated = (checksum >> 15) | (checksum << 17)
