@@ -16,6 +16,7 @@ from albert_tf.inference import record_outputs
 from albert_tf.tasks.squad.model import BeamSpanTask
 from albert_tf.tasks.task import ExampleSet
 from tests import tiny
+from tests.exported_models import TINY_CONFIG
 from tests.training import runs
 
 
@@ -68,8 +69,8 @@ def test_one_cpu_computes_two_batches_at_a_time(outputs):
     np.testing.assert_array_equal(found["logits"], wanted["logits"])
 
 
-def test_a_batch_is_at_least_as_long_as_a_beam(tiny_config):
-    task = BeamSpanTask(tiny_config, start_n_top=9, end_n_top=2)
+def test_a_batch_is_at_least_as_long_as_a_beam():
+    task = BeamSpanTask(TINY_CONFIG, start_n_top=9, end_n_top=2)
     rows = {name: np.asarray(values) for name, values in tiny.batch().items()}
     specs = tuple(
         ArraySpec(
@@ -86,7 +87,7 @@ def test_a_batch_is_at_least_as_long_as_a_beam(tiny_config):
 
     found = record_outputs.OutputComputer(task, padding).run(collected, 1)
 
-    wanted = BeamSpanTask(tiny_config, start_n_top=4, end_n_top=2).outputs(rows)
+    wanted = BeamSpanTask(TINY_CONFIG, start_n_top=4, end_n_top=2).outputs(rows)
     assert found["start_top_index"].shape == (2, 9)
     assert found["end_top_index"].shape == (2, 18)
     # Four tokens of the first row may begin an answer; no other may.
