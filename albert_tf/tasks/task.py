@@ -1,8 +1,8 @@
 """The two halves of a task, as the training loop and the commands see them.
 
 The data half (`TaskData`) is NumPy: examples -> records -> [model] -> outputs
--> scores and files. The model half (`Task`, `AnswerTask`) is TensorFlow, which
-is not imported here: a command checks its data before that.
+-> scores and files. The model half (`Task`, `AnswerTask`) is Keras, which is
+not imported here: a command checks its data before that.
 """
 
 import contextlib
