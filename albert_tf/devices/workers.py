@@ -149,7 +149,7 @@ def _sum_over_replicas(value: tf.Tensor) -> tf.Tensor:
 @contextlib.contextmanager
 def start(settings: DeviceSettings) -> Iterator[Workers]:
     """Yields the workers of a run; they begin, and end, together."""
-    engine.check_tensorflow("A training by this command")
+    engine.check_tensorflow("The training loop")
     if strategies.strategy_name(settings) != "multi_worker":
         yield Workers(strategies.create_strategy(settings))
         return
