@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from albert_tf import files
-from albert_tf.metrics.scores import Score, Scores
+from albert_tf.metrics.scores import Role, Score, Scores
 from albert_tf.text.base import TokenizerSettings
 
 METADATA_FILE = "metadata.json"
@@ -29,7 +29,9 @@ class Metadata:
         labels: Names of the classes by logit; empty for regression.
         output_names: Names of the numbers of a regression with several.
         multi_label: Whether an example has any number of labels.
-        thresholds: Of several labels, the probability that predicts each.
+        thresholds: Of several labels, the probability that predicts each. Of
+            two, the label is predicted whose probability exceeds its own most.
+        temperature: What logits of labels are divided by, for probabilities.
         target_mean: Regression: the number that an output of 0 stands for.
         target_scale: Regression: what 1 more in the output stands for.
         null_threshold: SQuAD 2.0: the null score from which on no answer is.
@@ -48,6 +50,7 @@ class Metadata:
     labels: tuple[str, ...] | None = None
     multi_label: bool | None = None
     thresholds: tuple[float, ...] | None = None
+    temperature: float | None = None
     target_mean: float | None = None
     target_scale: float | None = None
     null_threshold: float | None = None
@@ -85,29 +88,33 @@ class Metadata:
         scores: Mapping[str, Any],
         evaluation: Mapping[str, Any] | None = None,
     ) -> "Metadata":
-        """Returns it with the thresholds of an evaluation, and the latter.
+        """Returns it with what an evaluation has chosen, and the latter.
 
         Nothing that was measured before stays: without scores, it is what
         other weights share.
         """
         keys = [Score.threshold(name, 0.0).key for name in self.labels or ()]
         thresholds = None
-        if keys and self.multi_label and scores.keys() >= {*keys}:
+        if keys and scores.keys() >= {*keys}:
             thresholds = tuple(scores[key] for key in keys)
         return dataclasses.replace(
             self,
             null_threshold=scores.get("null_threshold"),
             thresholds=thresholds,
+            temperature=scores.get("temperature"),
             evaluation=evaluation,
         )
 
     @property
     def chosen(self) -> Scores:
-        """The thresholds, as the scores of an evaluation have them."""
+        """What was chosen, as the scores of an evaluation have it."""
         labels, values = self.labels or (), self.thresholds or ()
         if self.null_threshold is not None:
             labels, values = ("",), (self.null_threshold,)
-        return Scores(entries=tuple(map(Score.threshold, labels, values)))
+        entries = [*map(Score.threshold, labels, values)]
+        if self.temperature is not None:
+            entries.append(Score("temperature", self.temperature, Role.FITTED))
+        return Scores(entries=tuple(entries))
 
     @property
     def assumed(self) -> str:

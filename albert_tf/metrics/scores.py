@@ -16,13 +16,15 @@ class Role(enum.Enum):
     LOSS = enum.auto()
     OF_LABEL = enum.auto()  # a score of a single class
     THRESHOLD = enum.auto()  # chosen on the examples, for predictions
+    FITTED = enum.auto()  # likewise, such as a temperature
+    INTERVAL = enum.auto()  # an end of the 95% interval of a score
     BASELINE = enum.auto()  # a score that takes no model
 
 
 class Score(NamedTuple):
     """One number, under its key in `eval_results.json`.
 
-    `of` is the label, or, of a baseline, the key of the score.
+    `of` is the label, or, of a baseline or an interval, the key of the score.
     """
 
     key: str
@@ -80,6 +82,14 @@ class Scores:
     def thresholds(self) -> dict[str, float]:
         """The thresholds by label; that of SQuAD 2.0 has the label ""."""
         return {s.of: s.value for s in self if s.role is Role.THRESHOLD}
+
+    def interval(self, key: str) -> tuple[float, ...]:
+        """Returns both ends of the 95% interval of a score; empty if unknown.
+
+        They are under the keys `<key>_low` and `<key>_high`.
+        """
+        ends = (one for one in self if one.role is Role.INTERVAL)
+        return tuple(one.value for one in ends if one.of == key)
 
     @property
     def loss(self) -> float:
@@ -158,7 +168,7 @@ def medians(
     """
     entries: list[Score] = []
     for score in by_seed[best]:
-        if score.role in (Role.THRESHOLD, Role.BASELINE):
+        if score.role in (Role.THRESHOLD, Role.FITTED, Role.BASELINE):
             entries.append(score)
             continue
         values = [s[score.key] for s in by_seed.values() if score.key in s]
@@ -166,6 +176,8 @@ def medians(
             continue
         spread = statistics.stdev(values) if len(values) > 1 else 0.0
         entries.append(score._replace(value=statistics.median(values)))
+        if score.role is Role.INTERVAL:
+            continue
         for name, value in (("std", spread), ("best", score.value)):
             # A label may be called `a`, and another one `a_std`.
             ending = f"_of_{score.of}" if score.of else ""

@@ -157,14 +157,14 @@ def summarize(
     (`HasAns_exact`, `HasAns_f1`), bool `[N]`, and of those without
     (`NoAns_...`), if there are any.
     """
-    exact, f1_score = _percentage(scores.exact), _percentage(scores.f1)
+    exact, f1_score = percentage(scores.exact), percentage(scores.f1)
     if has_answer is None:
         return {"exact_match": exact, "f1": f1_score}
     summary = {"exact": exact, "f1": f1_score}
     for name, chosen in (("HasAns", has_answer), ("NoAns", ~has_answer)):
         if chosen.any():
-            summary[f"{name}_exact"] = _percentage(scores.exact[chosen])
-            summary[f"{name}_f1"] = _percentage(scores.f1[chosen])
+            summary[f"{name}_exact"] = percentage(scores.exact[chosen])
+            summary[f"{name}_f1"] = percentage(scores.f1[chosen])
     return summary
 
 
@@ -193,5 +193,6 @@ def threshold_curve(
     return np.stack([thresholds[is_cut], percentages], axis=1)
 
 
-def _percentage(values: np.ndarray) -> float:
+def percentage(values: np.ndarray) -> float:
+    """Returns the mean, times 100."""
     return float(_PERCENT * np.mean(values))

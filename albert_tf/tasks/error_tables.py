@@ -9,7 +9,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from scipy import special
 from sklearn import metrics
 
 MAX_ERRORS = 20
@@ -19,37 +18,37 @@ _MAX_TEXT_CHARACTERS = 300
 def prediction_sections(
     examples: Sequence[Any],
     labels: np.ndarray,
-    logits: np.ndarray,
+    predictions: np.ndarray,
+    probabilities: np.ndarray | None = None,
     label_names: Sequence[str] = (),
 ) -> list[dict[str, Any]]:
     """Returns a confusion matrix and the worst errors.
 
     The examples are dataclasses with a `guid`, whose strings are shown; labels
-    are `[N]`, logits `[N, K]`. Classes are numbered unless there are K names. A
-    regression, logits `[N]` or `[N, 1]`, has no matrix, nor have rows with
-    several labels: labels, and predictions for the logits, of 0 and 1 `[N, K]`.
+    and predictions are `[N]`, probabilities `[N, K]`. Classes are numbered
+    unless there are K names. A regression, without probabilities, has no
+    matrix, nor have rows with several labels: labels and predictions of 0 and 1
+    `[N, K]`.
     """
     if labels.ndim > 1:
-        num_wrong = np.count_nonzero(labels != logits, axis=1)
+        num_wrong = np.count_nonzero(labels != predictions, axis=1)
         order = np.argsort(-num_wrong, kind="stable")
         order = order[: np.count_nonzero(num_wrong)]
         columns = {
             name: [", ".join(itertools.compress(label_names, r)) for r in rows]
-            for name, rows in (("labels", labels), ("predictions", logits))
+            for name, rows in (("labels", labels), ("predictions", predictions))
         }
         title = f"The worst of {len(order)} errors"
         return [_error_table(title, examples, order, columns)]
-    if logits.ndim == 1 or logits.shape[-1] == 1:
-        predictions = logits.reshape(-1)
+    if probabilities is None:
         order = np.argsort(-np.abs(predictions - labels), kind="stable")
         columns = {
             name: [f"{value:.3f}" for value in values]
             for name, values in (("label", labels), ("prediction", predictions))
         }
         return [_error_table("The largest errors", examples, order, columns)]
-    classes = range(logits.shape[-1])
+    classes = range(probabilities.shape[-1])
     names = label_names or list(map(str, classes))
-    predictions = np.argmax(logits, axis=-1)
     counts = metrics.confusion_matrix(labels, predictions, labels=classes)
     rows = zip(names, counts.tolist(), strict=True)
     confusions = {
@@ -57,7 +56,6 @@ def prediction_sections(
         "header": ("", *names),
         "rows": [(name, *map(str, row)) for name, row in rows],
     }
-    probabilities = special.softmax(logits.astype(np.float64), axis=-1)
     of_label = probabilities[np.arange(len(labels)), labels]
     (wrong,) = np.nonzero(predictions != labels)
     order = wrong[np.argsort(of_label[wrong], kind="stable")]

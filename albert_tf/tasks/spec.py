@@ -165,8 +165,8 @@ class FinetuningSpec:
         head_spec: Returns what is done with the head that a config selects.
         predict_arguments: Function of the sets that returns what
             `python -m albert_tf.predict` takes, for its next call.
-        thresholds: Function of the data half and scores that returns the
-            settings of an export that an evaluation chooses.
+        chosen: Function of the data half and scores that returns the settings
+            of an export that an evaluation chooses.
         settings_of_weights: Function of a `Checkpoint` that returns settings
             which its weights determine, unless they are trained.
         settings_of_start: Likewise of that which a training starts from.
@@ -179,6 +179,6 @@ class FinetuningSpec:
     make_task: Callable[[Any, Sets[Any]], task.MakeTask]
     head_spec: Callable[[Any], HeadSpec]
     predict_arguments: Callable[[Sets[Any]], str]
-    thresholds: Callable[[Any, Scores], dict[str, Any]] = lambda *_: {}
+    chosen: Callable[[Any, Scores], dict[str, Any]] = lambda *_: {}
     settings_of_weights: Callable[[Checkpoint], dict[str, Any]] = lambda _: {}
     settings_of_start: Callable[[Checkpoint], dict[str, Any]] = lambda _: {}

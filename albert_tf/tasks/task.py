@@ -71,7 +71,9 @@ class AnswerData(Protocol):
 class TaskData(AnswerData, Protocol):
     """The data half: turns examples into records, and outputs into scores.
 
-    `training.baselines` compares the `label_ids` of records with chance.
+    `training.baselines` compares the `label_ids` of records with chance. Most
+    have `score_of_rows`, with the arguments of `report_sections`: it returns a
+    function of indices of examples, int `[N]`, to their primary metric.
     """
 
     @property

@@ -169,6 +169,7 @@ def _run_folds(
         entries.append(Score(f"{key}_std", float(np.std(values, ddof=1))))
     for row in rows.data.baselines(rows.examples).items():
         entries.append(Score.baseline(*row))
+    entries += baselines.interval(rows, outputs, scores)
     scores = Scores(entries=tuple(entries))
     path = os.path.join(config.output_dir, run_checkpoints.RESULTS_FILE)
     workers.run_in_chief(files.write_json, path, scores.flat())

@@ -195,7 +195,8 @@ class FinetuningRun:
         if sets.evaluation:
             main, thresholds = sets.evaluation[0], evaluation.scores
             plain = main.data.baselines(main.examples, **before).items()
-            rows = (Score.baseline(*row) for row in plain)
+            rows = [Score.baseline(*row) for row in plain]
+            rows += baselines.interval(main, evaluation.outputs[main], scores)
             scores += Scores(entries=tuple(rows))
             found = baselines.describe(scores, main, config.evaluated)
 

@@ -157,7 +157,7 @@ def _export_config(
     head = plan.spec.head_spec(plan.task_config)
     # Of different numbers of options, that of the set to predict.
     values = vars(plan.task_config) | vars(sets.all[-1].data)
-    values |= plan.spec.thresholds(sets.data, scores)
+    values |= plan.spec.chosen(sets.data, scores)
     # A run that was trained has its config and vocabulary in its folder.
     given = [*settings.fields_of(VocabularyBeside), "albert_config_file"]
     return ExportConfig(

@@ -37,9 +37,14 @@ _EVALUATION = {
     "examples": 9,
     "step": 30,
     "metric": "accuracy",
-    "margin": 0.333,
     "cautions": ["4 of the 9 records to evaluate are also trained on."],
-    "scores": {"accuracy": 0.75, "accuracy_baseline": 0.5, "f1_of_ham": 0.1},
+    "scores": {
+        "accuracy": 0.75,
+        "accuracy_low": 0.333,
+        "accuracy_high": 0.9,
+        "accuracy_baseline": 0.5,
+        "f1_of_ham": 0.1,
+    },
 }
 
 
@@ -67,7 +72,7 @@ def test_a_run_has_front_matter_data_scores_limits_and_its_command(run):
         "- Training data: `my mails.tsv`\n",
         "- Examples trained on: 20\n",
         "Of 9 examples of `--eval_file=rows.tsv`, by the weights of step 30.\n",
-        "accuracy may be 0.33 higher or lower.\n4 of the 9 records to ev",
+        "The 95% interval of accuracy is 0.333 to 0.9.\n4 of the 9 records",
         "|---|---|---|\n| accuracy | 0.75 | 0.5 |\n\n",
         "## Limits\n\n- ",
         "python run_classifier.py \\\n    --do_train \\\n    --init_",

@@ -4,6 +4,7 @@ import types
 
 import numpy as np
 import pytest
+import scipy.stats
 
 from albert_tf.metrics.scores import Role, Score, Scores
 from albert_tf.tasks.task import ExampleSet
@@ -54,31 +55,69 @@ def test_a_score_is_compared_with_its_baseline(scores, says):
 
 
 @pytest.mark.parametrize(
-    ("score", "num_examples", "says"),
-    [(0.55, 200, True), (0.6, 200, False), (0.9, 20, True), (0.4, 2000, True)],
+    ("low", "num_examples", "says"),
+    [(0.49, 200, True), (0.51, 200, False), (0.8, 20, True)],
 )
 def test_a_score_is_told_from_its_baseline_by_enough_examples(
-    score, num_examples, says, caplog
+    low, num_examples, says, caplog
 ):
-    scores = beside(0.5, Score("accuracy", score))
+    ends = [
+        Score(f"accuracy_{name}", value, Role.INTERVAL, "accuracy")
+        for name, value in (("low", low), ("high", 0.95))
+    ]
+    scores = beside(0.5, Score("accuracy", 0.9)) + Scores(entries=tuple(ends))
 
     data = types.SimpleNamespace(primary_metric="accuracy")
     examples = ExampleSet(examples=range(num_examples), data=data)
 
     baselines.warn_of(scores, [examples])
 
-    assert bool(caplog.messages) == says
+    expected = f"Only {num_examples} examples were evaluated: on others, "
+    expected += f"accuracy may be between {low} and 0.95."
+    assert caplog.messages == [expected] * says
 
 
-@pytest.mark.parametrize(("more", "margin"), [({}, 0.5), ({"range": 100}, 50)])
-def test_the_margin_is_in_the_range_of_the_score(more, margin):
-    own = {f"score_{name}": value for name, value in more.items()}
-    data = types.SimpleNamespace(primary_metric="f1", **own)
-    evaluated = types.SimpleNamespace(data=data, examples=range(4), caution="")
+def interval_of(values, **more):
+    """The interval of a mean of values."""
+    values = np.array(values, float)
+    data = types.SimpleNamespace(
+        primary_metric="share",
+        score_of_rows=lambda *_: lambda rows: values[rows].mean(),
+        **more,
+    )
+    low, high = baselines.interval(
+        ExampleSet(examples=values, data=data),
+        {},
+        Scores(entries=(Score("share", values.mean()),)),
+    )
+    assert (low.key, high.key) == ("share_low", "share_high")
+    return low.value, high.value
 
-    found = baselines.describe(Scores(), evaluated, "rows.tsv")
 
-    assert found["margin"] == margin
+@pytest.mark.parametrize(
+    ("num_right", "num_rows"), [(320, 400), (50, 100), (20, 20), (0, 50)]
+)
+def test_the_interval_is_that_of_a_share(num_right, num_rows):
+    values = np.arange(num_rows) < num_right
+
+    found = interval_of(values)
+
+    exact = scipy.stats.binomtest(num_right, num_rows).proportion_ci()
+    assert found == pytest.approx((exact.low, exact.high), abs=0.025)
+
+
+def test_the_interval_is_in_the_range_of_the_score():
+    assert interval_of([100] * 10, score_range=100.0) == (63, 100)
+
+
+def test_most_intervals_hold_the_true_score():
+    rng = np.random.default_rng(0)
+    held = []
+    for _ in range(60):
+        low, high = interval_of(rng.random(100) < 0.9)
+        held.append(low <= 0.9 <= high)
+
+    assert 0.85 <= np.mean(held) < 1
 
 
 def test_an_evaluation_is_described_with_what_makes_it_doubtful():
@@ -97,8 +136,6 @@ def test_an_evaluation_is_described_with_what_makes_it_doubtful():
         Scores(entries=tuple(entries), step=7), evaluated, "rows.tsv"
     )
 
-    # 1 / sqrt(4) on each side.
-    assert found["margin"] == 0.5
     assert (found["data"], found["examples"], found["step"]) == (
         "rows.tsv",
         4,

@@ -14,7 +14,6 @@ EVALUATION = {
     "data": "--eval_file=rows.tsv",
     "examples": 9,
     "step": 30,
-    "margin": 1 / 3,
     "cautions": [],
 }
 SVG = "{http://www.w3.org/2000/svg}"
@@ -169,6 +168,8 @@ def test_a_run_begins_with_how_good_it_is_and_folds_its_settings(written):
         entries=(
             *ACCURACY,
             Score.baseline("accuracy", 0.5),
+            Score("accuracy_low", 1 / 3, Role.INTERVAL, "accuracy"),
+            Score("accuracy_high", 0.9, Role.INTERVAL, "accuracy"),
             Score.of_label("f1", "ham", 0.25),
             Score("loss", 2.0, Role.LOSS),
         )
@@ -184,7 +185,8 @@ def test_a_run_begins_with_how_good_it_is_and_folds_its_settings(written):
     assert ["y"] in rows
     verdict, _, rest = text.partition("<table>")
     assert 'class="verdict good"' in verdict
-    words = "Better than the baseline: accuracy 0.75 ± 0.33 on 9 examples"
+    words = "Better than the baseline: accuracy 0.75 (0.333 to 0.9) on 9 "
+    words += "examples"
     assert f"{words}, against 0.5." in " ".join(verdict.split())
     shown, _, folded = rest.partition("<details>")
     assert "<td>flags</td><td>--do_train\n</td>" in folded

@@ -16,8 +16,8 @@ import numpy as np
 from albert_tf import checks
 from albert_tf.checkpoints.checkpoint import Checkpoint
 from albert_tf.tasks import held_out
+from albert_tf.tasks.classification import decision, scores
 from albert_tf.tasks.classification import examples as examples_lib
-from albert_tf.tasks.classification import scores
 from albert_tf.tasks.classification.data import ClassificationData
 from albert_tf.tasks.classification.examples import ClassificationExample
 from albert_tf.tasks.classification.sets import ClassificationConfig
@@ -67,7 +67,6 @@ def read_examples(
     fitted: dict[str, Any]
     if "train" not in uses:
         fitted = {
-            "thresholds": kept.thresholds if config.multi_label else None,
             "target_mean": kept.target_mean or 0.0,
             "target_scale": kept.target_scale or 1.0,
         }
@@ -155,7 +154,7 @@ def check_rows(use: str, rows: _Examples, labels: Sequence[str]) -> None:
     rare = [
         f"{label!r} ({counts[i]})"
         for i, label in enumerate(labels)
-        if counts[i] < scores.LEAST_EXAMPLES
+        if counts[i] < decision.LEAST_EXAMPLES
     ]
     if rare:
         _LOGGER.warning(

@@ -20,9 +20,11 @@ import numpy as np
 from albert_tf import files
 from albert_tf.features import ArraySpec
 from albert_tf.metrics import classification
-from albert_tf.metrics.scores import Score, Scores
+from albert_tf.metrics.scores import Role, Score, Scores
 from albert_tf.tasks import error_tables, task
+from albert_tf.tasks.classification import decision as decision_lib
 from albert_tf.tasks.classification import scores as scores_lib
+from albert_tf.tasks.classification.decision import Decision
 from albert_tf.tasks.classification.examples import ClassificationExample
 from albert_tf.tasks.task import Outputs, Record
 from albert_tf.text.tokenizer import Tokenizer
@@ -51,8 +53,10 @@ class ClassificationData:
         positive_label: Of two labels, the one that F1 is of, and that keys of
             scores then name; empty for the second.
         label_separator: Of the labels of a row; empty if each has one.
-        thresholds: The probability from which on each label of several is
-            predicted; None to choose those with the best F1 in `scores`.
+        decision: How labels are predicted, as far as it is chosen; `scores`
+            chooses the rest.
+        goal: Of two labels, what a threshold is chosen for, such as
+            `precision:0.95`; see `decision.threshold_for`.
         target_mean: Regression: the number that a logit of 0 stands for.
         target_scale: Regression: what an increase of a logit by 1 stands for.
         output_names: Regression: names of several numbers.
@@ -72,7 +76,8 @@ class ClassificationData:
     has_class_scores: bool = False
     positive_label: str = ""
     label_separator: str = ""
-    thresholds: tuple[float, ...] | None = None
+    decision: Decision = Decision()
+    goal: str = ""
     target_mean: float = 0.0
     target_scale: float = 1.0
     output_names: tuple[str, ...] = ()
@@ -159,21 +164,26 @@ class ClassificationData:
             return scores_lib.of_numbers(
                 self.score_names, labels, self._numbers(outputs)
             )
-        probabilities = self._probabilities(outputs)
-        others: list[Score] = []
-        thresholds = self.thresholds
-        if self.is_multi_label:
-            if thresholds is None:
-                thresholds = scores_lib.best_thresholds(labels, probabilities)
-            others += map(Score.threshold, self.labels, thresholds)
-        predictions = self._predictions(outputs, thresholds)
+        logits = np.asarray(outputs["logits"], np.float32)
+        decision = self._decision.chosen_for(
+            labels, logits, self.goal, int(not self._has_first_positive)
+        )
+        predictions = decision.predictions(logits)
+        probabilities = decision.probabilities(logits)
+        others = decision.scores(self.labels)
+        if not self.is_multi_label:
+            plain = Decision().probabilities(logits)
+            for ending, each in (("", probabilities), ("_before", plain)):
+                error = decision_lib.calibration_error(labels, each)
+                key = f"calibration_error{ending}"
+                others.append(Score(key, error, Role.ERROR))
         if self.has_class_scores:
             for label, row in self._class_scores(labels, predictions):
                 others += (
                     Score.of_label(name, label, float(value))
                     for name, value in zip(_CLASS_SCORES, row, strict=True)
                 )
-        if self.positive_label and self.positive_label == self.labels[0]:
+        if self._has_first_positive:
             # The scores of two classes are those of label 1.
             labels, predictions = 1 - labels, 1 - predictions
             probabilities = probabilities[:, ::-1]
@@ -191,13 +201,28 @@ class ClassificationData:
         entries = {score.key: score for score in (*own, *others)}
         return Scores(entries=tuple(entries.values()))
 
+    def score_of_rows(
+        self, examples: _Examples, outputs: Outputs, scores: Scores
+    ) -> Callable[[np.ndarray], float]:
+        """See `task.TaskData`."""
+        labels = self._label_array(examples)
+        if self.is_regression:
+            found = self._numbers(outputs)
+        else:
+            logits = np.asarray(outputs["logits"])
+            found = self.decided_by(scores).predictions(logits)
+            if self._has_first_positive:
+                labels, found = 1 - labels, 1 - found
+        score = scores_lib.SCORES[self.score_names[0]]
+        return lambda rows: score(labels[rows], found[rows])
+
     def baselines(self, examples: _Examples) -> dict[str, float]:
         """See `task.TaskData`."""
         labels = self._label_array(examples)
         if self.is_regression:
             mean = np.full_like(labels, labels.mean())
             return scores_lib.of_numbers(self.score_names, labels, mean).flat()
-        if self.positive_label and self.positive_label == self.labels[0]:
+        if self._has_first_positive:
             labels = 1 - labels
         score = scores_lib.of_one_answer(
             self.score_names[0], labels, len(self.labels)
@@ -235,28 +260,26 @@ class ClassificationData:
         numbers = logits.astype(np.float64)
         return numbers * self.target_scale + self.target_mean
 
-    def _probabilities(self, outputs: Outputs) -> np.ndarray:
-        logits = np.asarray(outputs["logits"], np.float32)
-        if self.is_multi_label:
-            return classification.sigmoid(logits)
-        return classification.softmax(logits)
+    @property
+    def _decision(self) -> Decision:
+        return dataclasses.replace(
+            self.decision, has_several=self.is_multi_label
+        )
 
-    def _predictions(
-        self, outputs: Outputs, thresholds: Sequence[float] | None
-    ) -> np.ndarray:
-        """Returns indices of labels, int `[N]`; or 0 and 1, int `[N, K]`."""
-        if not self.is_multi_label:
-            best: np.ndarray = np.argmax(outputs["logits"], axis=-1)
-            return best
-        least = np.array(thresholds or scores_lib.DEFAULT_THRESHOLD)
-        return (self._probabilities(outputs) >= least).astype(int)
+    @property
+    def _has_first_positive(self) -> bool:
+        return bool(self.labels) and self.positive_label == self.labels[0]
 
-    def label_thresholds(self, scores: Scores) -> tuple[float, ...] | None:
-        """Returns the given thresholds of several labels, else the scores'."""
-        chosen = scores.thresholds
-        if self.thresholds is not None or not chosen:
-            return self.thresholds
-        return tuple(chosen[label] for label in self.labels)
+    def decided_by(self, scores: Scores) -> Decision:
+        """Returns the decision, completed by what an evaluation chose."""
+        chosen, own = scores.thresholds, self._decision
+        if own.thresholds is None and chosen:
+            thresholds = tuple(chosen[label] for label in self.labels)
+            own = dataclasses.replace(own, thresholds=thresholds)
+        if own.temperature is None and "temperature" in scores:
+            temperature = scores["temperature"]
+            own = dataclasses.replace(own, temperature=temperature)
+        return own
 
     @contextlib.contextmanager
     def open_predictions(
@@ -269,12 +292,18 @@ class ClassificationData:
         GLUE's header and in each row the id, the prediction, and the true label
         if it is known. Numbers have all their digits.
         """
-        thresholds = self.label_thresholds(scores)
-        if thresholds is None and self.is_multi_label:
+        decision = self.decided_by(scores)
+        if decision.thresholds is None and self.is_multi_label:
             _LOGGER.warning(
                 "The thresholds of the labels are not known; using %s. Pass "
                 "--do_eval to choose those with the best F1.",
-                scores_lib.DEFAULT_THRESHOLD,
+                decision_lib.DEFAULT_THRESHOLD,
+            )
+        if decision.thresholds is None and self.goal:
+            _LOGGER.warning(
+                "No threshold is known that reaches %s; the likelier label is "
+                "predicted.",
+                self.goal,
             )
         results_path = os.path.join(output_dir, _TEST_RESULTS)
         submission_path = os.path.join(output_dir, self.submission_file)
@@ -284,7 +313,7 @@ class ClassificationData:
         ):
 
             def write(examples: _Examples, outputs: Outputs) -> None:
-                numbers, answers = self._answers(outputs, thresholds)
+                numbers, answers = self._answers(outputs, decision)
                 for example, row, answer in zip(
                     examples, numbers.tolist(), answers, strict=True
                 ):
@@ -303,7 +332,7 @@ class ClassificationData:
         self, examples: _Examples, outputs: Outputs
     ) -> Iterator[dict[str, Any]]:
         """Yields `prediction` and `probabilities`; see `load_predictor`."""
-        rows, predictions = self._answers(outputs, self.thresholds)
+        rows, predictions = self._answers(outputs, self._decision)
         for row, prediction in zip(rows.tolist(), predictions, strict=True):
             if self.is_regression:
                 if self.output_names:
@@ -317,7 +346,7 @@ class ClassificationData:
             }
 
     def _answers(
-        self, outputs: Outputs, thresholds: Sequence[float] | None
+        self, outputs: Outputs, decision: Decision
     ) -> tuple[np.ndarray, list[Any]]:
         """Returns the numbers of `test_results.tsv`, and labels predicted."""
         if self.is_regression:
@@ -325,10 +354,11 @@ class ClassificationData:
             if self.prediction_range:
                 clipped = np.clip(numbers, *self.prediction_range)
             return numbers.reshape(len(numbers), -1), clipped.tolist()
-        predictions = [*self._predictions(outputs, thresholds)]
+        logits = np.asarray(outputs["logits"])
+        predictions = [*decision.predictions(logits)]
         if self.is_multi_label:
             predictions = [np.flatnonzero(row) for row in predictions]
-        return self._probabilities(outputs), predictions
+        return decision.probabilities(logits), predictions
 
     def _text(self, label: Any) -> str:
         """Returns a label, labels or a number as they are written."""
@@ -343,19 +373,22 @@ class ClassificationData:
         self, examples: _Examples, outputs: Outputs, scores: Scores
     ) -> list[dict[str, Any]]:
         """Returns tables of the errors, and of the scores of each class."""
-        labels, values = self._label_array(examples), outputs["logits"]
+        labels = self._label_array(examples)
         if self.is_regression:
-            values = self._numbers(outputs)
-        else:
-            thresholds = self.label_thresholds(scores)
-            predictions = self._predictions(outputs, thresholds)
-            if self.is_multi_label:
-                values = predictions
+            numbers = self._numbers(outputs)
+            return error_tables.prediction_sections(examples, labels, numbers)
+        logits = np.asarray(outputs["logits"])
+        decision = self.decided_by(scores)
+        predictions = decision.predictions(logits)
         tables = error_tables.prediction_sections(
-            examples, labels, np.asarray(values), self.labels
+            examples,
+            labels,
+            predictions,
+            decision.probabilities(logits),
+            self.labels,
         )
-        if self.is_regression:
-            return tables
+        if not self.is_multi_label:
+            tables.append(_calibration_chart(labels, logits, decision))
         rows = self._class_scores(labels, predictions)
         table = {
             "title": "Scores of each class",
@@ -378,6 +411,24 @@ class ClassificationData:
             return np.array(label or 0, np.int32)
         offset = 0.0 if label is None else label - self.target_mean
         return np.array(offset / self.target_scale, np.float32)
+
+
+def _calibration_chart(
+    labels: np.ndarray, logits: np.ndarray, decision: Decision
+) -> dict[str, Any]:
+    curves = {
+        name: decision_lib.calibration_curve(labels, each.probabilities(logits))
+        for name, each in {
+            "before": Decision(),
+            "with the temperature": decision,
+        }.items()
+    }
+    return {
+        "title": "How often a prediction is right, by its probability",
+        "unit": "share that is right",
+        "x_label": "probability",
+        "curves": {"as it should be": [(0.0, 0.0), (1.0, 1.0)], **curves},
+    }
 
 
 def _tsv_row(fields: Iterable[str]) -> bytes:

@@ -31,9 +31,6 @@ AREAS = {
 }
 _ERRORS = ("mean_absolute_error", "mean_squared_error")
 _MACRO = "_macro"
-DEFAULT_THRESHOLD = 0.5
-# Of fewer examples of a label, its threshold and scores say nothing.
-LEAST_EXAMPLES = 5
 
 
 def names_for(
@@ -109,32 +106,3 @@ def of_classes(
     areas = np.array([*map(area, labels.T, probabilities.T)])
     areas = areas[~np.isnan(areas)]
     return float(areas.mean()) if areas.size else math.nan
-
-
-def best_thresholds(
-    labels: np.ndarray, probabilities: np.ndarray
-) -> tuple[float, ...]:
-    """Returns for each label the threshold with the best F1.
-
-    It lies halfway between two probabilities; of equally good ones it is the
-    nearest to 1/2, as it is of a label with fewer than `LEAST_EXAMPLES`. The
-    labels are 0 and 1, both arrays `[N, K]`.
-    """
-    return tuple(map(_best_threshold, labels.T, probabilities.T))
-
-
-def _best_threshold(labels: np.ndarray, probabilities: np.ndarray) -> float:
-    if np.count_nonzero(labels) < LEAST_EXAMPLES:
-        return DEFAULT_THRESHOLD
-    order = np.argsort(-probabilities, kind="stable")
-    values = probabilities[order].astype(np.float64)
-    num_correct = np.cumsum(labels[order])
-    # With the first n + 1 predicted: F1 = 2 correct / (predicted + true).
-    f1 = 2 * num_correct / (np.arange(1, len(values) + 1) + num_correct[-1])
-    below = np.append(values[1:], 0.0)
-    thresholds = (values + below) / 2
-    # There is no threshold between equal ones.
-    f1[:-1][values[1:] == values[:-1]] = -math.inf
-    best = np.flatnonzero(f1 == f1.max())
-    nearest = best[np.argmin(np.abs(thresholds[best] - DEFAULT_THRESHOLD))]
-    return float(thresholds[nearest])

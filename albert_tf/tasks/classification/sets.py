@@ -8,11 +8,13 @@ import dataclasses
 import functools
 import logging
 import os
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from albert_tf import checks, files
 from albert_tf.checkpoints.checkpoint import Checkpoint
+from albert_tf.checkpoints.metadata import Metadata
 from albert_tf.settings import setting
 from albert_tf.tasks import example_files, task
 from albert_tf.tasks.classification import examples as examples_lib
@@ -42,9 +44,16 @@ _CUSTOM_FLAGS = (
 )
 # Flags that cannot be passed together.
 _CONTRADICTIONS = {
-    "regression": ("labels", "multi_label", "positive_label", "class_weights"),
-    "multi_label": ("positive_label", "class_weights"),
+    "regression": (
+        "labels",
+        "multi_label",
+        "positive_label",
+        "class_weights",
+        "decide",
+    ),
+    "multi_label": ("positive_label", "class_weights", "decide"),
 }
+_GOAL = re.compile(r"(precision|recall|false_positive_rate):(0?\.\d+)")
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -93,6 +102,19 @@ class ClassificationConfig(HeadFlags, FileFlags):
     )
     regression: bool = setting(
         False, "Custom task: whether the labels are numbers to predict."
+    )
+    calibrate: bool = setting(
+        True,
+        "Whether the evaluated rows choose a temperature, which divides the "
+        "logits, so that probabilities are the shares that are right.",
+    )
+    decide: str = setting(
+        "",
+        "Two labels: choose the probability from which on the positive one is "
+        "predicted, so that on the evaluated rows a precision, a recall or a "
+        "false positive rate is reached: precision:0.95, recall:0.9 or "
+        "false_positive_rate:0.01. By default, the likelier label is "
+        "predicted.",
     )
     class_weights: tuple[str, ...] = setting(
         (),
@@ -165,17 +187,25 @@ def read_sets(
     """Reads the examples of a run, and checks that they can be used."""
     from albert_tf.tasks.classification import custom
     from albert_tf.tasks.classification.data import ClassificationData
+    from albert_tf.tasks.classification.decision import Decision
 
+    known = Metadata() if "train" in uses else weights.metadata
     make_data = functools.partial(
         ClassificationData,
         name=config.name,
         tokenizer=tokenizer,
         max_seq_length=max_seq_length,
+        decision=Decision(
+            temperature=known.temperature if config.calibrate else 1.0,
+            thresholds=None if config.decide else known.thresholds,
+        ),
+        goal=config.decide,
     )
     if config.is_table:
         data, by_use = custom.read_examples(
             config, uses, make_data, weights, given_examples
         )
+        _check_goal(config, data.labels)
         return task.sets_by_use(
             {
                 use: [ExampleSet(examples=rows, data=data)]
@@ -183,6 +213,7 @@ def read_sets(
             }
         )
     dataset = glue.GLUE_DATASETS[config.name]
+    _check_goal(config, dataset.labels)
     data = make_data(
         labels=dataset.labels,
         score_names=dataset.score_names,
@@ -191,6 +222,21 @@ def read_sets(
     return task.sets_by_use(
         {use: _read(config, use, data, given_examples) for use in uses}
     )
+
+
+def _check_goal(config: ClassificationConfig, labels: Sequence[str]) -> None:
+    if not config.decide:
+        return
+    if not _GOAL.fullmatch(config.decide):
+        raise ValueError(
+            "--decide must be precision, recall or false_positive_rate, and a "
+            "number between 0 and 1, such as precision:0.95. Received: "
+            f"{config.decide}."
+        )
+    if len(labels) != 2:
+        raise ValueError(
+            f"--decide is for two labels, and there are {len(labels)}."
+        )
 
 
 def _read(
@@ -248,7 +294,8 @@ FINETUNING = FinetuningSpec(
         '"TEXT" ' * (2 if next(iter(sets.all[0].examples)).text_b else 1)
         + " # or < inputs, one a line, texts or JSON"
     ),
-    thresholds=lambda data, scores: {
-        "thresholds": data.label_thresholds(scores)
+    chosen=lambda data, scores: {
+        name: getattr(data.decided_by(scores), name)
+        for name in ("thresholds", "temperature")
     },
 )

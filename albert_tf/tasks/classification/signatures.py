@@ -29,14 +29,15 @@ def make_signatures(exported: Exported) -> list[Signature]:
     `[B]`.
     """
     settings: ClassifierSettings = exported.settings
-    known, model = exported.metadata, exported.model
+    model = exported.model
     num_outputs = model.task_head.output_bias.shape[0]
     labels = compatibility.find_labels(
-        known,
+        exported.metadata,
         num_outputs,
         where="The checkpoint",
         given=settings.labels or None,
     )
+    known = settings.applied_to(exported.metadata)
     head_flags.check_single_label(
         settings.exit_patience,
         has_one_label=bool(labels) and not known.multi_label,
@@ -45,10 +46,10 @@ def make_signatures(exported: Exported) -> list[Signature]:
         model, exported.weights, exit_patience=settings.exit_patience
     )
     names = tf.constant(list(labels), tf.string)
-    thresholds = tf.constant(
-        settings.thresholds or known.thresholds or [_HALF] * len(labels)
-    )
+    # As in `Decision`, where they are described.
+    thresholds = tf.constant(known.thresholds or [_HALF] * len(labels))
     to_probabilities = tf.sigmoid if known.multi_label else tf.nn.softmax
+    temperature = known.temperature or 1.0
 
     def from_ids(**ids: tf.Tensor) -> Tensors:
         outputs = classify(**ids)
@@ -64,7 +65,8 @@ def make_signatures(exported: Exported) -> list[Signature]:
             if limits := glue.prediction_range(known.task):
                 scores = tf.clip_by_value(scores, *limits)
             return outputs | {"score": scores}
-        return outputs | {"probabilities": to_probabilities(outputs["logits"])}
+        probabilities = to_probabilities(outputs["logits"] / temperature)
+        return outputs | {"probabilities": probabilities}
 
     def from_text(text_a: tf.Tensor, text_b: tf.Tensor) -> Tensors:
         ids = model_inputs.encode_pairs(
@@ -81,6 +83,8 @@ def make_signatures(exported: Exported) -> list[Signature]:
         if known.multi_label:
             is_predicted = outputs["probabilities"] >= thresholds
             return outputs | {"prediction": tf.where(is_predicted, names, "")}
+        if known.thresholds:
+            logits = outputs["probabilities"] - thresholds
         # `top_k` takes the first of equally likely labels.
         _, best = tf.math.top_k(logits, 1)
         return outputs | {"prediction": tf.gather(names, best[:, 0])}

@@ -24,7 +24,7 @@ _SEPARATOR = "|"
 class ClassifierSettings(EarlyExitSettings):
     """The settings of an exported classifier.
 
-    `thresholds` are empty for those beside the checkpoint, or 1/2.
+    `thresholds` and `temperature` are empty for those beside the checkpoint.
     """
 
     labels: tuple[str, ...] = setting(
@@ -32,14 +32,16 @@ class ClassifierSettings(EarlyExitSettings):
         "classifier: names of the labels, in the order of the outputs. "
         "Default: those beside the checkpoint, or 0,1,...",
     )
-    thresholds: tuple[float, ...] = ()
+    thresholds: tuple[float, ...] | None = None
+    temperature: float | None = None
 
     def applied_to(self, known: Metadata) -> Metadata:
-        """Replaces labels and thresholds."""
+        """Replaces labels, thresholds and temperature."""
         return dataclasses.replace(
             known,
             labels=self.labels or known.labels,
             thresholds=self.thresholds or known.thresholds,
+            temperature=self.temperature or known.temperature,
         )
 
     def notes(self, known: Metadata) -> list[Note]:
@@ -66,8 +68,9 @@ class ClassifierSpec(HeadSpec):
     def answer_data(
         self, source: Checkpoint, model: Any, settings: Mapping[str, Any]
     ) -> AnswerData:
-        """Takes labels, unless given, and thresholds from the metadata."""
+        """Takes labels, unless given, and the decision from the metadata."""
         from albert_tf.tasks.classification.data import ClassificationData
+        from albert_tf.tasks.classification.decision import Decision
 
         facts, given = source.metadata, settings.get("given_labels")
         if given == () and model.num_labels == 1:
@@ -82,7 +85,7 @@ class ClassifierSpec(HeadSpec):
             max_seq_length=settings["max_seq_length"],
             prediction_range=glue.prediction_range(facts.task),
             label_separator=_SEPARATOR if facts.multi_label else "",
-            thresholds=facts.thresholds,
+            decision=Decision(facts.temperature, facts.thresholds),
             target_mean=facts.target_mean or 0.0,
             target_scale=facts.target_scale or 1.0,
             output_names=facts.output_names or (),

@@ -5,7 +5,7 @@ Data flow: texts -> records -> [model] -> vectors -> scores, files.
 
 import dataclasses
 import zlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -126,6 +126,20 @@ class SimilarityData(ClassificationData):
         """Returns correlations with the labels; or recalls, and ranks."""
         vectors = np.asarray(outputs["vectors"], np.float32)
         return self._scores(examples, vectors[:, 0], vectors[:, 1])
+
+    def score_of_rows(
+        self, examples: Sequence[Any], outputs: Outputs, scores: Scores
+    ) -> Callable[[np.ndarray], float]:
+        """See `task.TaskData`."""
+        first, second = np.swapaxes(outputs["vectors"], 0, 1)[:2]
+        if self.has_scores:
+            labels = np.array([one.label for one in examples])
+            found = similarity.of_pairs(first, second)
+            score = scores_lib.SCORES["spearman"]
+            return lambda rows: score(labels[rows], found[rows])
+        ranks = similarity.ranks(*_texts(examples), first, second)
+        reciprocal = (ranks <= 10) / ranks
+        return lambda rows: float(reciprocal[rows].mean())
 
     def _scores(self, examples: Sequence[Any], *rows: Any) -> Scores:
         """Scores `rows`, and perhaps a measure, of `metrics.similarity`."""

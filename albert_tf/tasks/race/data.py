@@ -76,8 +76,7 @@ class MultipleChoiceData:
 
     def scores(self, examples: _Examples, outputs: Outputs) -> Scores:
         """Returns `accuracy`; by level, `accuracy_middle`, `accuracy_high`."""
-        labels = np.array(examples_lib.known_labels(examples))
-        is_correct = np.argmax(outputs["logits"], axis=-1) == labels
+        is_correct = self._is_correct(examples, outputs)
         levels = np.array([example.level for example in examples])
         entries = [Score("accuracy", float(np.mean(is_correct)))]
         for level in examples_lib.LEVELS:
@@ -85,6 +84,18 @@ class MultipleChoiceData:
                 accuracy = float(np.mean(is_correct[levels == level]))
                 entries.append(Score(f"accuracy_{level}", accuracy))
         return Scores(entries=tuple(entries))
+
+    def _is_correct(self, examples: _Examples, outputs: Outputs) -> np.ndarray:
+        labels = np.array(examples_lib.known_labels(examples))
+        found: np.ndarray = np.argmax(outputs["logits"], axis=-1) == labels
+        return found
+
+    def score_of_rows(
+        self, examples: _Examples, outputs: Outputs, scores: Scores
+    ) -> Callable[[np.ndarray], float]:
+        """See `task.TaskData`."""
+        is_correct = self._is_correct(examples, outputs)
+        return lambda rows: float(is_correct[rows].mean())
 
     def baselines(self, examples: _Examples) -> dict[str, float]:
         """Returns the accuracy of a choice by chance."""
@@ -146,4 +157,9 @@ class MultipleChoiceData:
         """Returns tables of the errors."""
         labels = np.array(examples_lib.known_labels(examples))
         logits = np.asarray(outputs["logits"])
-        return error_tables.prediction_sections(examples, labels, logits)
+        return error_tables.prediction_sections(
+            examples,
+            labels,
+            logits.argmax(axis=-1),
+            classification.softmax(logits),
+        )

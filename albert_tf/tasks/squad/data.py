@@ -179,6 +179,15 @@ class SquadData:
         texts = self.final_texts(best, threshold)
         return self._scores(examples, texts, threshold)
 
+    def score_of_rows(
+        self, examples: Questions, outputs: Outputs, scores: Scores
+    ) -> Callable[[np.ndarray], float]:
+        """See `task.TaskData`."""
+        best = [one.best() for one in self.predict(examples, outputs)]
+        texts = self.final_texts(best, self.null_threshold(scores))
+        found = self._answer_scores(examples, texts)
+        return lambda rows: metrics.percentage(found.f1[rows])
+
     def baselines(self, examples: Questions) -> dict[str, float]:
         """Returns the better F1 of no answers and of whole texts as answers.
 

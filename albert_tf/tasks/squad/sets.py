@@ -175,7 +175,7 @@ FINETUNING = FinetuningSpec(
         BeamSpanSpec() if config.version_2_with_negative else SpanSpec()
     ),
     predict_arguments=lambda _: '"QUESTION" "CONTEXT"',
-    thresholds=lambda data, scores: {
+    chosen=lambda data, scores: {
         "null_score_diff_threshold": data.null_threshold(scores)
     },
     settings_of_weights=lambda weights: {

@@ -167,6 +167,31 @@ class TaggingData:
         tagged = self._tagged(examples, outputs)
         return self._scores(examples, [tags for _, tags, _ in tagged])
 
+    def score_of_rows(
+        self, examples: _Examples, outputs: Outputs, scores: Scores
+    ) -> Callable[[np.ndarray], float]:
+        """See `task.TaskData`."""
+        pairs = [
+            (one.tags or (), tags)
+            for one, tags, _ in self._tagged(examples, outputs)
+        ]
+        if self.primary_metric == "accuracy":
+            # Of right words, and of all.
+            counts = [(2 * np.sum(np.equal(*p)), 2 * len(p[0])) for p in pairs]
+        else:
+            found = [
+                [{*find_entities(tags, self.labels)} for tags in pair]
+                for pair in pairs
+            ]
+            counts = [(2 * len(a & b), len(a) + len(b)) for a, b in found]
+        by_text = np.array(counts)
+
+        def f1(rows: np.ndarray) -> float:
+            right, total = by_text[rows].sum(axis=0)
+            return float(right / max(1, total))
+
+        return f1
+
     def _scores(
         self, examples: _Examples, tags: Sequence[Sequence[str]]
     ) -> Scores:

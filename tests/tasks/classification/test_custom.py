@@ -173,7 +173,7 @@ def test_rows_may_have_several_labels(read):
     assert data.is_multi_label
     assert data.primary_metric == "f1_micro"
     assert data.positive_label == ""
-    assert data.thresholds is None
+    assert data.decision.thresholds is None
 
 
 def test_a_list_of_zeros_and_ones_is_not_one_of_labels(read, tmp_path):
@@ -201,6 +201,6 @@ def test_weights_with_several_labels_say_so_themselves(read):
     data = read("predict", kept=kept).data
 
     assert data.is_multi_label
-    assert (data.labels, data.thresholds) == (("a", "b"), (0.25, 0.75))
-    chosen = sets_lib.FINETUNING.thresholds(data, Scores())
-    assert chosen == {"thresholds": (0.25, 0.75)}
+    assert data.labels == ("a", "b")
+    chosen = sets_lib.FINETUNING.chosen(data, Scores())
+    assert chosen == {"thresholds": (0.25, 0.75), "temperature": None}

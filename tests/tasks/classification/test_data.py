@@ -4,12 +4,15 @@ import numpy as np
 import pytest
 import scipy.stats
 import sklearn.metrics
+from scipy import special
 
+from albert_tf.checkpoints.metadata import Metadata
 from albert_tf.metrics.scores import Score, Scores
 from albert_tf.tasks.classification import data as data_lib
 from albert_tf.tasks.classification import glue
 from albert_tf.tasks.classification import scores as scores_lib
 from albert_tf.tasks.classification.data import ClassificationData
+from albert_tf.tasks.classification.decision import Decision
 from albert_tf.tasks.classification.examples import (
     ClassificationExample,
     split_labels,
@@ -172,6 +175,10 @@ def test_the_f1_of_two_classes_names_its_class(positive, make_data):
     *_, table = data.report_sections(
         make_examples(*labels), {"logits": logits}, Scores()
     )
+    of_rows = data.score_of_rows(
+        make_examples(*labels), {"logits": logits}, found
+    )
+    assert of_rows(np.arange(10)) == found["accuracy"]
     assert table["rows"][0] == ["fraud", "0.5", "0.333333", "0.4", "3"]
 
 
@@ -219,7 +226,7 @@ def test_the_baseline_of_several_labels_is_of_the_most_frequent(several):
 
     # Ham for all: 4 of 5 are right, 4 of 5 are found.
     assert several.baselines(examples) == {"f1_micro": pytest.approx(0.8)}
-    given = dataclasses.replace(several, thresholds=(0.9, 0.1, 0.1))
+    given = decided(several, 0.9, 0.1, 0.1)
     assert given.baselines(examples) == several.baselines(examples)
 
 
@@ -253,12 +260,93 @@ def test_labels_that_hold_the_separator_are_written_as_a_list(
 
 
 @pytest.fixture
+def spam(make_data):
+    """Two labels, and rows with a model that is too certain."""
+    labels = ("ham", "spam")
+    rng = np.random.default_rng(1)
+    known = rng.integers(2, size=200)
+    logits = np.zeros((200, 2), np.float32)
+    logits[:, 1] = rng.normal(loc=10 * known - 4, scale=8)
+    data = make_data(
+        labels=labels,
+        score_names=scores_lib.names_for(labels),
+        positive_label="spam",
+        has_class_scores=True,
+        goal="precision:0.95",
+    )
+    return data, make_examples(*known), {"logits": logits}
+
+
+def test_what_an_evaluation_decides_every_file_and_answer_has(spam, tmp_path):
+    data, examples, outputs = spam
+
+    scores = data.scores(examples, outputs)
+    write_predictions(data, examples, outputs, tmp_path, scores)
+
+    assert scores["precision_of_spam"] >= 0.95
+    plain = dataclasses.replace(data, goal="").scores(examples, outputs)
+    assert plain["precision_of_spam"] < 0.95
+    assert scores["calibration_error"] < scores["calibration_error_before"] / 2
+    assert scores["temperature"] > 2
+    assert scores["roc_auc"] == plain["roc_auc"]
+    # A predictor has the metadata alone.
+    kept = Metadata(labels=data.labels).measured(scores.flat())
+    answering = dataclasses.replace(
+        data, goal="", decision=Decision(kept.temperature, kept.thresholds)
+    )
+    answers = [*answering.answers(examples, outputs)]
+    header, *rows = (tmp_path / "predictions.tsv").read_text().splitlines()
+    assert [row.split("\t")[1] for row in rows] == [
+        answer["prediction"] for answer in answers
+    ]
+    written = (tmp_path / "test_results.tsv").read_text().splitlines()
+    expected = special.softmax(
+        outputs["logits"].astype(float) / scores["temperature"], axis=-1
+    )
+    for row, answer, both in zip(written, answers, expected, strict=True):
+        probabilities = [*answer["probabilities"].values()]
+        assert probabilities == pytest.approx(both, abs=1e-6)
+        assert [float(x) for x in row.split("\t")] == probabilities
+    # On other rows they are measured, not chosen again.
+    again = answering.scores(examples[:50], {"logits": outputs["logits"][:50]})
+    assert again["temperature"] == scores["temperature"]
+    assert again["threshold_of_spam"] == scores["threshold_of_spam"]
+    by_title = {
+        section["title"]: section
+        for section in data.report_sections(examples, outputs, scores)
+    }
+    [_, *matrix] = by_title["Labels (rows) and predictions (columns)"]["rows"]
+    assert int(matrix[0][2]) == round(
+        scores["recall_of_spam"] * scores["number_of_spam"]
+    )
+    of_rows = data.score_of_rows(examples, outputs, scores)
+    assert of_rows(np.arange(200)) == scores["accuracy"]
+
+
+def test_a_goal_that_no_threshold_reaches_is_told(spam, tmp_path, caplog):
+    data, examples, outputs = spam
+    data = dataclasses.replace(data, goal="precision:.99999")
+    outputs["logits"][:, 1] = 0
+
+    scores = data.scores(examples, outputs)
+    write_predictions(data, examples, outputs, tmp_path, scores)
+
+    assert not scores.thresholds
+    assert "No threshold is known that reaches precision:.99999" in caplog.text
+
+
+@pytest.fixture
 def several(make_data):
     return make_data(
         score_names=scores_lib.names_for("abc", multi_label=True),
         label_separator="|",
         has_class_scores=True,
     )
+
+
+def decided(data, *thresholds):
+    """The data with given thresholds."""
+    return dataclasses.replace(data, decision=Decision(thresholds=thresholds))
 
 
 # Probabilities 1/2, 3/4, 1/4, ...
@@ -278,7 +366,8 @@ def test_rows_of_several_labels_choose_their_thresholds(several, tmp_path):
 
     assert scores["f1_micro"] == scores["accuracy"] == 1
     # Of ham 1/4 and 1/2 are divided, of spam 1/4 and 3/4; eggs never occurs.
-    assert several.label_thresholds(scores) == pytest.approx((0.375, 0.5, 0.5))
+    chosen = several.decided_by(scores).thresholds
+    assert chosen == pytest.approx((0.375, 0.5, 0.5))
     assert scores["threshold_of_ham"] == pytest.approx(0.375)
     assert scores["number_of_ham"] == 10
     rows = (tmp_path / "predictions.tsv").read_text().splitlines()
@@ -294,14 +383,14 @@ def test_rows_of_several_labels_choose_their_thresholds(several, tmp_path):
 
 
 def test_given_thresholds_are_used_and_not_chosen_again(several, tmp_path):
-    data = dataclasses.replace(several, thresholds=(0.6, 0.7, 0.2))
+    data = decided(several, 0.6, 0.7, 0.2)
     outputs = {"logits": SEVERAL_LOGITS}
 
     scores = data.scores(make_examples(*SEVERAL_LABELS), outputs)
     write_predictions(data, make_examples(None, None, None), outputs, tmp_path)
 
     # So that the results of a run keep them, however often it is evaluated.
-    assert data.label_thresholds(scores) == (0.6, 0.7, 0.2)
+    assert data.decided_by(scores).thresholds == (0.6, 0.7, 0.2)
     assert [scores[f"threshold_of_{label}"] for label in data.labels] == [
         0.6,
         0.7,

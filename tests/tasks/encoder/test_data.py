@@ -70,6 +70,9 @@ def test_correlations_beside_common_words_and_the_start(words):
     both = data.baselines(SCORED, vectors(0.1, 0.9, 0.2))
 
     assert scores["spearman"] == pytest.approx(1)
+    of_rows = data.score_of_rows(SCORED, vectors(0.9, 0.1, 0.2), None)
+    assert of_rows(np.array([0, 1, 2])) == pytest.approx(1)
+    assert of_rows(np.array([0, 0])) == 0
     expected = np.corrcoef([0.9, 0.1, 0.2], [5, 0.5, 3])[0, 1]
     assert scores["pearson"] == pytest.approx(expected)
     # Common words: 1, 1/8, 2/3.
@@ -92,5 +95,7 @@ def test_recalls_beside_those_of_common_words(words):
             "recall_at_10": 1,
         }
     )
+    of_rows = data.score_of_rows(PAIRS, outputs, None)
+    assert of_rows(np.array([0, 0, 1])) == pytest.approx((2 + 1 / 3) / 3)
     assert baselines["mrr_at_10"] == baselines["word_overlap"] == 1
     assert baselines["before_training"] == scores["mrr_at_10"]

@@ -64,6 +64,8 @@ def test_predictions_are_a_line_for_each_question(
         rtol=1e-6,
     )
     wanted = make_data().scores(questions, {"logits": LOGITS})
+    of_rows = make_data().score_of_rows(questions, {"logits": LOGITS}, wanted)
+    assert of_rows(np.arange(len(questions))) == wanted["accuracy"]
     assert json.loads(scores.read_text()) == wanted.flat()
 
 

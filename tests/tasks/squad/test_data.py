@@ -211,6 +211,9 @@ def test_answers_in_chinese_are_compared_by_characters(ask, asked):
     # Of 2 words one is right; or of 3, with the full stop.
     assert by_words["f1"] == pytest.approx(100 * (1 + 2 / 3) / 2)
     assert by_runs["f1"] == pytest.approx(100 * (1 + 2 / 4) / 2)
+    of_rows = data.score_of_rows(questions, outputs, by_words)
+    assert of_rows(np.array([0, 1])) == by_words["f1"]
+    assert of_rows(np.array([0, 0])) == 100
     # Another evaluation chooses other weights.
     assert chinese.settings != data.settings
 

@@ -201,11 +201,16 @@ def test_scores_a_dictionary_and_a_report(make_data):
             "number_of_PER": 2,
         }
     )
+    of_rows = data.score_of_rows(examples, outputs, scores)
+    assert of_rows(np.array([0, 1])) == pytest.approx(2 / 3)
+    assert of_rows(np.array([1, 1])) == 1
     # The dictionary finds three right ones, and one too many.
     assert known.baselines(examples) == {"f1": pytest.approx(6 / 7)}
     assert data.baselines(examples) == {}
     plain = make_data(labels=("O", "PER", "PERSON", "LOC"))
     assert plain.scores(examples, outputs).flat() == {"accuracy": 5 / 8}
+    of_words = plain.score_of_rows(examples, outputs, scores)
+    assert of_words(np.array([0, 1])) == 5 / 8
     of_kinds, kinds, texts = data.report_sections(examples, outputs, scores)
     assert of_kinds["rows"][0] == ("LOC", "0", "0", "0", "1")
     assert kinds["rows"][0] == ("LOC", "0", "0", "1")

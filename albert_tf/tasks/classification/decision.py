@@ -1,0 +1,207 @@
+"""How logits become probabilities, and probabilities labels.
+
+An evaluation chooses it, and the metadata of the weights keep it.
+Source: Guo et al. 2017 (arXiv 1706.04599), for temperature and error.
+"""
+
+import dataclasses
+import math
+from collections.abc import Sequence
+
+import numpy as np
+import scipy.optimize
+import scipy.special
+import sklearn.calibration
+import sklearn.metrics
+
+from albert_tf.metrics import classification
+from albert_tf.metrics.scores import Role, Score
+
+DEFAULT_THRESHOLD = 0.5
+# Of fewer examples of a label, its threshold and scores say nothing.
+LEAST_EXAMPLES = 5
+_NUM_BINS = 15
+
+
+@dataclasses.dataclass(frozen=True)
+class Decision:
+    """How logits become probabilities, and these labels; None for not chosen.
+
+    Args:
+        temperature: What logits are divided by; 1 where a row has any number
+            of labels.
+        thresholds: Of such rows, the probability from which on each label is
+            predicted. Else the predicted label is the one whose probability
+            exceeds its threshold most: of two, they add up to 1.
+        has_several: Whether a row has any number of labels.
+    """
+
+    temperature: float | None = None
+    thresholds: tuple[float, ...] | None = None
+    has_several: bool = False
+
+    def probabilities(self, logits: np.ndarray) -> np.ndarray:
+        """Returns float32 `[N, K]`."""
+        logits = np.asarray(logits, np.float32)
+        if self.has_several:
+            return classification.sigmoid(logits)
+        return classification.softmax(logits / (self.temperature or 1.0))
+
+    def predictions(self, logits: np.ndarray) -> np.ndarray:
+        """Returns indices of labels, int `[N]`; or 0 and 1, int `[N, K]`."""
+        above = logits
+        if self.has_several or self.thresholds:
+            least = np.array(self.thresholds or DEFAULT_THRESHOLD)
+            above = self.probabilities(logits) - least
+        if self.has_several:
+            return (above >= 0).astype(int)
+        return np.asarray(np.argmax(above, axis=-1))
+
+    def chosen_for(
+        self,
+        labels: np.ndarray,
+        logits: np.ndarray,
+        goal: str = "",
+        positive: int = 1,
+    ) -> "Decision":
+        """Returns it with what is not chosen chosen, on evaluated rows.
+
+        The labels are `[N]`, or 0 and 1 `[N, K]`. A `goal` is that of the flag
+        `decide`, for the `positive` of two labels.
+        """
+        if self.has_several:
+            chosen = self.thresholds or best_thresholds(
+                labels, self.probabilities(logits)
+            )
+            return dataclasses.replace(self, thresholds=chosen)
+        temperature = self.temperature or best_temperature(labels, logits)
+        new = dataclasses.replace(self, temperature=temperature)
+        if not goal or self.thresholds:
+            return new
+        threshold = threshold_for(
+            goal, labels == positive, new.probabilities(logits)[:, positive]
+        )
+        if threshold is None:
+            return new
+        pair = (1 - threshold, threshold)
+        pair = pair if positive else pair[::-1]
+        return dataclasses.replace(new, thresholds=pair)
+
+    def scores(self, names: Sequence[str]) -> list[Score]:
+        """Returns what is chosen as scores; `names` are those of the labels."""
+        thresholds = self.thresholds or ()
+        found = [*map(Score.threshold, names, thresholds)]
+        if self.temperature:
+            found.append(Score("temperature", self.temperature, Role.FITTED))
+        return found
+
+
+def best_temperature(labels: np.ndarray, logits: np.ndarray) -> float:
+    """Returns the temperature with the lowest loss, for labels `[N]`.
+
+    Its logarithm has a normal distribution around 0 beforehand, so that few
+    rows, and rows that are all right, tell little.
+    """
+    logits = np.asarray(logits, np.float64)
+
+    def loss(exponent: float) -> float:
+        shares = scipy.special.log_softmax(logits / math.exp(exponent), axis=-1)
+        own = np.take_along_axis(shares, labels[:, None], axis=-1)
+        return float(exponent**2 / 2 - own.sum())
+
+    found = scipy.optimize.minimize_scalar(loss, bounds=(-4, 4))
+    return math.exp(found.x)
+
+
+def calibration_error(labels: np.ndarray, probabilities: np.ndarray) -> float:
+    """Returns how far probabilities are from the shares that are right, 0 to 1.
+
+    It is the mean over bins of equal width of the likeliest label's
+    probability, weighted by their rows. Labels are `[N]`, probabilities
+    `[N, K]`.
+    """
+    confidence = probabilities.max(axis=-1).astype(np.float64)
+    gaps = (probabilities.argmax(axis=-1) == labels) - confidence
+    bins = np.minimum(confidence * _NUM_BINS, _NUM_BINS - 1).astype(int)
+    return float(np.abs(np.bincount(bins, weights=gaps)).sum() / len(labels))
+
+
+def calibration_curve(
+    labels: np.ndarray, probabilities: np.ndarray
+) -> list[list[float]]:
+    """Returns points: the mean probability of a tenth of rows, and its share.
+
+    The share is that of rows whose likeliest label is right; see
+    `calibration_error`.
+    """
+    shares, means = sklearn.calibration.calibration_curve(
+        probabilities.argmax(axis=-1) == labels,
+        np.minimum(probabilities.max(axis=-1), 1.0),
+        n_bins=10,
+        strategy="quantile",
+        pos_label=True,
+    )
+    return [[*point] for point in zip(means, shares, strict=True)]
+
+
+def threshold_for(
+    goal: str, is_positive: np.ndarray, probabilities: np.ndarray
+) -> float | None:
+    """Returns the probability from which on a label is predicted, for a goal.
+
+    Such as `precision:0.95`, `recall:0.9` or `false_positive_rate:0.01`: of the
+    thresholds that reach it the one with the highest recall, or, for a recall,
+    the highest precision; None if none does. Both arrays are `[N]`.
+    """
+    kind, _, number = goal.partition(":")
+    num_positive = np.count_nonzero(is_positive)
+    num_negative = len(is_positive) - num_positive
+    if min(num_positive, num_negative) < LEAST_EXAMPLES:
+        return None
+    rates = sklearn.metrics.roc_curve(
+        is_positive, probabilities.astype(np.float64), drop_intermediate=False
+    )
+    # Without the first, with which nothing is predicted.
+    false_rate, recall, limits = (values[1:] for values in rates)
+    num_right = np.rint(recall * num_positive)
+    precision = num_right / (num_right + np.rint(false_rate * num_negative))
+    least = float(number)
+    reaches = {
+        "precision": precision >= least,
+        "recall": recall >= least,
+        "false_positive_rate": false_rate <= least,
+    }[kind]
+    if not reaches.any():
+        return None
+    found = np.flatnonzero(reaches)[0 if kind == "recall" else -1]
+    below = limits[found + 1] if found + 1 < len(limits) else 0.0
+    return float((limits[found] + below) / 2)
+
+
+def best_thresholds(
+    labels: np.ndarray, probabilities: np.ndarray
+) -> tuple[float, ...]:
+    """Returns for each label the threshold with the best F1.
+
+    It lies halfway between two probabilities; of equally good ones it is the
+    nearest to 1/2, as it is of a label with fewer than `LEAST_EXAMPLES`. The
+    labels are 0 and 1, both arrays `[N, K]`.
+    """
+    return tuple(map(_best_threshold, labels.T, probabilities.T))
+
+
+def _best_threshold(labels: np.ndarray, probabilities: np.ndarray) -> float:
+    if np.count_nonzero(labels) < LEAST_EXAMPLES:
+        return DEFAULT_THRESHOLD
+    order = np.argsort(-probabilities, kind="stable")
+    values = probabilities[order].astype(np.float64)
+    num_correct = np.cumsum(labels[order])
+    # With the first n + 1 predicted: F1 = 2 correct / (predicted + true).
+    f1 = 2 * num_correct / (np.arange(1, len(values) + 1) + num_correct[-1])
+    below = np.append(values[1:], 0.0)
+    thresholds = (values + below) / 2
+    # There is no threshold between equal ones.
+    f1[:-1][values[1:] == values[:-1]] = -math.inf
+    best = np.flatnonzero(f1 == f1.max())
+    nearest = best[np.argmin(np.abs(thresholds[best] - DEFAULT_THRESHOLD))]
+    return float(thresholds[nearest])
