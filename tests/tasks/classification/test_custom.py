@@ -71,6 +71,26 @@ def test_a_csv_with_quotes_is_read_by_the_names_of_its_columns(read):
     assert data.positive_label == "fraud"
 
 
+def test_what_the_weights_in_use_decide_is_not_decided_again(read):
+    kept = Metadata(
+        task="custom",
+        labels=("fraud", "ok"),
+        temperature=2.0,
+        thresholds=(0.25, 0.75),
+    )
+
+    def decision(*uses, **flags):
+        found = read(*uses, kept=kept, **flags).data.decision
+        return found.temperature, found.thresholds
+
+    assert decision("eval") == decision("predict") == (2, (0.25, 0.75))
+    assert decision("eval", decide="recall:0.5") == (2, None)
+    assert decision("eval", calibrate=False) == (1, (0.25, 0.75))
+    # New weights are no longer those that it was measured on.
+    assert decision("train", "eval") == (None, None)
+    assert decision("train", "eval", calibrate=False) == (1, None)
+
+
 def test_rows_are_held_out_where_there_is_no_dev_file(read):
     sets = read("train", "eval", validation_share=0.2)
     again = read("eval", validation_share=0.2)

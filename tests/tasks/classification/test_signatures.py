@@ -8,6 +8,7 @@ import pytest
 from albert_tf.checkpoints.metadata import Metadata
 from albert_tf.metrics.classification import sigmoid
 from albert_tf.tasks.classification.data import ClassificationData
+from albert_tf.tasks.classification.decision import Decision
 from albert_tf.tasks.classification.examples import ClassificationExample
 
 TEXTS = [
@@ -55,6 +56,28 @@ def test_several_labels_of_a_text(exported):
     np.testing.assert_array_equal(
         found["prediction"], np.where(is_predicted, labels, b"")
     )
+
+
+def test_a_label_is_decided_as_the_evaluation_chose(export_task):
+    known = Metadata(labels=("a", "b"), temperature=3.0, thresholds=(0.7, 0.3))
+    exported = export_task(
+        "classifier", sizes={"num_labels": 2}, labels=known.labels, known=known
+    )
+    texts_a, texts_b = zip(*PAIRS, strict=True)
+
+    found = exported.ask(text_a=texts_a, text_b=texts_b)
+
+    logits = label_logits(exported, PAIRS)
+    wanted = Decision(3.0, (0.7, 0.3))
+    np.testing.assert_allclose(
+        found["probabilities"], wanted.probabilities(logits), atol=1e-5
+    )
+    predictions = wanted.predictions(logits)
+    np.testing.assert_array_equal(
+        found["prediction"], np.array([b"a", b"b"])[predictions]
+    )
+    assert (predictions != logits.argmax(axis=-1)).any()
+    assert 0 < predictions.mean() < 1
 
 
 def test_scaled_numbers_are_answered_in_their_own_units(exported):
