@@ -18,6 +18,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from albert_tf import files
+from albert_tf.checkpoints.metadata import Metadata
 from albert_tf.features import ArraySpec
 from albert_tf.metrics import classification
 from albert_tf.metrics.scores import Role, Score, Scores
@@ -170,7 +171,12 @@ class ClassificationData:
         )
         predictions = decision.predictions(logits)
         probabilities = decision.probabilities(logits)
-        others = decision.scores(self.labels)
+        chosen = Metadata(
+            labels=self.labels,
+            temperature=decision.temperature,
+            thresholds=decision.thresholds,
+        )
+        others = [*chosen.chosen]
         if not self.is_multi_label:
             plain = Decision().probabilities(logits)
             for ending, each in (("", probabilities), ("_before", plain)):
@@ -272,14 +278,12 @@ class ClassificationData:
 
     def decided_by(self, scores: Scores) -> Decision:
         """Returns the decision, completed by what an evaluation chose."""
-        chosen, own = scores.thresholds, self._decision
-        if own.thresholds is None and chosen:
-            thresholds = tuple(chosen[label] for label in self.labels)
-            own = dataclasses.replace(own, thresholds=thresholds)
-        if own.temperature is None and "temperature" in scores:
-            temperature = scores["temperature"]
-            own = dataclasses.replace(own, temperature=temperature)
-        return own
+        chosen = Metadata(labels=self.labels).measured(scores.flat())
+        return dataclasses.replace(
+            self._decision,
+            temperature=self.decision.temperature or chosen.temperature,
+            thresholds=self.decision.thresholds or chosen.thresholds,
+        )
 
     @contextlib.contextmanager
     def open_predictions(

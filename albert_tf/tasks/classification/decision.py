@@ -6,16 +6,13 @@ Source: Guo et al. 2017 (arXiv 1706.04599), for temperature and error.
 
 import dataclasses
 import math
-from collections.abc import Sequence
 
 import numpy as np
 import scipy.optimize
 import scipy.special
-import sklearn.calibration
 import sklearn.metrics
 
 from albert_tf.metrics import classification
-from albert_tf.metrics.scores import Role, Score
 
 DEFAULT_THRESHOLD = 0.5
 # Of fewer examples of a label, its threshold and scores say nothing.
@@ -87,14 +84,6 @@ class Decision:
         pair = pair if positive else pair[::-1]
         return dataclasses.replace(new, thresholds=pair)
 
-    def scores(self, names: Sequence[str]) -> list[Score]:
-        """Returns what is chosen as scores; `names` are those of the labels."""
-        thresholds = self.thresholds or ()
-        found = [*map(Score.threshold, names, thresholds)]
-        if self.temperature:
-            found.append(Score("temperature", self.temperature, Role.FITTED))
-        return found
-
 
 def best_temperature(labels: np.ndarray, logits: np.ndarray) -> float:
     """Returns the temperature with the lowest loss, for labels `[N]`.
@@ -128,20 +117,19 @@ def calibration_error(labels: np.ndarray, probabilities: np.ndarray) -> float:
 
 def calibration_curve(
     labels: np.ndarray, probabilities: np.ndarray
-) -> list[list[float]]:
+) -> list[tuple[float, float]]:
     """Returns points: the mean probability of a tenth of rows, and its share.
 
     The share is that of rows whose likeliest label is right; see
     `calibration_error`.
     """
-    shares, means = sklearn.calibration.calibration_curve(
-        probabilities.argmax(axis=-1) == labels,
-        np.minimum(probabilities.max(axis=-1), 1.0),
-        n_bins=10,
-        strategy="quantile",
-        pos_label=True,
-    )
-    return [[*point] for point in zip(means, shares, strict=True)]
+    confidence = probabilities.max(axis=-1)
+    is_right = probabilities.argmax(axis=-1) == labels
+    tenths = np.array_split(np.argsort(confidence), min(10, len(labels)))
+    return [
+        (float(confidence[rows].mean()), float(is_right[rows].mean()))
+        for rows in tenths
+    ]
 
 
 def threshold_for(
