@@ -52,6 +52,18 @@ def check_number(name: str, value: Any, **limits: float) -> None:
         )
 
 
+def check_integers(config: object, *names: str, **limits: int) -> None:
+    """Checks settings of a config, by `check_integer`."""
+    for name in names:
+        check_integer(name, getattr(config, name), **limits)
+
+
+def check_numbers(config: object, *names: str, **limits: float) -> None:
+    """Checks settings of a config, by `check_number`."""
+    for name in names:
+        check_number(name, getattr(config, name), **limits)
+
+
 def check_choice(name: str, value: Any, choices: Sequence[str]) -> None:
     """Checks that a value is one of the given names."""
     if value not in choices:

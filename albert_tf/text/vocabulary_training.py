@@ -88,14 +88,12 @@ class VocabularyTrainingConfig(CorpusSettings):
         super().__post_init__()
         settings.check_choices(self)
         smallest = len(base.SENTENCEPIECE_NAMES) + len(USER_SYMBOLS) + 1
-        checks.check_integer("vocab_size", self.vocab_size, at_least=smallest)
-        coverage, least = self.character_coverage, MIN_CHARACTER_COVERAGE
-        checks.check_number(
-            "character_coverage", coverage, at_least=least, at_most=1
+        checks.check_integers(self, "vocab_size", at_least=smallest)
+        least = MIN_CHARACTER_COVERAGE
+        checks.check_numbers(
+            self, "character_coverage", at_least=least, at_most=1
         )
-        checks.check_integer(
-            "input_sentence_size", self.input_sentence_size, at_least=1
-        )
+        checks.check_integers(self, "input_sentence_size", at_least=1)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
