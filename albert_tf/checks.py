@@ -73,16 +73,6 @@ def check_choice(name: str, value: Any, choices: Sequence[str]) -> None:
         )
 
 
-def check_batch_size(batch_size: int, num_replicas: int) -> None:
-    """Checks that a batch can be divided evenly over the replicas."""
-    if batch_size < 1 or batch_size % num_replicas:
-        raise ValueError(
-            "The batch size must be a multiple of the number of replicas, "
-            "because each replica takes an equal part. Received: batch size "
-            f"{batch_size}, {num_replicas} replicas."
-        )
-
-
 def check_given(config: object, *names: str) -> None:
     """Checks that these settings of a config are not empty."""
     for name in names:
