@@ -52,22 +52,24 @@ def check_number(name: str, value: Any, **limits: float) -> None:
         )
 
 
+def check_integers(config: object, *names: str, **limits: int) -> None:
+    """Checks settings of a config, by `check_integer`."""
+    for name in names:
+        check_integer(name, getattr(config, name), **limits)
+
+
+def check_numbers(config: object, *names: str, **limits: float) -> None:
+    """Checks settings of a config, by `check_number`."""
+    for name in names:
+        check_number(name, getattr(config, name), **limits)
+
+
 def check_choice(name: str, value: Any, choices: Sequence[str]) -> None:
     """Checks that a value is one of the given names."""
     if value not in choices:
         raise ValueError(
             f"`{name}` must be one of {', '.join(choices)}. "
             f"Received: {name}={value!r}."
-        )
-
-
-def check_batch_size(batch_size: int, num_replicas: int) -> None:
-    """Checks that a batch can be divided evenly over the replicas."""
-    if batch_size < 1 or batch_size % num_replicas:
-        raise ValueError(
-            "The batch size must be a multiple of the number of replicas, "
-            "because each replica takes an equal part. Received: batch size "
-            f"{batch_size}, {num_replicas} replicas."
         )
 
 

@@ -104,11 +104,9 @@ class AlbertConfig:
                 value = getattr(self, field.name)
                 least = 0 if field.name in EXTENSIONS else 1
                 checks.check_integer(field.name, value, at_least=least)
-        for name in ("hidden_dropout_prob", "attention_probs_dropout_prob"):
-            checks.check_number(name, getattr(self, name), at_least=0, below=1)
-        checks.check_number(
-            "initializer_range", self.initializer_range, at_least=0
-        )
+        dropouts = "hidden_dropout_prob", "attention_probs_dropout_prob"
+        checks.check_numbers(self, *dropouts, at_least=0, below=1)
+        checks.check_numbers(self, "initializer_range", at_least=0)
         checks.check_choice("hidden_act", self.hidden_act, ACTIVATIONS)
         checks.check_choice(
             "parameter_sharing", self.parameter_sharing, SHARING_STRATEGIES

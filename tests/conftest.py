@@ -58,14 +58,14 @@ def tiny_spm_model(
 ) -> pathlib.Path:
     """A SentencePiece model of 300 tokens, made from `tiny_corpus`."""
     prefix = tmp_path_factory.mktemp("vocabulary") / "tiny"
-    summary = vocabulary_training.train(
+    vocabulary_training.train(
         vocabulary_training.VocabularyTrainingConfig(
             input_file=str(tiny_corpus),
             output_prefix=str(prefix),
             vocab_size=300,
         )
     )
-    return pathlib.Path(summary.model_file)
+    return prefix.with_suffix(".model")
 
 
 @pytest.fixture

@@ -13,6 +13,7 @@ import itertools
 import json
 import logging
 import os
+import struct
 import zipfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
@@ -41,9 +42,10 @@ Arrays = Mapping[str, np.ndarray]  # by TF1 name, without `module/`
 _DAMAGES = (
     AttributeError,
     FileNotFoundError,
-    KeyError,
+    LookupError,
     TypeError,
     ValueError,
+    struct.error,
     zipfile.BadZipFile,
     safetensors.SafetensorError,
 )
@@ -119,7 +121,8 @@ class LazyArrays(Mapping[str, np.ndarray]):
     def __getitem__(self, name: str) -> np.ndarray:
         array = self._arrays[name]
         if callable(array):
-            array = self._arrays[name] = array()
+            with naming(self._path):
+                array = self._arrays[name] = array()
         return array
 
     def __iter__(self) -> Iterator[str]:
@@ -130,11 +133,11 @@ class LazyArrays(Mapping[str, np.ndarray]):
 
 
 @contextlib.contextmanager
-def naming(path: str, *damages: type[Exception]) -> Iterator[None]:
+def naming(path: str) -> Iterator[None]:
     """Names what another program wrote in errors that do not."""
     try:
         yield
-    except _DAMAGES + damages as error:
+    except _DAMAGES as error:
         if isinstance(error, ValueError) and path in str(error):
             raise
         reason = " ".join(str(error).split())

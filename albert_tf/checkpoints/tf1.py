@@ -6,11 +6,9 @@ vocabulary are beside the two files, or in the folder of the run.
 """
 
 import dataclasses
-import functools
 import glob
 import os
 import re
-import struct
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -136,18 +134,9 @@ def _lazy_arrays(prefix: str) -> LazyArrays:
     """Returns the arrays, by name without `module/`."""
 
     def readers() -> dict[str, Callable[[], np.ndarray]]:
-        def read_array(read: Callable[[], np.ndarray]) -> np.ndarray:
-            with checkpoint.naming(prefix, *damages):
-                return read()
-
-        damages = IndexError, struct.error
-        with checkpoint.naming(prefix, *damages):
-            found = tensor_bundle.readers(prefix)
+        found = tensor_bundle.readers(prefix)
         module = variable_names.MODULE_PREFIX
-        return {
-            name.removeprefix(module): functools.partial(read_array, read)
-            for name, read in found.items()
-        }
+        return {name.removeprefix(module): found[name] for name in found}
 
     return LazyArrays(prefix, readers)
 

@@ -21,8 +21,6 @@ from collections.abc import Callable, Iterator, Mapping
 import numpy as np
 import tensorflow as tf
 
-from albert_tf import checks
-
 # Positions in the stream of examples -> epoch and example index of each.
 Order = Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]
 
@@ -57,9 +55,7 @@ class InputShard:
 
     def num_rows(self, batch_size: int) -> int:
         """Returns the rows of a replica's batch, b, given the global size."""
-        num_replicas = self.num_input_shards * self.replicas_per_shard
-        checks.check_batch_size(batch_size, num_replicas)
-        return batch_size // num_replicas
+        return batch_size // (self.num_input_shards * self.replicas_per_shard)
 
     def step_and_replica(self, delivery: int) -> tuple[int, int]:
         """Returns the step of this pipeline's n-th batch, and its replica."""

@@ -104,12 +104,9 @@ class PretrainingDataConfig(RecordSettings, Vocabulary, CorpusSettings):
         self._fill_in_defaults()
         RecordSettings.__post_init__(self)
         CorpusSettings.__post_init__(self)
-        checks.check_integer("num_workers", self.num_workers, at_least=1)
-        checks.check_integer("dupe_factor", self.dupe_factor, at_least=1)
-        checks.check_integer("random_seed", self.random_seed)
-        checks.check_number(
-            "short_seq_prob", self.short_seq_prob, at_least=0, at_most=1
-        )
+        checks.check_integers(self, "num_workers", "dupe_factor", at_least=1)
+        checks.check_integers(self, "random_seed")
+        checks.check_numbers(self, "short_seq_prob", at_least=0, at_most=1)
         self._check_combinations()
 
     def _fill_in_defaults(self) -> None:

@@ -17,7 +17,6 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 
-from albert_tf import checks
 from albert_tf.features import ArraySpec
 
 # Records that are collected before their values are put into columns.
@@ -218,7 +217,6 @@ def plan_evaluation(
     the largest length: shorter batches have more rows, with the same budget for
     rows times length. All rows are multiples of `num_replicas`.
     """
-    checks.check_batch_size(batch_size, num_replicas)
     budget = batch_size * padding.max_seq_length
     order = np.argsort(-lengths.astype(np.int64), kind="stable")
     padded = [padding.length(length) for length in lengths[order].tolist()]

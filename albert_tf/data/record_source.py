@@ -14,7 +14,7 @@ import itertools
 import logging
 import math
 from collections.abc import Collection, Mapping
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -87,17 +87,26 @@ class RecordSource:
         return records
 
 
-def open_records(
+def open_records(patterns: str | list[str], **options: Any) -> RecordSource:
+    """Opens record files of one length; see `open_by_length`."""
+    [source] = open_by_length(patterns, None, **options).values()
+    return source
+
+
+def open_by_length(
     patterns: str | list[str],
+    lengths: Collection[int] | None,
     *,
     vocab_size: int | None = None,
     mask_settings: Mapping[str, object] | None = None,
     verify: bool = False,
-) -> RecordSource:
-    """Opens record files of one length and checks them.
+) -> dict[int, RecordSource]:
+    """Opens record files and checks them; divides them by sequence length.
 
     Args:
         patterns: Paths or globs, in a list or separated by commas.
+        lengths: Those that there must be records of, S, and no other; None for
+            one, whatever it is, which is called 0.
         vocab_size: The V of the model that reads the records, if any; it is
             compared with the ids of some of them.
         mask_settings: Values for some of `MASK_SETTINGS`, by name. Masks of
@@ -105,28 +114,11 @@ def open_records(
             built with them.
         verify: Whether to read all files and compare their checksums.
     """
-    masks = mask_settings or {}
-    opened = _open_files(patterns, masks, verify)
-    return _make_source(opened, vocab_size, masks)
-
-
-def open_by_length(
-    patterns: str,
-    lengths: Collection[int],
-    *,
-    vocab_size: int | None = None,
-    mask_settings: Mapping[str, object] | None = None,
-    verify: bool = False,
-) -> dict[int, RecordSource]:
-    """Opens record files, divided by their sequence length.
-
-    There must be records of each of the `lengths`, S, and of no other. For
-    other arguments, see `open_records`.
-    """
     by_length, masks = collections.defaultdict(list), mask_settings or {}
     for file in _open_files(patterns, masks, verify):
-        by_length[file.shard.settings.max_seq_length].append(file)
-    if by_length.keys() != {*lengths}:
+        length = file.shard.settings.max_seq_length if lengths else 0
+        by_length[length].append(file)
+    if lengths and by_length.keys() != {*lengths}:
         examples = [f"{n} ({by_length[n][0].shard.path})" for n in by_length]
         raise ValueError(
             f"The records of {patterns!r} have the lengths "
@@ -136,7 +128,7 @@ def open_by_length(
         )
     return {
         length: _make_source(by_length[length], vocab_size, masks)
-        for length in lengths
+        for length in lengths or by_length
     }
 
 

@@ -78,18 +78,12 @@ class RecordSettings:
     )
 
     def __post_init__(self) -> None:
-        checks.check_integer("max_seq_length", self.max_seq_length, at_least=8)
-        checks.check_integer(
-            "max_predictions_per_seq",
-            self.max_predictions_per_seq,
-            at_least=1,
-            at_most=self.token_budget,
-        )
+        checks.check_integers(self, "max_seq_length", at_least=8)
+        slots, most = "max_predictions_per_seq", self.token_budget
+        checks.check_integers(self, slots, at_least=1, at_most=most)
         # Differs: the original accepts 0, and writes records without a target.
-        checks.check_number(
-            "masked_lm_prob", self.masked_lm_prob, above=0, at_most=1
-        )
-        checks.check_integer("ngram", self.ngram, at_least=1)
+        checks.check_numbers(self, "masked_lm_prob", above=0, at_most=1)
+        checks.check_integers(self, "ngram", at_least=1)
 
     @property
     def token_budget(self) -> int:

@@ -79,9 +79,7 @@ class AttentionSublayer(base.AlbertLayer):
             attended = layers.gather_positions(attended, output_positions)
         output = self.output_projection(attended, fusion=fusion)
         rate = self.config.hidden_dropout_prob
-        output = dropout.dropout(
-            output, rate=rate, seed=seed, dropout_index=dropout_index + 1
-        )
+        output = dropout.dropout(output, rate, seed, dropout_index + 1)
         return self.layer_norm(residual, output, fusion=fusion)
 
     def attend(

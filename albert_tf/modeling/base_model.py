@@ -46,6 +46,26 @@ class BaseModel(base.AlbertLayer, keras.Model):
         names = self.input_specs().keys() | _OTHER_INPUTS
         return {name: batch[name] for name in batch if name in names}
 
+    def outputs_by_depth(
+        self,
+        batch: Mapping[str, Any],
+        *,
+        random_depth: bool = False,
+        **options: Any,
+    ) -> list[dict[str, Tensor]]:
+        """Returns the outputs for a batch, and perhaps those of fewer layers.
+
+        `options` are arguments of a call; for `random_depth`, see that of
+        `AlbertModel`.
+        """
+        inputs = self.inputs_of(batch)
+        if not random_depth:
+            return [self(inputs, **options)]
+        twice = {name: ops.concatenate([x, x]) for name, x in inputs.items()}
+        outputs = self(twice, random_depth=True, **options)
+        halves = {name: ops.split(x, 2) for name, x in outputs.items()}
+        return [{n: x[i] for n, x in halves.items()} for i in range(2)]
+
     # Kept, so that a model of them has the same inputs and outputs each time.
     @functools.cached_property
     def input(self) -> dict[str, keras.KerasTensor]:

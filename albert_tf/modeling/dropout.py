@@ -29,7 +29,7 @@ _SEED_MODULUS = 2**32
 
 
 def dropout(
-    inputs: Tensor, *, rate: float, seed: Tensor | None, dropout_index: int
+    inputs: Tensor, rate: float, seed: Tensor | None, dropout_index: int
 ) -> Tensor:
     """Sets a share of the values to zero and scales up the others.
 

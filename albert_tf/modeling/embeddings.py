@@ -110,9 +110,7 @@ class Embeddings(base.AlbertLayer):
         types = self.token_type_embeddings(segment_ids)
         embedded = self.layer_norm(words, types, positions, fusion=fusion)
         rate, index = self.config.hidden_dropout_prob, dropout.EMBEDDINGS_INDEX
-        embedded = dropout.dropout(
-            embedded, rate=rate, seed=seed, dropout_index=index
-        )
+        embedded = dropout.dropout(embedded, rate, seed, index)
         return ops.cast(embedded, self.compute_dtype)
 
     def compute_output_shape(self, input_shape: Any) -> Any:

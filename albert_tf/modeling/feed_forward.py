@@ -55,7 +55,5 @@ class FeedForwardSublayer(base.AlbertLayer):
         inner = self.intermediate(hidden, fusion=fusion)  # [B, S, F]
         output = self.output_projection(inner, fusion=fusion)  # [B, S, H]
         rate = self.config.hidden_dropout_prob
-        output = dropout.dropout(
-            output, rate=rate, seed=seed, dropout_index=dropout_index
-        )
+        output = dropout.dropout(output, rate, seed, dropout_index)
         return self.layer_norm(hidden, output, fusion=fusion)

@@ -63,13 +63,6 @@ def cross_entropy_sums(
     return _sums(weights, losses, _hits(logits, labels))
 
 
-def sentence_order_sums(
-    logits: Tensor, labels: Tensor, weights: Tensor
-) -> LossSums:
-    """Returns the sums of logits `[B, 2]`; labels: 0 in order, 1 swapped."""
-    return cross_entropy_sums(logits, ops.reshape(labels, (-1,)), weights)
-
-
 def regression_sums(
     logits: Tensor, labels: Tensor, weights: Tensor
 ) -> LossSums:

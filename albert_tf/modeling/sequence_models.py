@@ -62,9 +62,7 @@ class ClassifierModel(ModelWithHead):
 
     def _logits(self, pooled: Tensor, seed: Tensor | None) -> Tensor:
         rate, index = self.dropout_prob, dropout.HEAD_INDEX
-        pooled = dropout.dropout(
-            pooled, rate=rate, seed=seed, dropout_index=index
-        )
+        pooled = dropout.dropout(pooled, rate, seed, index)
         return self.task_head(pooled)
 
 

@@ -180,9 +180,7 @@ class BeamSpanHead(base.AlbertLayer):
         both = ops.concatenate([start_summary, sequence_output[:, 0]], axis=-1)
         hidden = ops.tanh(self.answer_dense_0(both))
         rate, index = self.dropout_prob, dropout.HEAD_INDEX
-        hidden = dropout.dropout(
-            hidden, rate=rate, seed=seed, dropout_index=index
-        )
+        hidden = dropout.dropout(hidden, rate, seed, index)
         return self.answer_dense_1(hidden)[:, 0]
 
 

@@ -67,15 +67,8 @@ class OptimizerConfig:
                     "`adamw_rate_ratio` needs --optimizer=muon. Received: "
                     f"optimizer={self.optimizer}."
                 )
-            checks.check_number(
-                "adamw_rate_ratio", self.adamw_rate_ratio, at_least=0
-            )
-        for name in ("poly_power", "weight_decay"):
-            checks.check_number(name, getattr(self, name), at_least=0)
-        for name in ("beta_1", "beta_2"):
-            checks.check_number(name, getattr(self, name), above=0, below=1)
-        checks.check_integer(
-            "num_train_steps", self.num_train_steps, at_least=1
-        )
-        for name in ("num_warmup_steps", "start_warmup_step"):
-            checks.check_integer(name, getattr(self, name))
+            checks.check_numbers(self, "adamw_rate_ratio", at_least=0)
+        checks.check_numbers(self, "poly_power", "weight_decay", at_least=0)
+        checks.check_numbers(self, "beta_1", "beta_2", above=0, below=1)
+        checks.check_integers(self, "num_train_steps", at_least=1)
+        checks.check_integers(self, "num_warmup_steps", "start_warmup_step")

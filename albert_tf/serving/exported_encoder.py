@@ -133,7 +133,7 @@ class ExportedEncoder:
         return tf.function(
             checked,
             autograph=False,
-            input_signature=[signature.integers(None, None)]
+            input_signature=[tf.TensorSpec([None, None], tf.int32)]
             * len(signature.ID_INPUTS),
         )
 
@@ -226,7 +226,7 @@ class ExportedEncoder:
         hidden = tf.TensorSpec((None, None, width), self._albert.compute_dtype)
         none = tf.zeros([1, 1], tf.int32)
         rows = self._albert.attention_mask(none, none).shape[2]
-        mask = signature.integers(None, 1, rows, None)
+        mask = tf.TensorSpec((None, 1, rows, None), tf.int32)
         return tf.function(
             block, autograph=False, input_signature=[hidden, mask]
         )

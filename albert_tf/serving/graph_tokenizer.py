@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import tensorflow as tf
 
-from albert_tf.serving import ragged, signature
+from albert_tf.serving import ragged
 from albert_tf.serving.ragged import PagedTable, Ranges, Sequences
 from albert_tf.serving.text_normalization import (
     SPACE,
@@ -83,7 +83,7 @@ class GraphTokenizer(abc.ABC):
         self._function = tf.function(
             self._run,
             autograph=False,
-            input_signature=[signature.strings(None)],
+            input_signature=[tf.TensorSpec([None], tf.string)],
         )
 
     def __call__(self, texts: tf.Tensor) -> Tokens:

@@ -127,16 +127,6 @@ def check_operations(folder: str) -> None:
         )
 
 
-def strings(*shape: int | None) -> tf.TensorSpec:
-    """Specifies an input of strings."""
-    return tf.TensorSpec(shape, tf.string)
-
-
-def integers(*shape: int | None) -> tf.TensorSpec:
-    """Specifies an int32 input."""
-    return tf.TensorSpec(shape, tf.int32)
-
-
 def id_row(*inner_shape: int) -> dict[str, np.ndarray]:
     """Returns a row of `ID_INPUTS`, int32 `[..., S]`."""
     ones = np.ones((*inner_shape, _WARMUP_LENGTH), np.int32)

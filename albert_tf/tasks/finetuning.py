@@ -11,7 +11,6 @@ from typing import Any
 from keras import ops
 
 from albert_tf.modeling import Tensor, losses
-from albert_tf.tasks import random_depth
 from albert_tf.tasks.task import AnswerTask, Batch, Totals
 
 # Keeps the scores of a set without examples at 0 instead of 0 / 0.
@@ -64,8 +63,7 @@ class MeanLossTask(AnswerTask, abc.ABC):
         """Returns the share of a mean over all rows, and the totals."""
         is_real = losses.example_weights(batch)
         weights = self._weights(batch)
-        by_depth = random_depth.outputs_by_depth(
-            self.model,
+        by_depth = self.model.outputs_by_depth(
             batch,
             training=seed is not None,
             seed=seed,

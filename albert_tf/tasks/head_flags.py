@@ -30,10 +30,8 @@ class HeadFlags:
     )
 
     def __post_init__(self) -> None:
-        checks.check_number(
-            "dropout_prob", self.dropout_prob, at_least=0, below=1
-        )
-        checks.check_integer("exit_patience", self.exit_patience, at_least=0)
+        checks.check_numbers(self, "dropout_prob", at_least=0, below=1)
+        checks.check_integers(self, "exit_patience")
 
 
 DEFAULT_HEAD = HeadFlags()
@@ -49,7 +47,7 @@ class EarlyExitSettings(ServingSettings):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        checks.check_integer("exit_patience", self.exit_patience, at_least=0)
+        checks.check_integers(self, "exit_patience")
 
 
 def check_single_label(patience: int, *, has_one_label: bool) -> None:

@@ -47,9 +47,7 @@ class FileFlags:
 
     def __post_init__(self) -> None:
         if self.validation_share is not None:
-            checks.check_number(
-                "validation_share", self.validation_share, above=0, below=1
-            )
+            checks.check_numbers(self, "validation_share", above=0, below=1)
 
 
 def find(

@@ -88,7 +88,7 @@ class CorpusSettings:
     )
 
     def __post_init__(self) -> None:
-        checks.check_integer("max_bad_lines", self.max_bad_lines, at_least=0)
+        checks.check_integers(self, "max_bad_lines")
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

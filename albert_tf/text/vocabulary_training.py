@@ -88,43 +88,12 @@ class VocabularyTrainingConfig(CorpusSettings):
         super().__post_init__()
         settings.check_choices(self)
         smallest = len(base.SENTENCEPIECE_NAMES) + len(USER_SYMBOLS) + 1
-        checks.check_integer("vocab_size", self.vocab_size, at_least=smallest)
-        coverage, least = self.character_coverage, MIN_CHARACTER_COVERAGE
-        checks.check_number(
-            "character_coverage", coverage, at_least=least, at_most=1
+        checks.check_integers(self, "vocab_size", at_least=smallest)
+        least = MIN_CHARACTER_COVERAGE
+        checks.check_numbers(
+            self, "character_coverage", at_least=least, at_most=1
         )
-        checks.check_integer(
-            "input_sentence_size", self.input_sentence_size, at_least=1
-        )
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class TrainedVocabulary:
-    """The result of a training; `str` gives a summary to print."""
-
-    model_file: str
-    vocab_file: str  # the pieces and their scores, for people to read
-    vocab_size: int
-    num_sentences: int  # without empty lines
-    num_long_sentences: int  # longer than `MAX_SENTENCE_BYTES`, skipped
-    num_bad_lines: int  # skipped
-    merged_share: float  # of distinct words, see `documents.merged_share`
-
-    def __str__(self) -> str:
-        num_long, share = self.num_long_sentences, self.merged_share
-        rows = {
-            "tokens": f"{self.vocab_size:,}",
-            "sentences read": f"{self.num_sentences:,}",
-            "bad lines skipped": self.num_bad_lines
-            and f"{self.num_bad_lines:,}",
-            "  left out": num_long
-            and f"{num_long:,} longer than {MAX_SENTENCE_BYTES:,} bytes",
-            "merged by accents": share and f"{share:.1%} of words",
-            "written": f"{self.model_file}, {self.vocab_file}",
-        }
-        return "\n".join(
-            f"{name:20}{rows[name]}" for name in rows if rows[name]
-        )
+        checks.check_integers(self, "input_sentence_size", at_least=1)
 
 
 def list_symbols(config: VocabularyTrainingConfig) -> str:
@@ -148,13 +117,19 @@ def list_symbols(config: VocabularyTrainingConfig) -> str:
     }
     text = json.dumps(values, ensure_ascii=False, indent=1)
     files.write_text(path, f"{text}\n")
-    return f"{'symbols':20}{len(symbols):,}\n{'written':20}{path}"
+    return _summary({"symbols": f"{len(symbols):,}", "written": path})
 
 
-def train(config: VocabularyTrainingConfig) -> TrainedVocabulary:
+def _summary(rows: Mapping[str, Any]) -> str:
+    return "\n".join(f"{name:20}{rows[name]}" for name in rows if rows[name])
+
+
+def train(config: VocabularyTrainingConfig) -> str:
     """Trains a vocabulary and writes `<prefix>.model` and `<prefix>.vocab`.
 
-    Both files appear, whole, or neither. The same input gives the same bytes.
+    The latter has pieces and scores, for people to read. Both files appear,
+    whole, or neither. The same input gives the same bytes. Returns a summary
+    to print.
     """
     checks.check_given(config, "input_file", "output_prefix")
     paths = [f"{config.output_prefix}{end}" for end in (".model", ".vocab")]
@@ -190,15 +165,18 @@ def train(config: VocabularyTrainingConfig) -> TrainedVocabulary:
         for i in range(len(processor)):
             piece, score = processor.id_to_piece(i), processor.get_score(i)
             vocab_file.write(f"{piece}\t{score:.6g}\n".encode())
-    return TrainedVocabulary(
-        model_file=paths[0],
-        vocab_file=paths[1],
-        vocab_size=processor.get_piece_size(),
-        num_sentences=corpus.num_sentences,
-        num_long_sentences=corpus.num_long_sentences,
-        num_bad_lines=corpus.documents.num_bad_lines,
-        merged_share=documents.merged_share(Documents(config), normalize),
-    )
+    num_bad = corpus.documents.num_bad_lines
+    num_long, limit = corpus.num_long_sentences, MAX_SENTENCE_BYTES
+    share = documents.merged_share(Documents(config), normalize)
+    rows = {
+        "tokens": f"{len(processor):,}",
+        "sentences read": f"{corpus.num_sentences:,}",
+        "bad lines skipped": num_bad and f"{num_bad:,}",
+        "  left out": num_long and f"{num_long:,} longer than {limit:,} bytes",
+        "merged by accents": share and f"{share:.1%} of words",
+        "written": ", ".join(paths),
+    }
+    return _summary(rows)
 
 
 def _check_free(paths: Sequence[str]) -> None:

@@ -257,9 +257,7 @@ class PretrainingConfig(NewTokens, RunConfig):
             if getattr(self, name) is not None:
                 checks.check_integer(name, getattr(self, name), at_least=1)
         if self.masked_lm_prob is not None:
-            checks.check_number(
-                "masked_lm_prob", self.masked_lm_prob, above=0, at_most=1
-            )
+            checks.check_numbers(self, "masked_lm_prob", above=0, at_most=1)
         self._check_together()
         if not self.do_train and not self.do_eval:
             raise ValueError(

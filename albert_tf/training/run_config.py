@@ -134,22 +134,19 @@ class RunConfig(DeviceSettings, OptimizerConfig):
 
     def __post_init__(self) -> None:
         OptimizerConfig.__post_init__(self)
-        for name in (
+        checks.check_integers(
+            self,
             "train_batch_size",
             "eval_batch_size",
             "gradient_accumulation_steps",
             "save_checkpoints_steps",
             "keep_checkpoint_max",
             "log_steps",
-        ):
-            checks.check_integer(name, getattr(self, name), at_least=1)
-        checks.check_integer("iterations_per_loop", self.iterations_per_loop)
-        checks.check_integer(
-            "random_seed", self.random_seed, at_most=LARGEST_SEED
+            at_least=1,
         )
-        checks.check_integer(
-            "preemption_exit_code", self.preemption_exit_code, at_most=255
-        )
+        checks.check_integers(self, "iterations_per_loop")
+        checks.check_integers(self, "random_seed", at_most=LARGEST_SEED)
+        checks.check_integers(self, "preemption_exit_code", at_most=255)
         if self.random_depth:
             self.albert_config.check_shared("random_depth")
         DeviceSettings.__post_init__(self)
@@ -266,12 +263,8 @@ class FinetuningConfig(NewTokens, VocabularyBeside, RunConfig):
         self.check_sequence_length(self.max_seq_length)
         for name in ("predict_batch_size", "num_seeds", "num_folds"):
             checks.check_integer(name, getattr(self, name), at_least=1)
-        checks.check_integer(
-            "early_stopping_patience", self.early_stopping_patience
-        )
-        checks.check_number(
-            "layerwise_lr_decay", self.layerwise_lr_decay, above=0, at_most=1
-        )
+        checks.check_integers(self, "early_stopping_patience")
+        checks.check_numbers(self, "layerwise_lr_decay", above=0, at_most=1)
         if self.has_remote_hosts:
             raise ValueError(
                 "The hosts of a TPU with a name cannot make the batches of a "

@@ -13,7 +13,6 @@ from albert_tf.data import (
     record_source,
     shard_building,
 )
-from albert_tf.data.example_order import InputShard
 from albert_tf.data.pretraining_config import PretrainingDataConfig
 from albert_tf.data.shards import BuildCounts
 from albert_tf.features import ArraySpec
@@ -168,11 +167,6 @@ def test_records_that_cannot_be_collected(records, message):
 
     with pytest.raises(ValueError, match=message):
         record_columns.collect(records, tuple(specs), max_seq_length=7)
-
-
-def test_a_batch_that_the_replicas_do_not_divide():
-    with pytest.raises(ValueError, match="multiple of .* size 10, 6 replicas"):
-        InputShard(replicas_per_shard=6).num_rows(10)
 
 
 def test_an_empty_corpus_names_few_files(tmp_path):

@@ -66,7 +66,7 @@ def test_the_rate_is_exact_in_bfloat16():
 def test_no_two_dropouts_of_a_model_share_a_mask(monkeypatch):
     rates = {}
 
-    def note(inputs, *, rate, dropout_index, **_):
+    def note(inputs, rate, seed, dropout_index):
         assert dropout_index not in rates
         rates[dropout_index] = rate
         return inputs

@@ -150,7 +150,7 @@ class LabelTask:
 
     def loss(self, batch, loss_denominators, *, seed, **computation):
         weights = self.weights(batch)
-        sums = losses.sentence_order_sums(
+        sums = losses.cross_entropy_sums(
             self.logits(batch, seed), batch["label_ids"], weights
         )
         return sums.loss / loss_denominators["labels"], {

@@ -69,7 +69,7 @@ class SimilarityConfig(FileFlags):
     def __post_init__(self) -> None:
         super().__post_init__()
         check_choices(self)
-        checks.check_number("temperature", self.temperature, above=0)
+        checks.check_numbers(self, "temperature", above=0)
         most = 2 if self.label_column else 3
         if not 2 <= len(self.text_columns) <= most:
             raise ValueError(

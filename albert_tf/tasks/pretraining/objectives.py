@@ -12,11 +12,15 @@ import tensorflow as tf
 from albert_tf.config import AlbertConfig
 from albert_tf.metrics.scores import Role, Score, Scores
 from albert_tf.modeling import fused, losses, pretraining_model
-from albert_tf.tasks import random_depth
 from albert_tf.tasks.task import Batch, Totals
 
 # Prefixes of the names of totals and scores, by objective.
 _PREFIXES = {"mlm": "masked_lm", "sop": "sentence_order"}
+# Labels of a batch, by prefix.
+_LABELS = {
+    "masked_lm": "masked_lm_ids",
+    "sentence_order": "sentence_order_labels",
+}
 _PARTS = ("loss", "weight", "correct")
 # Added to the denominators of the losses.
 _EPSILONS = {"masked_lm": losses.MASKED_LM_EPSILON, "sentence_order": 0.0}
@@ -54,10 +58,7 @@ class PretrainingTask:
 
     def loss_denominators(self, batch: Batch) -> Totals:
         """Returns the weights of the masked tokens and of the pairs."""
-        weights = {
-            "masked_lm": batch["masked_lm_weights"],
-            "sentence_order": losses.example_weights(batch),
-        }
+        weights = _weights(batch)
         return {name: tf.reduce_sum(weights[name]) for name in self._prefixes}
 
     def loss(
@@ -70,24 +71,28 @@ class PretrainingTask:
         **computation: Any,
     ) -> tuple[tf.Tensor, Totals]:
         """Returns this batch's share of both losses, and its totals."""
-        by_depth = random_depth.outputs_by_depth(
-            self.model,
+        by_depth = self.model.outputs_by_depth(
             batch,
             training=seed is not None,
             seed=seed,
             fusion=fusion,
             **computation,
         )
-        weights = losses.example_weights(batch)
+        weights, is_real = _weights(batch), losses.example_weights(batch)
         mask = tf.cast(batch["input_mask"], tf.float32)
         totals = {
-            "examples": tf.reduce_sum(weights),
-            "tokens": tf.reduce_sum(mask * weights[:, None]),
+            "examples": tf.reduce_sum(is_real),
+            "tokens": tf.reduce_sum(mask * is_real[:, None]),
         }
         loss = tf.zeros([])
         for name in self._prefixes:
             measured, *shallow = (
-                self._measure(name, outputs, batch, fusion)
+                losses.cross_entropy_sums(
+                    outputs[f"{name}_logits"],
+                    batch[_LABELS[name]],
+                    weights[name],
+                    fusion,
+                )
                 for outputs in by_depth
             )
             for part in _PARTS:
@@ -96,27 +101,6 @@ class PretrainingTask:
             denominator = loss_denominators[name] + _EPSILONS[name]
             loss += tf.add_n(sums) / len(sums) / denominator
         return loss, totals
-
-    def _measure(
-        self,
-        name: str,
-        outputs: Totals,
-        batch: Batch,
-        fusion: fused.Fusion | None,
-    ) -> losses.LossSums:
-        """Returns the sums of one of the two losses."""
-        if name == "masked_lm":
-            return losses.cross_entropy_sums(
-                outputs["masked_lm_logits"],
-                batch["masked_lm_ids"],
-                batch["masked_lm_weights"],
-                fusion,
-            )
-        return losses.sentence_order_sums(
-            outputs["sentence_order_logits"],
-            batch["sentence_order_labels"],
-            losses.example_weights(batch),
-        )
 
     def training_scores(self, totals: Mapping[str, float]) -> dict[str, float]:
         """Returns the `loss` of a step, and the losses that it sums up."""
@@ -137,3 +121,11 @@ class PretrainingTask:
             accuracy = totals[f"{name}_correct"] / weight
             entries.append(Score(f"{name}_accuracy", accuracy))
         return Scores(entries=tuple(entries))
+
+
+def _weights(batch: Batch) -> Totals:
+    """Returns the weights of masked tokens, and of pairs, by prefix."""
+    return {
+        "masked_lm": batch["masked_lm_weights"],
+        "sentence_order": losses.example_weights(batch),
+    }

@@ -51,8 +51,8 @@ class SpanLimits:
     )
 
     def __post_init__(self) -> None:
-        for name in (field.name for field in dataclasses.fields(SpanLimits)):
-            checks.check_integer(name, getattr(self, name), at_least=1)
+        names = (field.name for field in dataclasses.fields(SpanLimits))
+        checks.check_integers(self, *names, at_least=1)
 
 
 class SpanPrediction(NamedTuple):

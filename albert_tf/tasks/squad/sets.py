@@ -86,13 +86,9 @@ class SquadConfig(SpanLimits):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        for name in ("start_n_top", "end_n_top"):
-            checks.check_integer(
-                name, getattr(self, name), at_least=1, at_most=_MAX_BEAM_SIZE
-            )
-        checks.check_number(
-            "dropout_prob", self.dropout_prob, at_least=0, below=1
-        )
+        beams, most = ("start_n_top", "end_n_top"), _MAX_BEAM_SIZE
+        checks.check_integers(self, *beams, at_least=1, at_most=most)
+        checks.check_numbers(self, "dropout_prob", at_least=0, below=1)
 
     @property
     def name(self) -> str:

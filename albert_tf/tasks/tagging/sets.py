@@ -54,9 +54,7 @@ class TaggingConfig(FileFlags):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        checks.check_number(
-            "dropout_prob", self.dropout_prob, at_least=0, below=1
-        )
+        checks.check_numbers(self, "dropout_prob", at_least=0, below=1)
 
 
 def read_sets(
