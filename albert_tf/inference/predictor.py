@@ -4,11 +4,14 @@ Data flow: texts -> examples -> records -> [model] -> outputs -> answers.
 Records, outputs and answers are those of `--do_predict`.
 """
 
+import functools
 import itertools
 import logging
+import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+import keras
 import numpy as np
 
 from albert_tf import checks, files
@@ -28,7 +31,7 @@ _CHUNK_SIZE = 4096
 
 
 def load_predictor(  # noqa: PLR0913
-    path: files.Path,
+    path: files.Path | Sequence[files.Path],
     *,
     head: str | HeadSpec | None = None,
     max_seq_length: int | None = None,
@@ -45,7 +48,8 @@ def load_predictor(  # noqa: PLR0913
     Args:
         path: A run, or a folder of any format with a config and a vocabulary,
             or `hf://owner/name`, of Hugging Face's hub; or an export of
-            `export_saved_model.py --format=litert`.
+            `export_saved_model.py --format=litert`. Or a list of models of any
+            sizes, which answer together: with the mean of their probabilities.
         head: None for the head that the checkpoint has; a name of
             `checkpoints.heads.HEADS`, as `encoder` for vectors; or, for any
             other head, its `HeadSpec`.
@@ -84,6 +88,10 @@ def load_predictor(  # noqa: PLR0913
             `in_order`, the probability that they are in this order.
         encoder: a text, or two; `vector`, float32 `[H]`.
     """
+    if not isinstance(path, str | os.PathLike):
+        given = {**locals()}
+        paths = given.pop("path")
+        return _ensemble(paths, [load_predictor(p, **given) for p in paths])
     options = VocabularyBeside(
         spm_model_file=vocabulary, do_lower_case=do_lower_case
     )
@@ -138,6 +146,33 @@ def load_predictor(  # noqa: PLR0913
     return Predictor(spec, data, spec.answer_task(data, model))
 
 
+def _ensemble(paths: Sequence[Any], members: Sequence[Any]) -> "Predictor":
+    """Returns predictors as one, if they answer the same inputs alike."""
+    from albert_tf.tasks.ensemble import Ensemble
+
+    if not members:
+        raise ValueError("Pass one model or several.")
+    spec, all_data = members[0].spec, [one.data for one in members]
+    # Each member's numbers have units of their own.
+    units = {"target_mean": None, "target_scale": None}
+    for path, one in zip(paths, members, strict=True):
+        if not spec.mean_over or not isinstance(one.model, keras.Model):
+            raise ValueError(f"{path!r} has no answers that have a mean.")
+        different = checks.differences(
+            {**all_data[0].settings, **units, "head": spec.head.name},
+            {**one.data.settings, **units, "head": one.spec.head.name},
+        )
+        if different:
+            raise ValueError(
+                f"{path!r} cannot answer with {paths[0]!r}, which has "
+                f"{checks.listed(different)}."
+            )
+    models = [one.model for one in members]
+    mean = functools.partial(spec.mean_outputs, all_data)
+    task = AnswerTask(Ensemble(models, mean), spec.sequence_outputs)
+    return Predictor(spec, spec.mean_data(all_data), task)
+
+
 class Predictor:
     """Answers texts; `load_predictor` makes one."""
 
@@ -147,7 +182,7 @@ class Predictor:
         self.spec = spec
         self.model = task.model
         self.tokenizer = data.tokenizer
-        self._data = data
+        self.data = data
         padding = engine.padding(data.max_seq_length)
         self._computer = OutputComputer(task, padding)
 
@@ -227,7 +262,7 @@ class Predictor:
             examples = [
                 self.spec.example(position, item) for position, item in chunk
             ]
-            example_set = self.spec.example_set(self._data, examples)
+            example_set = self.spec.example_set(self.data, examples)
             # RACE: with the number of choices of these inputs.
             data: Any = example_set.data
             # One chunk: `_CHUNK_SIZE` is smaller than that of `record_outputs`.

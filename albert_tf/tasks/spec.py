@@ -18,7 +18,7 @@ from albert_tf.checkpoints.heads import Head
 from albert_tf.checkpoints.metadata import Metadata
 from albert_tf.metrics.scores import Scores
 from albert_tf.tasks import task
-from albert_tf.tasks.task import AnswerData, ExampleSet, Sets
+from albert_tf.tasks.task import AnswerData, Batch, ExampleSet, Sets, Totals
 
 if TYPE_CHECKING:
     from albert_tf.serving.exported_encoder import ExportedWeights
@@ -123,6 +123,26 @@ class HeadSpec(abc.ABC):
     def example_set(self, data: Any, examples: Sequence[Any]) -> ExampleSet:
         """Returns examples with the data half that makes their records."""
         return ExampleSet(examples=examples, data=data)
+
+    # What the logits of several models have a mean probability over, `classes`
+    # or `positions`; empty if `load_predictor` takes one model alone.
+    mean_over: ClassVar[str] = ""
+
+    def mean_data(self, members: Sequence[Any]) -> Any:
+        """Returns the data half of an ensemble, from those of its members."""
+        return members[0]
+
+    def mean_outputs(
+        self, members: Sequence[Any], outputs: Sequence[Totals], inputs: Batch
+    ) -> Totals:
+        """Returns the outputs of an ensemble, from those of its models."""
+        from albert_tf.tasks import ensemble
+
+        mask = inputs["input_mask"] if self.mean_over == "positions" else None
+        return {
+            name: ensemble.softmax_logits([one[name] for one in outputs], mask)
+            for name in outputs[0]
+        }
 
     # The class of the settings of an export.
     serving_settings: ClassVar[type[ServingSettings]] = ServingSettings

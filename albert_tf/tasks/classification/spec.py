@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import statistics
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -14,7 +15,7 @@ from albert_tf.tasks.classification import glue
 from albert_tf.tasks.classification.examples import ClassificationExample
 from albert_tf.tasks.head_flags import EarlyExitSettings
 from albert_tf.tasks.spec import Exported, HeadSpec, Signatures
-from albert_tf.tasks.task import AnswerData, ExampleSet
+from albert_tf.tasks.task import AnswerData, Batch, ExampleSet, Totals
 
 # Answers are lists of labels; nothing is written with it.
 _SEPARATOR = "|"
@@ -55,6 +56,7 @@ class ClassifierSpec(HeadSpec):
     """What is done with the head `classifier`."""
 
     head = heads.CLASSIFIER
+    mean_over = "classes"
 
     def example(self, position: int, item: Any) -> ClassificationExample:
         """Takes one text, or two."""
@@ -97,6 +99,33 @@ class ClassifierSpec(HeadSpec):
                 "several answers, pass a list, or lines of standard input."
             )
         return super().example_set(data, examples)
+
+    def mean_data(self, members: Sequence[Any]) -> Any:
+        """Takes the means of the thresholds, if all are known."""
+        known, thresholds = [one.thresholds for one in members], None
+        if None not in known:
+            thresholds = tuple(map(statistics.mean, zip(*known, strict=True)))
+        return dataclasses.replace(members[0], thresholds=thresholds)
+
+    def mean_outputs(
+        self, members: Sequence[Any], outputs: Sequence[Totals], inputs: Batch
+    ) -> Totals:
+        """Also takes the mean of several labels, or of numbers."""
+        from albert_tf.tasks import ensemble
+
+        # The place to divide the logits of a member by its temperature.
+        logits = [one["logits"] for one in outputs]
+        if members[0].is_regression:
+            mean, scale = members[0].target_mean, members[0].target_scale
+            numbers = [
+                one * (data.target_scale / scale)
+                + (data.target_mean - mean) / scale
+                for data, one in zip(members, logits, strict=True)
+            ]
+            return {"logits": sum(numbers) / len(numbers)}
+        if members[0].is_multi_label:
+            return {"logits": ensemble.sigmoid_logits(logits)}
+        return {"logits": ensemble.softmax_logits(logits)}
 
     serving_settings = ClassifierSettings
 

@@ -55,6 +55,7 @@ class MultipleChoiceSpec(HeadSpec):
     """What is done with the head `multiple_choice`."""
 
     head = heads.MULTIPLE_CHOICE
+    mean_over = "classes"
 
     def example(self, position: int, item: Any) -> MultipleChoiceExample:
         """Takes `article`, `question` and `options`."""
