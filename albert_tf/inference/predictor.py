@@ -90,7 +90,7 @@ def load_predictor(  # noqa: PLR0913
     """
     if not isinstance(path, str | os.PathLike):
         given = {**locals()}
-        paths = given.pop("path")
+        paths = [os.fspath(one) for one in given.pop("path")]
         return _ensemble(paths, [load_predictor(p, **given) for p in paths])
     options = VocabularyBeside(
         spm_model_file=vocabulary, do_lower_case=do_lower_case
@@ -146,7 +146,7 @@ def load_predictor(  # noqa: PLR0913
     return Predictor(spec, data, spec.answer_task(data, model))
 
 
-def _ensemble(paths: Sequence[Any], members: Sequence[Any]) -> "Predictor":
+def _ensemble(paths: Sequence[str], members: Sequence[Any]) -> "Predictor":
     """Returns predictors as one, if they answer the same inputs alike."""
     from albert_tf.tasks.ensemble import Ensemble
 
