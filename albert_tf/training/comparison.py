@@ -57,10 +57,6 @@ def sections(
     for path, why in (failures or {}).items():
         table[os.path.relpath(path, above)] = {_VERDICT: why}
     names = [*dict.fromkeys(name for row in table.values() for name in row)]
-    by_run = [
-        (run, *(row.get(name, "") for name in names))
-        for run, row in table.items()
-    ]
     differing = [
         (guid, text, label or "", *given)
         for guid, (text, label) in rows.items()
@@ -71,7 +67,10 @@ def sections(
         {
             "title": f"Runs of {above}, and McNemar's test against the first",
             "header": ("run", *names),
-            "rows": by_run,
+            "rows": [
+                (run, *(row.get(name, "") for name in names))
+                for run, row in table.items()
+            ],
         },
         {
             "title": f"{title} (at most {MAX_ERRORS} are listed)",
@@ -144,7 +143,7 @@ def _answers(path: str) -> tuple[_Rows, _Answers]:
     rows: _Rows = {}
     answers: _Answers = {}
     for one in filter(lambda one: "prediction" in one, examples):
-        guid = one.get("index") or one["id"]
+        guid: str = one["index" if "index" in one else "id"]
         label = one.get("label", one.get("answer"))
         texts = [one.get(name) for name in ("text_a", "text_b", "question")]
         text = " | ".join(filter(None, texts))
