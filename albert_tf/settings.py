@@ -13,7 +13,7 @@ import os
 import reprlib
 import types
 import typing
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, TypeVar
 
 from albert_tf import checks
@@ -103,12 +103,16 @@ def read(
 
 
 def checked(
-    values: Mapping[str, Any], config_classes: Iterable[type]
+    values: Mapping[str, Any],
+    config_classes: Iterable[type],
+    *,
+    lists: Collection[str] = (),
 ) -> dict[str, Any]:
     """Returns keywords as the values of flags would be, without None.
 
     Lists become tuples, a text becomes the tuple of its parts between commas
-    where several are wanted, and paths become texts.
+    where several are wanted, and paths become texts. The settings `lists` may
+    have several values.
 
     Raises:
         ValueError: A keyword is no setting of the configs, or its value is of
@@ -125,7 +129,11 @@ def checked(
             close = difflib.get_close_matches(name, kinds, 1)
             hint = f" Did you mean {close[0]!r}?" if close else ""
             raise ValueError(f"There is no setting {name!r}.{hint}")
-        if value is not None:
+        if name in lists and isinstance(value, list | tuple) and value:
+            result[name] = tuple(
+                _converted(name, one, kinds[name]) for one in value
+            )
+        elif value is not None:
             result[name] = _converted(name, value, kinds[name])
     return result
 

@@ -75,7 +75,7 @@ def parse():
     def parse_flags(define_flags, *arguments):
         values = flags.FlagValues()
         with pytest.MonkeyPatch.context() as patch:
-            for name in filter(lambda n: n.startswith("DEFINE_"), dir(flags)):
+            for name in filter(lambda n: n.startswith("DEFINE"), dir(flags)):
                 define = getattr(flags, name)
                 define = functools.partial(define, flag_values=values)
                 patch.setattr(flags, name, define)

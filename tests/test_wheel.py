@@ -75,7 +75,7 @@ def test_the_wheel_installs_every_script_as_a_command(environment):
         if path.stem != "run_experiment"  # runs the other scripts
     }
     programs = {path.name for path in commands.glob("albert-*")}
-    assert programs == scripts | {"albert-predict"}
+    assert programs == scripts | {"albert-compare", "albert-predict"}
     # Not only the modules: what pages are made of, and the mark of typed code.
     card = "checkpoints/model_card.md.jinja2"
     for name in (card, "training/report.html.jinja2", "py.typed"):

@@ -25,32 +25,35 @@ _ALIASES = {
 def define_flags(spec: FinetuningSpec) -> None:
     """Defines the flags of a fine-tuning command."""
     classes = plans.config_classes(spec)
-    cli_flags.define(*classes, **plans.defaults(spec))
+    cli_flags.define(*classes, lists=plans.lists(spec), **plans.defaults(spec))
     for alias, name in _ALIASES.items():
         flags.DEFINE_alias(alias, name)
 
 
 def run(spec: FinetuningSpec, values: FlagValues) -> int:
     """Trains, evaluates, predicts and exports; returns the exit code."""
-    plan = plans.finetuning(spec, cli_flags.given(values))
+    plan, *others = plans.grid(spec, cli_flags.given(values))
     config = plan.config
     with program.quiet_import():
-        from albert_tf.training import baselines, interface
-    result = interface.run_finetuning(plan)
+        from albert_tf.training import baselines, comparison, interface
+    result = interface.run_finetunings([plan, *others])
     if result is None:
         return int(values.preemption_exit_code)
+    folder = config.output_dir
+    if others:
+        folder = result.output_dir
+        tables = comparison.as_text(result.comparison)
+        print(program.printable(f"{tables}\nThe best: {folder}"))
     program.print_scores(result.scores.flat())
     if config.num_folds > 1:
         return 0
     if result.export:
         print(result.export)
     if config.do_eval:
-        _LOGGER.info("report: %s/report.html", config.output_dir)
+        _LOGGER.info("report: %s/report.html", folder)
     _LOGGER.info(
         "next: python -m albert_tf.predict %s %s",
-        shlex.quote(
-            config.output_dir if config.do_train else plan.weights.path
-        ),
+        shlex.quote(folder if config.do_train else plan.weights.path),
         spec.predict_arguments(plan.sets),
     )
     baselines.warn_of(result.scores, plan.sets.evaluation)

@@ -4,6 +4,7 @@ A field made by `settings.setting` becomes a flag with its name, type, default,
 help and choices.
 """
 
+from collections.abc import Collection
 from typing import Any
 
 from absl import flags
@@ -14,24 +15,47 @@ FlagValues = flags.FlagValues
 _KINDS = {bool: "bool", int: "integer", float: "float", str: "string"}
 
 
-def define(*config_classes: type, **defaults: Any) -> None:
+class _NumbersParser(flags.ArgumentParser[Any]):
+    """Reads a number, or several between commas, as a list."""
+
+    def __init__(self, kind: type) -> None:
+        self._one = getattr(flags, f"{_KINDS[kind].capitalize()}Parser")()
+        self.syntactic_help = f"{self._one.syntactic_help}, or several: a,b,c"
+
+    def flag_type(self) -> str:
+        """Returns that of one number."""
+        return str(self._one.flag_type())
+
+    def parse(self, argument: Any) -> Any:
+        """Returns a number or a list of them."""
+        found = [*map(self._one.parse, str(argument).split(","))]
+        return found if len(found) > 1 else found[0]
+
+
+def define(
+    *config_classes: type, lists: Collection[str] = (), **defaults: Any
+) -> None:
     """Defines a flag for every setting of some configs.
 
-    `defaults` are those that differ from the defaults of the fields. A setting
-    that several configs have means the same in all.
+    `lists` are numbers that may be several; `defaults` are those that differ
+    from the defaults of the fields. A setting that several configs have means
+    the same in all.
     """
     defined: set[str] = set()
     for config_class in config_classes:
         for name, field in settings.fields_of(config_class).items():
             if name not in defined:
                 kind = settings.type_of(config_class, name)
-                _define(field, kind, defaults.get(name, field.default))
+                default = defaults.get(name, field.default)
+                _define(field, kind, default, is_list=name in lists)
                 defined.add(name)
 
 
-def _define(field: Any, kind: type, default: Any) -> None:
+def _define(field: Any, kind: type, default: Any, *, is_list: bool) -> None:
     text = field.metadata["help"]
-    if kind is tuple:
+    if is_list:
+        flags.DEFINE(_NumbersParser(kind), field.name, default, text)
+    elif kind is tuple:
         names: Any = list(default) or None
         flags.DEFINE_list(field.name, names, text)
     elif choices := field.metadata["choices"]:

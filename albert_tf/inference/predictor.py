@@ -4,8 +4,10 @@ Data flow: texts -> examples -> records -> [model] -> outputs -> answers.
 Records, outputs and answers are those of `--do_predict`.
 """
 
+import copy
 import itertools
 import logging
+import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -18,7 +20,13 @@ from albert_tf.inference.record_outputs import OutputComputer
 from albert_tf.metrics import similarity
 from albert_tf.tasks import table
 from albert_tf.tasks.spec import HeadSpec
-from albert_tf.tasks.task import AnswerData, AnswerTask
+from albert_tf.tasks.task import (
+    AnswerData,
+    AnswerTask,
+    Examples,
+    ExampleSet,
+    Outputs,
+)
 from albert_tf.text.tokenizer import VocabularyBeside
 
 _LOGGER = logging.getLogger(__name__)
@@ -28,7 +36,7 @@ _CHUNK_SIZE = 4096
 
 
 def load_predictor(  # noqa: PLR0913
-    path: files.Path,
+    path: files.Path | Sequence[files.Path],
     *,
     head: str | HeadSpec | None = None,
     max_seq_length: int | None = None,
@@ -45,7 +53,8 @@ def load_predictor(  # noqa: PLR0913
     Args:
         path: A run, or a folder of any format with a config and a vocabulary,
             or `hf://owner/name`, of Hugging Face's hub; or an export of
-            `export_saved_model.py --format=litert`.
+            `export_saved_model.py --format=litert`. Or a list of models of any
+            sizes, which answer together: with the mean of their probabilities.
         head: None for the head that the checkpoint has; a name of
             `checkpoints.heads.HEADS`, as `encoder` for vectors; or, for any
             other head, its `HeadSpec`.
@@ -84,6 +93,10 @@ def load_predictor(  # noqa: PLR0913
             `in_order`, the probability that they are in this order.
         encoder: a text, or two; `vector`, float32 `[H]`.
     """
+    if not isinstance(path, str | os.PathLike):
+        given = {**locals()}
+        paths = [os.fspath(one) for one in given.pop("path")]
+        return _together(paths, [load_predictor(p, **given) for p in paths])
     options = VocabularyBeside(
         spm_model_file=vocabulary, do_lower_case=do_lower_case
     )
@@ -138,6 +151,51 @@ def load_predictor(  # noqa: PLR0913
     return Predictor(spec, data, spec.answer_task(data, model))
 
 
+def _together(paths: Sequence[Any], members: Sequence[Any]) -> "Predictor":
+    """Returns predictors as one, if they answer the same inputs alike."""
+    if not members:
+        raise ValueError("Pass one model or several.")
+    # Each member's numbers have units of their own.
+    units = {"target_mean": None, "target_scale": None}
+    settings = []
+    for path, one in zip(paths, members, strict=True):
+        if not one.spec.has_mean:
+            raise ValueError(f"{path!r} has no answers that have a mean.")
+        settings.append({**one.data.settings, **units})
+        settings[-1]["head"] = one.spec.head.name
+        if different := checks.differences(settings[0], settings[-1]):
+            raise ValueError(
+                f"{path!r} cannot answer with {paths[0]!r}, which has "
+                f"{checks.listed(different)}."
+            )
+    together: Predictor = copy.copy(members[0])
+    together.model = [one.model for one in members]
+    together.data = together.spec.mean_data([one.data for one in members])
+    together.computer = _Members(members)
+    return together
+
+
+class _Members:
+    """Computes the outputs of several predictors; see `HeadSpec`."""
+
+    def __init__(self, members: Sequence["Predictor"]) -> None:
+        self._members = members
+
+    def run_chunks(
+        self, examples: ExampleSet, batch_size: int
+    ) -> Iterator[tuple[Examples, Outputs]]:
+        """Yields the examples of a set with their outputs, chunk by chunk."""
+        data = [one.data for one in self._members]
+        parts = [
+            one.computer.run_chunks(examples, batch_size)
+            for one in self._members
+        ]
+        for chunks in zip(*parts, strict=True):
+            outputs = [own for _, own in chunks]
+            mean = self._members[0].spec.mean_outputs(data, outputs)
+            yield chunks[0][0], mean
+
+
 class Predictor:
     """Answers texts; `load_predictor` makes one."""
 
@@ -147,9 +205,9 @@ class Predictor:
         self.spec = spec
         self.model = task.model
         self.tokenizer = data.tokenizer
-        self._data = data
+        self.data: Any = data
         padding = engine.padding(data.max_seq_length)
-        self._computer = OutputComputer(task, padding)
+        self.computer: Any = OutputComputer(task, padding)
 
     def predict(self, inputs: Any, *, batch_size: int = 32) -> Any:
         """Answers one input, a list of inputs, or any iterable of them.
@@ -227,11 +285,11 @@ class Predictor:
             examples = [
                 self.spec.example(position, item) for position, item in chunk
             ]
-            example_set = self.spec.example_set(self._data, examples)
+            example_set = self.spec.example_set(self.data, examples)
             # RACE: with the number of choices of these inputs.
             data: Any = example_set.data
             # One chunk: `_CHUNK_SIZE` is smaller than that of `record_outputs`.
-            for some, outputs in self._computer.run_chunks(
+            for some, outputs in self.computer.run_chunks(
                 example_set, batch_size
             ):
                 yield from data.answers(some, outputs)

@@ -128,6 +128,17 @@ def softmax(logits: np.ndarray) -> np.ndarray:
     return np.asarray(probabilities, np.float32)
 
 
+def mean_logits(*rows: np.ndarray) -> np.ndarray:
+    """Returns logits whose softmax is the mean of those of several models.
+
+    The sum of their exponentials is kept, too, in the geometric mean, because
+    windows of a text are compared by it. All are `[..., K]`.
+    """
+    sums = scipy.special.logsumexp(rows, axis=-1, keepdims=True)
+    shares = scipy.special.logsumexp(np.subtract(rows, sums), axis=0)
+    return np.asarray(shares - math.log(len(rows)) + sums.mean(axis=0))
+
+
 def sigmoid(logits: np.ndarray) -> np.ndarray:
     """Returns independent probabilities, float32, of logits."""
     probabilities = scipy.special.expit(logits.astype(np.float64))

@@ -30,7 +30,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             from albert_tf.inference.predictor import load_predictor
 
         predictor = load_predictor(
-            options.path,
+            [options.path, *options.others] if options.others else options.path,
             head=options.head,
             max_seq_length=options.max_seq_length,
             depth=options.depth,
@@ -112,6 +112,13 @@ def _parse_arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
         "text",
         nargs="*",
         help="a text, or two; without, the lines of standard input",
+    )
+    parser.add_argument(
+        "--with",
+        dest="others",
+        action="append",
+        metavar="RUN",
+        help="another run, to answer with the mean of both; may be repeated",
     )
     parser.add_argument("--head", help="encoder, for vectors of texts")
     parser.add_argument("--max_seq_length", type=int)

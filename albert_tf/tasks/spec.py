@@ -18,7 +18,7 @@ from albert_tf.checkpoints.heads import Head
 from albert_tf.checkpoints.metadata import Metadata
 from albert_tf.metrics.scores import Scores
 from albert_tf.tasks import task
-from albert_tf.tasks.task import AnswerData, ExampleSet, Sets
+from albert_tf.tasks.task import AnswerData, ExampleSet, Outputs, Sets
 
 if TYPE_CHECKING:
     from albert_tf.serving.exported_encoder import ExportedWeights
@@ -123,6 +123,27 @@ class HeadSpec(abc.ABC):
     def example_set(self, data: Any, examples: Sequence[Any]) -> ExampleSet:
         """Returns examples with the data half that makes their records."""
         return ExampleSet(examples=examples, data=data)
+
+    # Whether `load_predictor` takes several models, which answer together.
+    has_mean: ClassVar[bool] = False
+
+    def mean_data(self, members: Sequence[Any]) -> Any:
+        """Returns the data half of several models, from that of each."""
+        return members[0]
+
+    def mean_outputs(
+        self, members: Sequence[Any], outputs: Sequence[Outputs]
+    ) -> Outputs:
+        """Returns the outputs of several models together.
+
+        `members` are their data halves. See `metrics.classification`.
+        """
+        from albert_tf.metrics.classification import mean_logits
+
+        return {
+            name: [*map(mean_logits, *(one[name] for one in outputs))]
+            for name in outputs[0]
+        }
 
     # The class of the settings of an export.
     serving_settings: ClassVar[type[ServingSettings]] = ServingSettings

@@ -13,7 +13,7 @@ import logging
 import os
 import shutil
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -40,6 +40,7 @@ from albert_tf.training.report import SeedResults
 from albert_tf.training.run_config import FinetuningConfig
 
 _LOGGER = logging.getLogger(__name__)
+Key = TypeVar("Key", int, str)
 
 
 def run(
@@ -239,7 +240,7 @@ def _summarize(
 ) -> tuple[int, Scores]:
     """Returns the best seed and the medians, of failed ones if all have."""
     if not scores:
-        raise ValueError(
+        raise loop.TrainingDiverged(
             f"None of the {config.num_seeds} seeds gives a result. The first: "
             f"{failures[config.random_seed]}"
         )
@@ -257,8 +258,8 @@ def _summarize(
     return best, dataclasses.replace(results, is_degenerate=not sound)
 
 
-def best_seed(scores: Mapping[int, Scores], metric: str) -> int:
-    """Returns the seed with the best score, then the lowest loss."""
+def best_seed(scores: Mapping[Key, Scores], metric: str) -> Key:
+    """Returns the seed, or run, with the best score, then the lowest loss."""
     return max(scores, key=lambda s: (scores[s].rank(metric), -scores[s].loss))
 
 

@@ -5,7 +5,10 @@ The commands call the same functions with their flags.
 
 import dataclasses
 import functools
+import gc
+import logging
 import os
+from collections.abc import Sequence
 from typing import Any
 
 from albert_tf import settings
@@ -18,12 +21,20 @@ from albert_tf.tasks import example_files, table
 from albert_tf.tasks.spec import FinetuningSpec, HeadSpec
 from albert_tf.tasks.task import SPLITS
 from albert_tf.text.tokenizer import VocabularyBeside
-from albert_tf.training import baselines, pretrain_config
+from albert_tf.training import (
+    baselines,
+    comparison,
+    loop,
+    pretrain_config,
+    report,
+)
 from albert_tf.training import finetune as finetune_lib
 from albert_tf.training import plan as plans
 from albert_tf.training import pretrain as pretrain_lib
 from albert_tf.training.plan import FinetuningPlan
 from albert_tf.training.pretrain_config import PretrainingConfig
+
+_LOGGER = logging.getLogger(__name__)
 
 _STOPPED = "A signal stopped the run. Call it again to go on."
 
@@ -39,6 +50,7 @@ class RunResult:
         weights: The folder of the weights that have the scores.
         export: What was exported, if `export_dir` was given.
         head: What is done with the head; None for that of the checkpoint.
+        comparison: Of the best of several runs, tables of all of them.
     """
 
     scores: Scores
@@ -46,6 +58,7 @@ class RunResult:
     weights: str
     export: ExportSummary | None = None
     head: HeadSpec | None = None
+    comparison: Sequence[report.Section] = ()
 
     @property
     def baselines(self) -> dict[str, float]:
@@ -78,7 +91,9 @@ def finetune(
         result.scores["accuracy"], result.baselines["accuracy"]
         result.predictor.predict("Where do I find my invoices?")
 
-    Called again with the same settings, it goes on where it stopped.
+    Called again with the same settings, it goes on where it stopped. Numbers
+    may be lists, as `learning_rate=[1e-5, 2e-5]`: then every combination is a
+    run, in a folder of its own below `output_dir`, and the result is the best.
 
     Args:
         task_name: A task of GLUE, such as `mrpc`; `custom`, a table of your
@@ -99,7 +114,9 @@ def finetune(
         KeyboardInterrupt: A signal stopped the training, after a checkpoint.
     """
     spec = table.finetuning(task_name)
-    values = settings.checked(given, plans.config_classes(spec))
+    values = settings.checked(
+        given, plans.config_classes(spec), lists=plans.lists(spec)
+    )
     if isinstance(task_name, str) and "task_name" in plans.defaults(spec):
         values["task_name"] = task_name
     examples = {
@@ -117,12 +134,50 @@ def finetune(
         or any(map(values.get, ("eval_file", "data_dir", "validation_share"))),
         "do_predict": "predict" in examples or bool(values.get("predict_file")),
     }
-    plan = plans.finetuning(spec, uses | values, examples)
-    result = run_finetuning(plan)
+    plan, *others = plans.grid(spec, uses | values, examples)
+    result = run_finetunings([plan, *others])
     if result is None:
         raise KeyboardInterrupt(_STOPPED)
     baselines.warn_of(result.scores, plan.sets.evaluation)
     return result
+
+
+def run_finetunings(planned: Sequence[FinetuningPlan]) -> RunResult | None:
+    """Does what plans say; of several, writes `report.html` above their runs.
+
+    Returns:
+        The best run, with its comparison with the others that have not
+        diverged; None if a signal stopped a training.
+    """
+    if len(planned) == 1:
+        return run_finetuning(planned[0])
+    results: dict[str, RunResult] = {}
+    failures: dict[str, str] = {}
+    for number, plan in enumerate(planned, start=1):
+        folder = plan.config.output_dir
+        _LOGGER.info("Run %d of %d: %s", number, len(planned), folder)
+        try:
+            result = run_finetuning(plan)
+        except loop.TrainingDiverged as problem:
+            failures[folder] = str(problem)
+            _LOGGER.warning("%s", problem)
+            continue
+        if result is None:
+            return None
+        results[folder] = result
+        gc.collect()  # the model of this run, which refers to itself
+    if not results:
+        raise ValueError(f"All runs have failed. The last: {failures[folder]}")
+    scores = {folder: one.scores for folder, one in results.items()}
+    sound = {f: one for f, one in scores.items() if not one.is_degenerate}
+    metric = plan.config.best_metric or plan.sets.data.primary_metric
+    best = finetune_lib.best_seed(sound or scores, metric)
+    paths = [best, *(folder for folder in results if folder != best)]
+    tables = comparison.sections(paths, failures)
+    page = os.path.join(os.path.dirname(best), report.FILE_NAME)
+    comparison.write(page, paths, tables)
+    _LOGGER.info("The runs are compared in %s.", page)
+    return dataclasses.replace(results[best], comparison=tables)
 
 
 def run_finetuning(plan: FinetuningPlan) -> RunResult | None:

@@ -9,6 +9,7 @@ Source: google-research/albert, `run_classifier.py`, `run_race.py`,
 """
 
 import dataclasses
+import itertools
 import logging
 import math
 import os
@@ -48,6 +49,9 @@ _ALTERNATIVES = _RELATIVE | {name: other for other, name in _RELATIVE.items()}
 _PARTS = ("max_query_length", "max_qa_length")
 # How often a run is evaluated and logged, unless the user says otherwise.
 _LEAST_TIMES = {"save_checkpoints_steps": 5, "log_steps": 20}
+# Numbers that all runs of a grid share: they have the same rows to evaluate.
+_SHARED = {"num_folds", "num_seeds", "num_tpu_cores", "preemption_exit_code"}
+_SHARED |= {"validation_seed", "validation_share"}
 # Defaults of all fine-tunings that are not those of the fields.
 _DEFAULTS = {"optimizer": "adamw", "eval_batch_size": 8}
 
@@ -88,6 +92,61 @@ def defaults(spec: FinetuningSpec) -> dict[str, Any]:
     fields = settings.fields_of(*config_classes(spec))
     of_fields = {name: field.default for name, field in fields.items()}
     return {**of_fields, **_DEFAULTS, **spec.defaults}
+
+
+def lists(spec: FinetuningSpec) -> set[str]:
+    """Returns the settings that `grid` takes lists of: numbers."""
+    return {
+        name
+        for one in config_classes(spec)
+        for name in settings.fields_of(one)
+        if settings.type_of(one, name) in (int, float)
+    } - _SHARED
+
+
+def grid(
+    spec: FinetuningSpec,
+    given: Mapping[str, Any],
+    examples: Mapping[str, Any] = types.MappingProxyType({}),
+) -> list[FinetuningPlan]:
+    """Plans a run for every combination of the numbers that are lists.
+
+    Each has its folder in `output_dir`, such as `learning_rate=1e-5`. Without a
+    list, it is the one of `finetuning`, which has the arguments.
+    """
+    varied: dict[str, Any] = {
+        name: dict.fromkeys(given[name])
+        for name in sorted(lists(spec) & given.keys())
+        if isinstance(given[name], tuple)
+    }
+    if not varied:
+        return [finetuning(spec, given, examples)]
+    folder = given.get("output_dir", "")
+    found = os.listdir(folder) if os.path.isdir(folder) else []
+    if found and not any("=" in name for name in found):
+        raise ValueError(
+            f"{folder!r} holds other files than the runs of lists of numbers. "
+            "Pass another --output_dir."
+        )
+    plans = []
+    for numbers in itertools.product(*varied.values()):
+        own = dict(zip(varied, numbers, strict=True))
+        parts = (f"{name}={number}" for name, number in own.items())
+        name = "_".join(parts).replace("e-0", "e-")
+        own["output_dir"] = folder and os.path.join(folder, name)
+        plans.append(finetuning(spec, {**given, **own}, examples))
+    config = plans[0].config
+    if (
+        not (config.do_train and plans[0].sets.evaluation)
+        or (config.do_predict or config.export_dir or config.num_folds > 1)
+        or _has_workers(vars(config))
+    ):
+        raise ValueError(
+            "Lists of numbers are for runs on one machine with --do_train and "
+            "--do_eval, which compares them, and without --num_folds. Pass "
+            "--do_predict and --export_dir later, with the best numbers alone."
+        )
+    return plans
 
 
 def finetuning(
@@ -212,15 +271,18 @@ def _check(values: Mapping[str, Any], given: Collection[str]) -> None:
     files.check_local(values["output_dir"])
     if values["new_tokens"] and not values["do_train"]:
         raise ValueError("--new_tokens needs --do_train, which trains them.")
-    is_many = values["strategy"] in ("auto", "multi_worker") and (
-        "TF_CONFIG" in os.environ or values["cluster"] is not None
-    )
-    if values["export_dir"] and is_many:
+    if values["export_dir"] and _has_workers(values):
         raise ValueError(
             "--export_dir is for runs on one machine, not for several workers. "
             "Leave it out, and export the --output_dir with "
             "export_saved_model.py."
         )
+
+
+def _has_workers(values: Mapping[str, Any]) -> bool:
+    return values["strategy"] in ("auto", "multi_worker") and (
+        "TF_CONFIG" in os.environ or values["cluster"] is not None
+    )
 
 
 def _find_weights(values: Mapping[str, Any]) -> Checkpoint:

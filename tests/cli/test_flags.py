@@ -5,6 +5,7 @@ import importlib.util
 import re
 
 import pytest
+from absl import flags as absl_flags
 
 from albert_tf import settings
 from albert_tf.cli import flags, run_classifier
@@ -112,6 +113,21 @@ def test_flags_have_the_types_and_defaults_of_the_fields(
     found = settings.read(Config, given)
 
     assert found == Config(**changes)
+
+
+def test_numbers_may_be_several_where_a_command_takes_lists(values):
+    lists = {"number", "share"}
+
+    found = values("--number=4,5", "--share=1e-5,2", lists=lists)
+    one = values("--number=4", lists=lists)
+
+    assert flags.given(found) == {"number": (4, 5), "share": (1e-5, 2.0)}
+    assert flags.given(one) == {"number": 4}
+    for wrong in ("--number=4,x", "--number=4,", "--share=1e-5,abc"):
+        with pytest.raises(absl_flags.IllegalFlagValueError, match=wrong[2:]):
+            values(wrong, lists=lists)
+    with pytest.raises(absl_flags.IllegalFlagValueError, match="'4,5'"):
+        values("--number=4,5")
 
 
 def test_a_command_may_have_other_defaults_and_values(values):

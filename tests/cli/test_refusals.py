@@ -55,6 +55,8 @@ def files(tmp_path_factory, tiny_corpus, tiny_spm_model):
         ("convert_checkpoint", "", "`output_format` must be given"),
         ("export_saved_model", "--export_dir=", "`export_dir` must be given"),
         ("export_saved_model", "--task=tags", "should be one of <encoder"),
+        ("run_pretraining", "--learning_rate=1e-3,1e-2", "'1e-3,1e-2'"),
+        ("run_classifier", "--learning_rate=1e-5,abc", "float: 'abc'"),
         ("run_pretraining", "--input_file=no/x", "No file matches 'no/x'"),
         ("run_pretraining", "--albert_config_file=", "--albert_config_file or"),
         ("run_pretraining", "--preemption_exit_code=256", "exit_code=256"),

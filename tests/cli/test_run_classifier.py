@@ -185,3 +185,34 @@ def test_the_export_gives_the_labels_of_the_predictions(mnli_run, glue, ask):
         wanted = np.array(table_of(results), np.float32)
         np.testing.assert_allclose(found["probabilities"], wanted, atol=1e-5)
     assert re.search(r"\nwritten    served/1 \(\d+\.\d\d MB\)\n", done.stdout)
+
+
+def test_several_numbers_are_several_runs_and_the_best_is_named(
+    run_alone, model_flags, table_flags, tmp_path
+):
+    flags = (*table_flags, *model_flags, "--nodo_predict")
+    lists = ("--train_step=2,4", "--learning_rate=1e-3")
+
+    done = run_alone(
+        SCRIPT, *flags, *lists, "--output_dir=a b", folder=tmp_path
+    )
+
+    names = [f"num_train_steps={number}" for number in (2, 4)]
+    found = {
+        name: json.loads(
+            (tmp_path / "a b" / name / "eval_results.json").read_text()
+        )
+        for name in names
+    }
+    best = max(found, key=lambda n: (found[n]["accuracy"], -found[n]["loss"]))
+    lines = done.stdout.splitlines()
+    assert lines[0] == (
+        f"Runs of {tmp_path}/a b, and McNemar's test against the first:"
+    )
+    assert lines[2].startswith(f"{best}  {found[best]['accuracy']:.4g}")
+    assert f"The best: {tmp_path}/a b/{best}" in lines
+    assert f"loss = {found[best]['loss']:.6g}" in lines
+    assert f"next: python -m albert_tf.predict '{tmp_path}/a b/{best}'" in (
+        done.stderr
+    )
+    assert (tmp_path / "a b" / "report.html").exists()

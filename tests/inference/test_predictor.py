@@ -9,6 +9,7 @@ import shutil
 
 import numpy as np
 import pytest
+import scipy.special
 import tensorflow as tf
 
 import albert_tf
@@ -17,6 +18,7 @@ from albert_tf.checkpoints.checkpoint import Checkpoint
 from albert_tf.checkpoints.metadata import Metadata
 from albert_tf.config import AlbertConfig
 from tests.checkpoints.weights import weights_of, write_sentence_transformers
+from tests.exported_models import write_checkpoint
 
 CONFIG = AlbertConfig(
     vocab_size=300,
@@ -343,3 +345,195 @@ def test_what_follows_a_mask_without_a_space_starts_no_word(load):
     assert tokenizer.id_to_token(whole[-1]) == "."
     assert masked[-2:] == [tokenizer.special_ids.mask, whole[-1]]
     assert spaced[1:] == tokenizer.encode("sat.")
+
+
+_LABELS = {"labels": ("ham", "spam")}
+_SPAN = [("Who sat?", "The cat sat on the mat. " * 20), ("Who?", "Ann sat.")]
+_CHOICE = {"article": "It snowed.", "question": "Did _", "options": ["a", "b"]}
+
+
+@pytest.fixture
+def load_all(tmp_path, tiny_spm_model):
+    """Writes models as checkpoints; loads them alone, and as one predictor."""
+
+    def load(models, all_known, **options):
+        folders = [tmp_path / str(i) for i in range(len(models))]
+        for folder, model, known in zip(
+            folders, models, all_known, strict=True
+        ):
+            vocabulary = str(tiny_spm_model)
+            folder.mkdir()
+            write_checkpoint(
+                folder, model, vocabulary=vocabulary, metadata=Metadata(**known)
+            )
+        alone = [albert_tf.load_predictor(f, **options) for f in folders]
+        return alone, albert_tf.load_predictor(folders, **options)
+
+    return load
+
+
+def small(**changes):
+    """A model of another size."""
+    return dataclasses.replace(CONFIG, hidden_size=8, **changes)
+
+
+def test_models_answer_with_the_mean_of_their_probabilities(load_all):
+    models = [
+        albert_tf.ClassifierModel(config, num_labels=2, seed=seed)
+        for seed, config in enumerate((CONFIG, small(), CONFIG))
+    ]
+
+    alone, together = load_all(models, [_LABELS] * 3)
+
+    answers = [one.predict(TEXTS) for one in alone]
+    for found, *each in zip(together.predict(TEXTS), *answers, strict=True):
+        mean = np.mean([one["probabilities"]["spam"] for one in each])
+        assert found["probabilities"]["spam"] == pytest.approx(mean, rel=1e-4)
+        assert found["prediction"] == ("ham", "spam")[int(mean > 0.5)]
+
+
+def test_numbers_have_a_mean_in_their_units(load_all):
+    models = [
+        albert_tf.ClassifierModel(CONFIG, num_labels=1, seed=seed)
+        for seed in range(2)
+    ]
+    units = [(1.7e9, 1e5), (1.6e9, 3e5)]
+    all_known = [
+        {"labels": (), "target_mean": mean, "target_scale": scale}
+        for mean, scale in units
+    ]
+
+    alone, together = load_all(models, all_known)
+
+    each = [one.predict("A house.")["prediction"] for one in alone]
+    found = together.predict("A house.")["prediction"]
+    assert found == pytest.approx(np.mean(each), rel=1e-8)
+
+
+def test_several_labels_have_a_mean_and_mean_thresholds(load_all):
+    models = [
+        albert_tf.ClassifierModel(CONFIG, num_labels=2, seed=seed)
+        for seed in range(2)
+    ]
+    known = _LABELS | {"multi_label": True}
+    limits = [(0.0, 0.2), (0.0, 0.6)]
+
+    alone, together = load_all(
+        models, [known | {"thresholds": both} for both in limits]
+    )
+
+    each = [one.predict("A house.")["probabilities"] for one in alone]
+    found = together.predict("A house.")
+    for label, value in found["probabilities"].items():
+        mean = np.mean([one[label] for one in each])
+        assert value == pytest.approx(mean, rel=1e-4)
+    is_spam = found["probabilities"]["spam"] >= 0.4
+    assert found["prediction"] == ["ham", "spam"][: 1 + is_spam]
+
+
+@pytest.mark.parametrize(
+    ("make_model", "known", "inputs"),
+    [
+        (albert_tf.SpanModel, {}, _SPAN),
+        (
+            albert_tf.MultipleChoiceModel,
+            {"head": "multiple_choice"},
+            [_CHOICE],
+        ),
+        (
+            lambda config: albert_tf.TokenClassifierModel(config, num_labels=2),
+            {"head": "token_classifier", "labels": ("O", "B-x")},
+            [["The", "cat", "sat"], ["a"]],
+        ),
+    ],
+)
+def test_equal_models_answer_as_one_of_them(
+    make_model, known, inputs, load_all
+):
+    model = make_model(CONFIG)
+    length = {"max_seq_length": 24}
+
+    alone, together = load_all([model, model], [known] * 2, **length)
+
+    answers = zip(
+        together.predict(inputs), alone[0].predict(inputs), strict=True
+    )
+    for found, expected in answers:
+        assert found.keys() == expected.keys()
+        for name, value in expected.items():
+            if name in ("score", "probabilities"):
+                value = pytest.approx(value, rel=1e-3)
+            assert name == "entities" or found[name] == value
+
+
+def test_spans_have_the_means_of_starts_and_ends(load_all):
+    models = [albert_tf.SpanModel(CONFIG, seed=seed) for seed in range(2)]
+
+    alone, together = load_all(models, [{}] * 2)
+
+    # One text is padded beside the other, which changes no answer.
+    both = together.predict(_SPAN[::-1])
+    [short] = together.predict(_SPAN[1:])
+    assert both[0] == short | {"score": pytest.approx(short["score"])}
+    spec, data = together.spec, together.data
+    examples = spec.example_set(data, [spec.example(0, _SPAN[1])])
+    found, *each = (
+        next(one.computer.run_chunks(examples, 1))[1]
+        for one in (together, *alone)
+    )
+    for name in ("start_logits", "end_logits"):
+        shares = [softmax(one[name][0]) for one in each]
+        np.testing.assert_allclose(
+            softmax(found[name][0]), np.mean(shares, axis=0), rtol=1e-4
+        )
+
+
+def softmax(logits):
+    return scipy.special.softmax(np.asarray(logits, np.float64), axis=-1)
+
+
+@pytest.mark.parametrize(
+    ("model", "known", "message"),
+    [
+        (
+            albert_tf.ClassifierModel(CONFIG, num_labels=2),
+            {"labels": ("spam", "ham")},
+            "1' cannot answer with .*0', which has labels=",
+        ),
+        (
+            albert_tf.ClassifierModel(CONFIG, num_labels=2),
+            _LABELS | {"multi_label": True},
+            "multi_label",
+        ),
+        (
+            albert_tf.ClassifierModel(CONFIG, num_labels=2),
+            _LABELS | {"settings": {"max_seq_length": 8}},
+            r"max_seq_length=64 \(now 8\)",
+        ),
+        (
+            albert_tf.ClassifierModel(CONFIG, num_labels=2),
+            _LABELS | {"do_lower_case": False},
+            "tokenizer=",
+        ),
+        (
+            albert_tf.TokenClassifierModel(CONFIG, num_labels=2),
+            _LABELS | {"head": "token_classifier"},
+            "head='classifier'",
+        ),
+    ],
+)
+def test_models_that_cannot_answer_together(model, known, message, load_all):
+    first = albert_tf.ClassifierModel(CONFIG, num_labels=2)
+
+    with pytest.raises(ValueError, match=message):
+        load_all([first, model], [_LABELS, known])
+
+
+@pytest.mark.parametrize(
+    "make_model", [albert_tf.AlbertModel, albert_tf.BeamSpanModel]
+)
+def test_answers_without_a_mean(make_model, load_all):
+    with pytest.raises(ValueError, match="0' has no answers that have a mean"):
+        load_all([make_model(CONFIG)] * 2, [{}] * 2)
+    with pytest.raises(ValueError, match="Pass one model or several"):
+        albert_tf.load_predictor([])

@@ -3,6 +3,7 @@ import math
 
 import numpy as np
 import pytest
+import scipy.special
 
 from albert_tf.metrics import classification
 
@@ -127,3 +128,17 @@ def test_probabilities_are_those_of_the_exponentials():
     np.testing.assert_allclose(halves, [[0.5, 0.75, 0]], rtol=1e-6)
     large = classification.softmax(np.array([[1e4, 0.0], [-1e4, 0.0]]))
     np.testing.assert_array_equal(large, [[1, 0], [0, 1]])
+
+
+def test_the_softmax_of_mean_logits_is_the_mean():
+    rows = np.random.default_rng(0).normal(size=(3, 2, 5), scale=9)
+
+    found = classification.mean_logits(*rows)
+
+    shares = scipy.special.softmax(rows, axis=-1)
+    np.testing.assert_allclose(
+        scipy.special.softmax(found, axis=-1), shares.mean(axis=0), rtol=1e-9
+    )
+    # Equal models have the logits of each.
+    same = classification.mean_logits(rows[0], rows[0])
+    np.testing.assert_allclose(same, rows[0], rtol=1e-9)

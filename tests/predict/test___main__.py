@@ -131,3 +131,17 @@ def test_vectors_are_lists(run):
 
     assert code == 0
     assert len(answer["vector"]) == 16
+
+
+def test_several_runs_answer_together(run, folder, tmp_path, tiny_spm_model):
+    other = albert_tf.ClassifierModel(CONFIG, num_labels=2, seed=9)
+    known = Metadata(labels=("ham", "grün"))
+    write_checkpoint(
+        tmp_path, other, vocabulary=str(tiny_spm_model), metadata=known
+    )
+
+    code, [answer], _ = run("a", f"--with={tmp_path}")
+
+    paths = [folder, tmp_path]
+    assert (code, answer) == (0, albert_tf.load_predictor(paths).predict("a"))
+    assert answer != albert_tf.load_predictor(folder).predict("a")

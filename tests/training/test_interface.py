@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import albert_tf
+from albert_tf.training import interface, loop
 from tests import tiny
 from tests.exported_models import write_checkpoint
 
@@ -183,3 +184,80 @@ def test_what_cannot_be_used_is_named(task_name, given, message, start):
 
     with pytest.raises(ValueError, match=message):
         albert_tf.finetune(task_name, **given)
+
+
+def test_lists_of_numbers_are_runs_of_their_own(start, tmp_path):
+    given = start | TABLE | {"train_examples": ROWS, "validation_share": 0.5}
+    lists = {"learning_rate": [1e-2, 1e-5, 1e30], "random_seed": [3, 3]}
+
+    alone = albert_tf.finetune(
+        "custom", learning_rate=1e-5, random_seed=3, output_dir="one", **given
+    )
+    best = albert_tf.finetune("custom", **lists, output_dir="grid", **given)
+
+    # The third diverges, and costs no other its result.
+    names = [f"learning_rate={x}_random_seed=3" for x in ("0.01", "1e-5")]
+    folders = [tmp_path / "grid" / name for name in names]
+    assert [(f / "eval_results.json").exists() for f in folders] == [True] * 2
+    assert results(folders[1]) == results(tmp_path / "one")
+    weights = "best/model.ckpt.data-00000-of-00001"
+    same = (folders[1] / weights).read_bytes()
+    assert same == (tmp_path / "one" / weights).read_bytes()
+    scores = [results(folder) for folder in folders]
+    expected = max(
+        (0, 1), key=lambda i: (scores[i]["accuracy"], -scores[i]["loss"])
+    )
+    assert best.output_dir == str(folders[expected])
+    assert best.scores["loss"] == scores[expected]["loss"]
+    assert alone.comparison == ()
+    page = (tmp_path / "grid" / "report.html").read_text()
+    assert page.count("have outputs that are not numbers") == 1
+    assert all(name in page for name in names)
+
+
+def test_runs_of_a_list_that_all_diverge_or_are_stopped(start, monkeypatch):
+    given = start | TABLE | {"train_examples": ROWS, "validation_share": 0.25}
+    given |= {"learning_rate": [1.0, 2.0], "output_dir": "grid"}
+
+    def diverge(plan):
+        raise loop.TrainingDiverged(f"{plan.config.learning_rate} is high.")
+
+    monkeypatch.setattr(interface, "run_finetuning", diverge)
+    with pytest.raises(ValueError, match="All runs have failed. The last: 2.0"):
+        albert_tf.finetune("custom", **given)
+    monkeypatch.setattr(interface, "run_finetuning", lambda _: None)
+    with pytest.raises(KeyboardInterrupt, match="Call it again to go on"):
+        albert_tf.finetune("custom", **given)
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"learning_rate": [1e-3, "x"]}, "must be of type float. .*'x'"),
+        ({"learning_rate": []}, "must be of type float"),
+        ({"learning_rate": [1e-3, -1.0]}, "learning_rate=-1.0"),
+        ({"num_folds": [2, 3]}, "`num_folds` must be of type int"),
+        # Each would be scored on other rows.
+        ({"validation_share": [0.2, 0.3]}, "must be of type float"),
+        ({"do_eval": False}, "with --do_train and --do_eval"),
+        ({"do_train": False}, "with --do_train and --do_eval"),
+        ({"export_dir": "x"}, "--export_dir later"),
+        ({"do_predict": True}, "Pass --do_predict"),
+        ({"num_folds": 2, "validation_share": None}, "without --num_folds"),
+        ({"strategy": "multi_worker", "cluster": "slurm"}, "on one machine"),
+        ({"output_dir": None}, "--output_dir must be given"),
+        ({"output_dir": "base"}, "'base' holds other files"),
+    ],
+)
+def test_lists_that_cannot_be(given, message, start, tmp_path):
+    usual = {"learning_rate": [1e-3, 1e-2], "validation_share": 0.25}
+    usual |= {"output_dir": "grid", "predict_examples": None}
+    if given.get("do_predict"):
+        usual["predict_examples"] = ROWS
+
+    with pytest.raises(ValueError, match=message):
+        albert_tf.finetune(
+            "custom", train_examples=ROWS, **start | TABLE | usual | given
+        )
+
+    assert not (tmp_path / "grid").exists()

@@ -293,8 +293,8 @@ class ClassificationData:
 
         `test_results.tsv`, as in the original, has no header and in each row
         the probabilities of the labels, or the number. The submission has
-        GLUE's header and in each row the id, the prediction, and the true label
-        if it is known. Numbers have all their digits.
+        GLUE's header and in each row the id, the prediction and, where it is
+        known, the true label with the texts. Numbers have all their digits.
         """
         decision = self.decided_by(scores)
         if decision.thresholds is None and self.is_multi_label:
@@ -325,6 +325,8 @@ class ClassificationData:
                     fields = {"index": example.guid, "prediction": text}
                     if example.label is not None:
                         fields["label"] = self._text(example.label)
+                        fields["text_a"] = example.text_a
+                        fields["text_b"] = example.text_b
                     if not submission.tell():
                         submission.write(_tsv_row(fields))
                     submission.write(_tsv_row(fields.values()))

@@ -7,6 +7,7 @@ Source: google-research/albert, run_classifier.py, for the ids.
 import tensorflow as tf
 
 from albert_tf.checkpoints import compatibility
+from albert_tf.checkpoints.metadata import Metadata
 from albert_tf.serving import model_inputs, signature
 from albert_tf.serving.signature import Signature, Tensors
 from albert_tf.tasks import head_flags, served_logits
@@ -15,6 +16,18 @@ from albert_tf.tasks.classification.spec import ClassifierSettings
 from albert_tf.tasks.spec import Exported
 
 _HALF = 0.5
+
+
+def _numbers(outputs: Tensors, known: Metadata, dtype: str) -> tf.Tensor:
+    """Returns those of a regression, `[B]` or `[B, K]`."""
+    numbers = outputs["logits"]
+    numbers = numbers[:, 0] if numbers.shape[1] == 1 else numbers
+    if known.target_scale is not None:
+        numbers = tf.cast(numbers, dtype) * known.target_scale
+        numbers += known.target_mean or 0
+    if limits := glue.prediction_range(known.task):
+        numbers = tf.clip_by_value(numbers, *limits)
+    return numbers
 
 
 def make_signatures(exported: Exported) -> list[Signature]:
@@ -54,17 +67,10 @@ def make_signatures(exported: Exported) -> list[Signature]:
     def from_ids(**ids: tf.Tensor) -> Tensors:
         outputs = classify(**ids)
         if not labels:
-            scores = outputs["logits"]
-            scores = scores[:, 0] if num_outputs == 1 else scores
-            if known.target_scale is not None:
-                # As in `ClassificationData`: timestamps need more digits. But
-                # LiteRT cannot multiply them.
-                dtype = "float32" if settings.for_litert else "float64"
-                scores = tf.cast(scores, dtype) * known.target_scale
-                scores += known.target_mean or 0
-            if limits := glue.prediction_range(known.task):
-                scores = tf.clip_by_value(scores, *limits)
-            return outputs | {"score": scores}
+            # As in `ClassificationData`: timestamps need more digits. But
+            # LiteRT cannot multiply them.
+            dtype = "float32" if settings.for_litert else "float64"
+            return outputs | {"score": _numbers(outputs, known, dtype)}
         probabilities = to_probabilities(outputs["logits"] / temperature)
         return outputs | {"probabilities": probabilities}
 

@@ -2,8 +2,12 @@
 
 import dataclasses
 import json
+import logging
+import statistics
 from collections.abc import Mapping, Sequence
 from typing import Any
+
+import numpy as np
 
 from albert_tf.checkpoints import compatibility, heads
 from albert_tf.checkpoints.checkpoint import Checkpoint, Note
@@ -14,7 +18,9 @@ from albert_tf.tasks.classification import glue
 from albert_tf.tasks.classification.examples import ClassificationExample
 from albert_tf.tasks.head_flags import EarlyExitSettings
 from albert_tf.tasks.spec import Exported, HeadSpec, Signatures
-from albert_tf.tasks.task import AnswerData, ExampleSet
+from albert_tf.tasks.task import AnswerData, ExampleSet, Outputs
+
+_LOGGER = logging.getLogger(__name__)
 
 # Answers are lists of labels; nothing is written with it.
 _SEPARATOR = "|"
@@ -57,6 +63,7 @@ class ClassifierSpec(HeadSpec):
     """What is done with the head `classifier`."""
 
     head = heads.CLASSIFIER
+    has_mean = True
 
     def example(self, position: int, item: Any) -> ClassificationExample:
         """Takes one text, or two."""
@@ -100,6 +107,38 @@ class ClassifierSpec(HeadSpec):
                 "several answers, pass a list, or lines of standard input."
             )
         return super().example_set(data, examples)
+
+    def mean_data(self, members: Sequence[Any]) -> Any:
+        """Takes the means of the thresholds, if all are known."""
+        from albert_tf.tasks.classification.decision import Decision
+
+        known, thresholds = [one.decision.thresholds for one in members], None
+        if None not in known:
+            thresholds = tuple(map(statistics.mean, zip(*known, strict=True)))
+            text = "The thresholds of several models are the means of theirs, "
+            text += "which no evaluation has chosen: %s."
+            _LOGGER.warning(text, thresholds)
+        decision = Decision(thresholds=thresholds)
+        return dataclasses.replace(members[0], decision=decision)
+
+    def mean_outputs(
+        self, members: Sequence[Any], outputs: Sequence[Outputs]
+    ) -> Outputs:
+        """Also those of several labels a row, and numbers in their units."""
+        from scipy import special
+
+        first = members[0]
+        logits = [np.array(one["logits"], np.float64) for one in outputs]
+        pairs = [*zip(logits, members, strict=True)]
+        if first.is_regression:
+            numbers = [x * o.target_scale + o.target_mean for x, o in pairs]
+            mean = np.mean(numbers, axis=0) - first.target_mean
+            return {"logits": mean / first.target_scale}
+        if first.is_multi_label:
+            shares = np.mean(special.expit(logits), axis=0)
+            return {"logits": special.logit(shares)}
+        scaled = [x / (o.decision.temperature or 1.0) for x, o in pairs]
+        return super().mean_outputs(members, [{"logits": x} for x in scaled])
 
     serving_settings = ClassifierSettings
 

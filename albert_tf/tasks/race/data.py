@@ -108,7 +108,8 @@ class MultipleChoiceData:
         """Opens `predictions.jsonl`; see `task.TaskData`.
 
         A line has `id`, `level` if there is one, `probabilities` in the order
-        of the options, `prediction` (a letter), and `answer` if it is known.
+        of the options, `prediction` (a letter) and, if it is known, `answer`,
+        with the question.
         If all answers are known, `predict_results.json` has the scores.
         """
         scores_path = os.path.join(output_dir, SCORES_FILE)
@@ -131,6 +132,7 @@ class MultipleChoiceData:
                     row["prediction"] = letters[answer["choice"]]
                     if example.label is not None:
                         row["answer"] = letters[example.label]
+                        row["question"] = example.question
                     file.write((json.dumps(row) + "\n").encode())
 
             yield write

@@ -55,6 +55,7 @@ class MultipleChoiceSpec(HeadSpec):
     """What is done with the head `multiple_choice`."""
 
     head = heads.MULTIPLE_CHOICE
+    has_mean = True
 
     def example(self, position: int, item: Any) -> MultipleChoiceExample:
         """Takes `article`, `question` and `options`."""

@@ -96,6 +96,7 @@ class SpanSpec(HeadSpec):
     """What is done with the head `span`."""
 
     head = heads.SPAN
+    has_mean = True
 
     max_seq_length = 384
 
@@ -147,6 +148,8 @@ class BeamSpanSpec(SpanSpec):
 
     head = heads.BEAM_SPAN
     has_null_answers = True
+    # The ends that are found depend on the starts of the same model.
+    has_mean = False
 
     sequence_outputs = frozenset()
 

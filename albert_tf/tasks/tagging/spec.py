@@ -24,6 +24,7 @@ class TaggingSpec(HeadSpec):
     """What is done with the head `token_classifier`."""
 
     head = heads.TOKEN_CLASSIFIER
+    has_mean = True
     sequence_outputs = frozenset({"logits"})
 
     def example(self, position: int, item: Any) -> tuple[str, Any]:

@@ -250,7 +250,7 @@ def test_labels_that_hold_the_separator_are_written_as_a_list(
     write_predictions(data, make_examples((0, 2), (2,), ()), outputs, tmp_path)
 
     rows = (tmp_path / "predictions.tsv").read_text("utf-8").splitlines()
-    written = [row.split("\t")[1:] for row in rows[1:]]
+    written = [row.split("\t")[1:3] for row in rows[1:]]
     assert written == [
         ['["a|b"]', '["a|b", "ü"]'],
         ['["a|b", "ü"]', "ü"],
@@ -372,9 +372,9 @@ def test_rows_of_several_labels_choose_their_thresholds(several, tmp_path):
     assert scores["number_of_ham"] == 10
     rows = (tmp_path / "predictions.tsv").read_text().splitlines()
     assert rows[1:4] == [
-        "id-0\tham\tham",
-        "id-1\tham|spam\tham|spam",
-        "id-2\t\t",
+        "id-0\tham\tham\tthe sea\t",
+        "id-1\tham|spam\tham|spam\tthe sea\t",
+        "id-2\t\t\tthe sea\t",
     ]
     first = (tmp_path / "test_results.tsv").read_text().splitlines()[0]
     np.testing.assert_allclose(
@@ -484,13 +484,17 @@ def test_scores_of_numbers_are_those_before_they_are_clipped(regression):
     ("labels", "logits", "rows"),
     [
         ((None, None), [[2, 1, 0], [0, 1, 2]], ["id-0\tham", "id-1\teggs"]),
-        # Labels that are known stand beside the predictions.
+        # Labels that are known stand beside the predictions, with the texts.
         (
             (1, 2),
             [[2, 1, 0], [0, 1, 2]],
-            ["id-0\tham\tspam", "id-1\teggs\teggs"],
+            ["id-0\tham\tspam\tthe sea\t", "id-1\teggs\teggs\tthe sea\t"],
         ),
-        ((0.5, 4.0), [[1], [0]], ["id-0\t1.0\t0.5", "id-1\t0.0\t4.0"]),
+        (
+            (0.5, 4.0),
+            [[1], [0]],
+            ["id-0\t1.0\t0.5\tthe sea\t", "id-1\t0.0\t4.0\tthe sea\t"],
+        ),
         # Numbers are clipped to the range of the task.
         (
             (None, None, None),
@@ -513,8 +517,8 @@ def test_a_submission_has_ids_predictions_and_known_labels(
     assert names == ["KIND.tsv", "test_results.tsv"]
     header, *found = (tmp_path / "KIND.tsv").read_text().splitlines()
     assert found == rows
-    columns = ["index", "prediction", "label"][: 1 + rows[0].count("\t")]
-    assert header.split("\t") == columns
+    columns = ["index", "prediction", "label", "text_a", "text_b"]
+    assert header.split("\t") == columns[: 1 + rows[0].count("\t")]
 
 
 def test_scores_of_what_is_written_are_the_same_to_the_last_bit(
@@ -528,7 +532,7 @@ def test_scores_of_what_is_written_are_the_same_to_the_last_bit(
     write_predictions(regression, examples, {"logits": logits}, tmp_path)
 
     rows = (tmp_path / "predictions.tsv").read_text().splitlines()[1:]
-    found = np.array([row.split("\t")[1:] for row in rows], np.float64)
+    found = np.array([row.split("\t")[1:3] for row in rows], np.float64)
     wanted = regression.scores(examples, {"logits": logits})["pearson"]
     assert scipy.stats.pearsonr(found[:, 1], found[:, 0])[0] == wanted
 

@@ -1,0 +1,1 @@
+"""The command `python -m albert_tf.compare`. Floor 9."""

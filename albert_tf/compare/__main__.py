@@ -1,0 +1,39 @@
+"""Compares runs that were evaluated: scores, settings, answers.
+
+    python -m albert_tf.compare mails mails_large --output=comparison.html
+
+Each run is compared with the first, by McNemar's test of the answers.
+"""
+
+import argparse
+import sys
+from collections.abc import Sequence
+
+from albert_tf.cli import program
+from albert_tf.training import comparison
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Runs the command; returns its exit code."""
+    parser = argparse.ArgumentParser(
+        prog="python -m albert_tf.compare",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("runs", metavar="RUN", nargs="+", help="its folder")
+    parser.add_argument("--output", help="a page to write, .html")
+    options = parser.parse_args(arguments)
+    try:
+        tables = comparison.sections(options.runs)
+        sys.stdout.write(program.printable(comparison.as_text(tables)))
+        if options.output:
+            comparison.write(options.output, options.runs, tables)
+    except (ValueError, OSError) as error:
+        message = program.printable(" ".join(str(error).split()))
+        sys.stderr.write(f"error: {message}\n")
+        return program.EXIT_USER_ERROR
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,174 @@
+"""Runs side by side: scores, settings, answers, and whether chance decides.
+
+Data flow: folders of evaluated runs -> [this file] -> tables -> report.html.
+"""
+
+import glob
+import os
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any, TypeAlias
+
+from scipy import stats
+
+from albert_tf import files
+from albert_tf.checkpoints import run_checkpoints
+from albert_tf.tasks.error_tables import MAX_ERRORS
+from albert_tf.training import report
+from albert_tf.training.report import Section
+
+_DETAILS = re.compile("_of_|_(low|high|baseline)$|^global_step$")
+_LONGEST_CELL = 80
+_VERDICT = "against the first"
+# By id: text and label (None where it is not known); and the prediction.
+_Rows: TypeAlias = dict[str, tuple[str, str | None]]
+_Answers: TypeAlias = dict[str, str]
+
+
+def sections(
+    paths: Sequence[str], failures: Mapping[str, str] | None = None
+) -> list[Section]:
+    """Returns a table of runs, and one of answers that differ.
+
+    Each run is compared with the first. `failures` say why others have failed.
+    """
+    if len({*map(os.path.realpath, paths)}) < len(paths):
+        raise ValueError("Pass each run once.")
+    parents = [os.path.dirname(os.path.abspath(path)) for path in paths]
+    above = os.path.commonpath(parents)
+    flags = [{*run_checkpoints.flags_of(path).splitlines()} for path in paths]
+    shared = set.intersection(*flags)
+    table: dict[str, dict[str, str]] = {}
+    answers: dict[str, _Answers] = {}
+    for path, lines in zip(paths, flags, strict=True):
+        own = dict(x.partition("=")[::2] for x in sorted(lines - shared))
+        own.pop("--output_dir", None)
+        run = os.path.relpath(path, above)
+        table[run] = _scores(path) | {n: own[n] or "yes" for n in own}
+        found, predictions = _answers(path)
+        if not answers:
+            rows, first = found, predictions
+        elif found != rows:
+            table[run][_VERDICT] = "not compared: other ids, labels or texts"
+            continue
+        else:
+            table[run] |= _mcnemar(rows, predictions, first)
+        answers[run] = predictions
+    for path, why in (failures or {}).items():
+        table[os.path.relpath(path, above)] = {_VERDICT: why}
+    names = [*dict.fromkeys(name for row in table.values() for name in row)]
+    differing = [
+        (guid, text, label or "", *given)
+        for guid, (text, label) in rows.items()
+        if len({*(given := [own[guid] for own in answers.values()])}) > 1
+    ]
+    title = f"{len(differing)} of {len(rows)} answers differ"
+    tables: list[Section] = [
+        {
+            "title": f"Runs of {above}, and McNemar's test against the first",
+            "header": ("run", *names),
+            "rows": [
+                (run, *(row.get(name, "") for name in names))
+                for run, row in table.items()
+            ],
+        },
+        {
+            "title": f"{title} (at most {MAX_ERRORS} are listed)",
+            "header": ("id", "text", "label", *answers),
+            "rows": differing[:MAX_ERRORS],
+        },
+    ]
+    return tables if rows and len(answers) > 1 else tables[:1]
+
+
+def as_text(tables: Sequence[Section]) -> str:
+    """Returns tables as lines of text."""
+    lines: list[str] = []
+    for table in tables:
+        rows = [
+            [cell[:_LONGEST_CELL] for cell in row]
+            for row in (table["header"], *table["rows"])
+        ]
+        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+        texts = ("  ".join(map(str.ljust, row, widths)) for row in rows)
+        lines += [f"{table['title']}:", *map(str.rstrip, texts), ""]
+    return "\n".join(lines)
+
+
+def write(path: str, runs: Sequence[str], tables: Sequence[Section]) -> None:
+    """Writes the tables of runs as a page."""
+    flags = {run: run_checkpoints.flags_of(run) for run in runs}
+    report.write(path, title="Runs compared", facts=flags, sections=tables)
+
+
+def _scores(path: str) -> dict[str, str]:
+    """Returns the scores of a run, the main one first, with its interval."""
+    file = os.path.join(path, run_checkpoints.RESULTS_FILE)
+    results = files.read_json_object(file, missing_ok=True)
+    if not results:
+        raise ValueError(f"{path!r} is not a run that has been evaluated.")
+    evaluated = files.object_of(results, "evaluated", file)
+    main = evaluated.get("metric", "")
+    values = {main: results[main]} if main in results else {}
+    values |= {k: v for k, v in results.items() if not _DETAILS.search(k)}
+    row = {k: f"{v:.4g}" for k, v in values.items() if isinstance(v, float)}
+    if f"{main}_low" in results:
+        low, high = results[f"{main}_low"], results[f"{main}_high"]
+        row[main] += f" ({low:.4g} to {high:.4g})"
+    return {**row, "examples": str(evaluated.get("examples", ""))}
+
+
+def _answers(path: str) -> tuple[_Rows, _Answers]:
+    """Returns what a run was evaluated on, and its answers.
+
+    Both are empty where the files of a task have no answers. Of numbers, none
+    differ.
+    """
+    # SQuAD: a file that is evaluated and predicted has its answers above.
+    for folder in ("eval", ""):
+        file = os.path.join(path, folder, "predictions.json")
+        if os.path.exists(file):
+            found = files.read_json_object(file)
+            return dict.fromkeys(found, ("", None)), found
+    examples: list[dict[str, Any]] = []
+    for file in glob.glob(os.path.join(glob.escape(path), "eval", "*.*")):
+        if file.endswith(".jsonl"):
+            examples = files.read_json_lines(file)
+        elif file.endswith(".tsv") and not file.endswith("test_results.tsv"):
+            lines = files.read_text(file).split("\n")[:-1]
+            header, *cells = (line.split("\t") for line in lines)
+            examples = [dict(zip(header, row, strict=True)) for row in cells]
+    run = run_checkpoints.read_fingerprint(path)
+    is_number = run.get(run_checkpoints.SETTINGS, {}).get("labels") == []
+    rows: _Rows = {}
+    answers: _Answers = {}
+    for one in filter(lambda one: "prediction" in one, examples):
+        guid: str = one["index" if "index" in one else "id"]
+        label = one.get("label", one.get("answer"))
+        texts = [one.get(name) for name in ("text_a", "text_b", "question")]
+        text = " | ".join(filter(None, texts))
+        rows[guid] = (f"{text} = {label}", None) if is_number else (text, label)
+        answers[guid] = "" if is_number else one["prediction"]
+    return rows, answers
+
+
+def _mcnemar(rows: _Rows, ours: _Answers, first: _Answers) -> dict[str, str]:
+    """Returns the test of a run against the first, and what it means."""
+    if not rows or any(label is None for _, label in rows.values()):
+        return {_VERDICT: "not tested: no labels beside answers"}
+    gains, losses = (
+        sum(a[guid] == label != b[guid] for guid, (_, label) in rows.items())
+        for a, b in ((ours, first), (first, ours))
+    )
+    either = gains + losses
+    p = stats.binomtest(gains, either).pvalue if either else 1.0
+    verdict = "better" if gains > losses else "worse"
+    verdict = (
+        f"{verdict}, more than chance at 5%" if p < 0.05 else "may be chance"
+    )
+    return {
+        "only it is right": str(gains),
+        "only the first": str(losses),
+        "p": f"{p:.3g}",
+        _VERDICT: verdict,
+    }

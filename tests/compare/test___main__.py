@@ -1,0 +1,63 @@
+"""The command that compares runs."""
+
+import json
+import subprocess
+import sys
+
+from albert_tf.compare import __main__ as compare
+
+
+def make_run(folder, text):
+    (folder / "eval").mkdir(parents=True)
+    (folder / "eval_results.json").write_text(json.dumps({"accuracy": 0.5}))
+    (folder / "flags.txt").write_text(f"--random_seed={folder.name}\n")
+    header = "index\tprediction\tlabel\ttext_a\ttext_b"
+    rows = f"{header}\n0\tham\tham\t{text}\t\n"
+    (folder / "eval" / "predictions.tsv").write_text(rows, "utf-8")
+    return str(folder)
+
+
+def test_a_table_and_a_page(tmp_path, capsys):
+    runs = [make_run(tmp_path / name, "é <b>\x1b[2J") for name in "12"]
+    page = tmp_path / "page.html"
+
+    code = compare.main([*runs, f"--output={page}"])
+
+    out, err = capsys.readouterr()
+    assert (code, err) == (0, "")
+    assert "0 of 1 answers differ" in out
+    assert "\x1b" not in out
+    html = page.read_text("utf-8")
+    assert "McNemar" in html
+    assert "--random_seed=1" in html
+    assert "<b>" not in html
+
+
+def test_what_cannot_be_is_one_line(tmp_path, capsys):
+    run = make_run(tmp_path / "1", "a")
+
+    codes = [
+        compare.main(["nowhere"]),
+        compare.main([run, run]),
+        compare.main([run, f"--output={tmp_path}"]),
+    ]
+
+    assert codes == [1, 1, 1]
+    lines = capsys.readouterr().err.splitlines()
+    assert [line[:7] for line in lines] == ["error: "] * 3
+    assert lines[0] == "error: 'nowhere' is not a run that has been evaluated."
+
+
+def test_help_does_not_import_tensorflow():
+    code = (
+        "import sys\nimport albert_tf.compare.__main__ as c\n"
+        "try: c.main(['--help'])\n"
+        "except SystemExit: print('tensorflow' in sys.modules)"
+    )
+
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True
+    )
+
+    assert "McNemar" in done.stdout
+    assert done.stdout.endswith("False\n")

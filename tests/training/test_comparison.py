@@ -1,0 +1,209 @@
+"""Runs side by side, from the files that they leave."""
+
+import json
+
+import pytest
+
+from albert_tf.training import comparison
+
+# Of ten rows, the second run has nine right, the first one.
+FIRST = "bbbbbbbbbb"
+SECOND = "aaaaaaaaab"
+LABELS = "aaaaaaaaaa"
+
+
+@pytest.fixture
+def make_run(tmp_path):
+    """Writes a run with classes or with `files` as its answers."""
+
+    def make(name, predictions="", *, labels=LABELS, texts=None, **known):
+        folder = tmp_path / name
+        (folder / "eval").mkdir(parents=True)
+        flags = known.get("flags", f"--learning_rate={len(name)}\n--do_eval\n")
+        (folder / "flags.txt").write_text(f"--output_dir={name}\n{flags}")
+        accuracy = {"accuracy": 0.912, "f1_of_a": 0.5, "global_step": 7}
+        results = accuracy | known.get("results", {})
+        evaluated = {"metric": "accuracy", "examples": len(predictions)}
+        content = json.dumps(results | {"evaluated": evaluated})
+        (folder / "eval_results.json").write_text(content)
+        settings = {"labels": known.get("names", ["a", "b"])}
+        (folder / "run.json").write_text(json.dumps({"settings": settings}))
+        lines = ["index\tprediction\tlabel\ttext_a\ttext_b"]
+        for i, (prediction, label) in enumerate(
+            zip(predictions, labels, strict=False)
+        ):
+            text = f"text {i}" if texts is None else texts
+            lines.append(f"dev-{i}\t{prediction}\t{label}\t{text}\tand")
+        for file, text in known.get(
+            "files", {"SST-2.tsv": "\n".join([*lines, ""])}
+        ).items():
+            (folder / "eval" / file).write_text(text)
+        (folder / "eval" / "test_results.tsv").write_text("0.5\t0.5\n")
+        return str(folder)
+
+    return make
+
+
+def rows_of(table):
+    """The rows of a table, by their first cell, as dicts."""
+    _, *names = table["header"]
+    return {
+        first: dict(zip(names, cells, strict=True))
+        for first, *cells in table["rows"]
+    }
+
+
+def test_the_scores_settings_and_answers_of_two_runs(make_run):
+    interval = {"accuracy_low": 0.893, "accuracy_high": 0.9314}
+    paths = [
+        make_run("one", FIRST, results=interval),
+        make_run("second", SECOND),
+    ]
+
+    by_run, differing = comparison.sections(paths)
+
+    rows = rows_of(by_run)
+    assert [*rows] == ["one", "second"]
+    assert rows["one"]["accuracy"] == "0.912 (0.893 to 0.9314)"
+    assert rows["second"]["accuracy"] == "0.912"
+    assert rows["one"]["--learning_rate"] == "3"
+    # What is the same, or always another, is no setting that differs; details
+    # are in the files.
+    others = {"--do_eval", "--output_dir", "f1_of_a", "global_step"}
+    assert not others & {*by_run["header"]}
+    # 9 of 9 heads of a fair coin, or tails: 2 / 2^9.
+    assert rows["second"]["only it is right"] == "9"
+    assert rows["second"]["only the first"] == "0"
+    assert float(rows["second"]["p"]) == pytest.approx(2 / 2**9, rel=1e-2)
+    assert rows["second"]["against the first"].startswith("better, more than")
+    assert differing["title"].startswith("9 of 10 answers differ")
+    assert rows_of(differing)["dev-0"] == {
+        "text": "text 0 | and",
+        "label": "a",
+        "one": "b",
+        "second": "a",
+    }
+    lines = comparison.as_text([by_run, differing]).splitlines()
+    assert lines[2].startswith("one     0.912 (0.893 to 0.9314)")
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "gains", "losses"),
+    [
+        ("abbbbbbaaaaa", "baaaaaaaaaaa", 6, 1),
+        ("abbbbbbbbbbb", "bbbbbbbbbbba", 1, 1),
+        ("abbbbbbbbbbb", "abbbbbbbbbbb", 0, 0),
+    ],
+)
+def test_few_answers_that_differ_may_be_chance(
+    first, second, gains, losses, make_run
+):
+    labels = "a" * 12
+    paths = [
+        make_run("one", first, labels=labels),
+        make_run("two", second, labels=labels),
+    ]
+
+    row = rows_of(comparison.sections(paths)[0])["two"]
+
+    assert row["only it is right"] == str(gains)
+    assert row["only the first"] == str(losses)
+    # Of 7 that differ, at most 1 is on one side: 2 * (1 + 7) / 2^7.
+    assert float(row["p"]) == (0.125 if gains == 6 else 1)
+    assert row["against the first"] == "may be chance"
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"labels": "aaaaaaaaab"},
+        {"texts": "another"},
+        {"predictions": "aaaaaaaaa"},
+    ],
+)
+def test_other_rows_are_never_compared(changes, make_run):
+    paths = [
+        make_run("one", FIRST),
+        make_run("two", **{"predictions": SECOND} | changes),
+        make_run("three", SECOND),
+    ]
+
+    by_run, differing = comparison.sections(paths)
+
+    rows = rows_of(by_run)
+    assert rows["two"]["against the first"].startswith("not compared: other")
+    assert rows["two"]["p"] == ""
+    assert rows["three"]["p"] != ""
+    assert differing["header"] == ("id", "text", "label", "one", "three")
+    assert len(comparison.sections(paths[:2])) == 1
+
+
+def test_answers_of_other_tasks(make_run):
+    choices = [
+        json.dumps(
+            {"id": "q1", "prediction": p, "answer": "A", "question": "Who?"}
+        )
+        for p in "AB"
+    ]
+    spans = [json.dumps({"q1": text, "q2": "same"}) for text in ("Ann", "Bob")]
+    entities = json.dumps({"id": "1", "entities": []})
+    cases = {
+        "predictions.jsonl": choices,
+        "predictions.json": spans,
+        "others.jsonl": [entities, entities],
+    }
+    found = {}
+    for file, texts in cases.items():
+        paths = [
+            make_run(f"{file}-{i}", files={file: f"{text}\n"})
+            for i, text in enumerate(texts)
+        ]
+        found[file] = comparison.sections(paths)
+
+    by_run, differing = found["predictions.jsonl"]
+    assert rows_of(by_run)["predictions.jsonl-1"]["only the first"] == "1"
+    assert [*differing["rows"][0]] == ["q1", "Who?", "A", "A", "B"]
+    by_run, differing = found["predictions.json"]
+    verdict = rows_of(by_run)["predictions.json-1"]["against the first"]
+    assert verdict.startswith("not tested")
+    assert [*differing["rows"][0]] == ["q1", "", "", "Ann", "Bob"]
+    [by_run] = found["others.jsonl"]
+    assert by_run["rows"][1][-1].startswith("not tested")
+
+
+def test_numbers_are_neither_right_nor_wrong(make_run):
+    paths = [
+        make_run("one", "123", labels="123", names=[]),
+        make_run("two", "456", labels="123", names=[]),
+        make_run("three", "456", labels="124", names=[]),
+    ]
+
+    by_run, differing = comparison.sections(paths)
+
+    rows = rows_of(by_run)
+    assert rows["two"]["against the first"].startswith("not tested")
+    assert rows["three"]["against the first"].startswith("not compared")
+    assert differing["rows"] == []
+
+
+def test_a_run_that_comes_twice_or_was_not_evaluated(make_run, tmp_path):
+    one = make_run("one", FIRST)
+    (tmp_path / "link").symlink_to(one)
+
+    for other in (one, f"{one}/", str(tmp_path / "link")):
+        with pytest.raises(ValueError, match="Pass each run once"):
+            comparison.sections([one, other])
+    with pytest.raises(ValueError, match="is not a run that has been"):
+        comparison.sections([one, str(tmp_path / "nowhere")])
+
+
+def test_runs_of_different_folders_and_failed_ones(make_run, tmp_path):
+    paths = [make_run("x/run", FIRST), make_run("y/run", SECOND)]
+    failed = {str(tmp_path / "z" / "run"): "The loss is nan."}
+
+    [by_run, _] = comparison.sections(paths, failed)
+
+    rows = rows_of(by_run)
+    assert [*rows] == ["x/run", "y/run", "z/run"]
+    assert rows["z/run"]["against the first"] == "The loss is nan."
+    assert rows["z/run"]["accuracy"] == ""
