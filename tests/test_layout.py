@@ -20,7 +20,7 @@ def _floors():
     floors = {path.stem: 0 for path in LIBRARY.glob("*.py")}
     for path in LIBRARY.glob("*/__init__.py"):
         floors[path.parent.name] = int(
-            re.search(r"Floor (\d)", path.read_text(encoding="utf-8"))[1]
+            re.search(r"Floor (\d+)", path.read_text(encoding="utf-8"))[1]
         )
     return floors
 
@@ -53,7 +53,7 @@ TESTED_TOGETHER = {
     "checkpoints/conversion_config.py": "checkpoints/test_conversion.py",
     "devices/device_settings.py": "training/test_refusals.py",
     "training/start.py": "training/test_plan.py",
-    "inference/litert_model.py": "export/test_litert.py",
+    "inference/exported_model.py": "export/test_litert.py",
     **dict.fromkeys(
         (
             "tasks/inputs.py",

@@ -58,7 +58,7 @@ def make_signatures(exported: Exported) -> list[Signature]:
             if known.target_scale is not None:
                 # As in `ClassificationData`: timestamps need more digits. But
                 # LiteRT cannot multiply them.
-                dtype = "float32" if settings.for_litert else "float64"
+                dtype = "float32" if settings.runtime else "float64"
                 scores = tf.cast(scores, dtype) * known.target_scale
                 scores += known.target_mean or 0
             if limits := glue.prediction_range(known.task):
