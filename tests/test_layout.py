@@ -41,6 +41,7 @@ MAX_FUNCTION_LINES = 60
 TESTED_TOGETHER = {
     "cli/finetuning.py": "cli/test_run_classifier.py",
     "export/export_config.py": "export/test_refusals.py",
+    "export/kept_labels.py": "export/test_onnx_folder.py",
     "serving/model_inputs.py": "serving/test_tokenizer_layer.py",
     "serving/ragged.py": "serving/test_graph_tokenizer.py",
     "serving/text_normalization.py": "serving/test_graph_tokenizer.py",

@@ -289,6 +289,8 @@ def write_for_javascript(folder: str, source: Checkpoint) -> None:
         _their_tokenizer(folder).save(json_file)
     else:
         values["tokenizer_class"] = "AlbertTokenizer"
+        # It would remove the space behind a [MASK].
+        values["remove_space"] = False
     files.write_json(path, values)
 
 
