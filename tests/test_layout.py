@@ -169,7 +169,7 @@ def test_contributing_has_the_floors():
     text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
     named = {
         name: int(floor)
-        for floor, what in re.findall(r"^\| (\d) \| (.*) \|$", text, re.M)
+        for floor, what in re.findall(r"^\| (\d+) \| (.*) \|$", text, re.M)
         for name in re.findall(r"`(\w+)(?:/|\.py)`", what)
     }
 

@@ -85,9 +85,6 @@ def export(config: ExportConfig) -> ExportSummary:
     # 1. The checkpoint; its config, vocabulary and lengths, unless others are
     # given.
     source = _read(config)
-    if config.format == ONNX:
-        # transformers.js does not know that ours may be scaled.
-        source = checkpoint.in_units_of_labels(source)
     spec = _find_spec(config, source)
     trained = spec.trained_settings(source)
     settings = _settings(config, spec, trained, source.known_config)
@@ -149,7 +146,11 @@ def _read(config: ExportConfig) -> Checkpoint:
         config.init_checkpoint, albert_config=config.albert_config_file
     )
     source = compatibility.with_depth(source, max(config.depths, default=None))
-    return compatibility.with_vocabulary(source, config)
+    source = compatibility.with_vocabulary(source, config)
+    if config.format == ONNX:
+        # transformers.js does not know that ours may be scaled.
+        source = checkpoint.in_units_of_labels(source)
+    return source
 
 
 def _at(depth: int, exported: Exported, source: Checkpoint) -> Exported:
