@@ -24,8 +24,7 @@ from albert_tf.checkpoints.checkpoint import Checkpoint
 from albert_tf.checkpoints.heads import Head
 from albert_tf.modeling import base_model
 
-_CONFIG_FILE = "config.json"
-# What transformers does not have, or what would be a second full output.
+# transformers does not have it.
 _LEFT_OUT = "embedding_output"
 
 
@@ -46,7 +45,7 @@ def write(
     # Otherwise, a browser looks for another file than Node.
     dtype = "int8" if is_quantized else "fp32"
     values["transformers.js_config"] = {"dtype": dtype}
-    files.write_json(os.path.join(folder, _CONFIG_FILE), values)
+    files.write_json(os.path.join(folder, "config.json"), values)
     # There, texts are not divided into symbols.
     if not source.has_symbols:
         huggingface_tokenizer.write_for_javascript(folder, source)

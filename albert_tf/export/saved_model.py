@@ -82,8 +82,7 @@ def export(config: ExportConfig) -> ExportSummary:
     if config.format == ONNX:
         import onnxruntime  # noqa: F401  Missing, it is an error here.
         import tf2onnx  # noqa: F401
-    # 1. The checkpoint; its config, vocabulary and lengths, unless others are
-    # given.
+    # 1. The checkpoint; its config and lengths, unless others are given.
     source = _read(config)
     spec = _find_spec(config, source)
     trained = spec.trained_settings(source)
