@@ -331,16 +331,21 @@ def as_groups(config: AlbertConfig, format_name: str) -> AlbertConfig:
 def in_units_of_labels(source: Checkpoint) -> Checkpoint:
     """Returns a regression whose outputs are numbers like the labels.
 
-    Other formats do not know that ours may be scaled. It stays scaled if
-    float32 is too coarse for the numbers, such as times in seconds since 1970.
+    Or a classifier whose temperature is 1. Other formats do not know that ours
+    may be scaled. A regression stays scaled if float32 is too coarse for the
+    numbers, such as times in seconds since 1970.
     """
     known = source.metadata
     scale, mean = known.target_scale, known.target_mean
+    if known.temperature is not None:
+        scale, mean = 1 / known.temperature, 0.0
     if scale is None or mean is None:
         return source
     if np.spacing(np.float32(mean)) > scale / 1000:
         return source
-    known = dataclasses.replace(known, target_scale=None, target_mean=None)
+    known = dataclasses.replace(
+        known, target_scale=None, target_mean=None, temperature=None
+    )
     arrays = dict(source.arrays)
     arrays[_OUTPUT_WEIGHTS] = arrays[_OUTPUT_WEIGHTS] * np.float32(scale)
     bias = arrays[_OUTPUT_BIAS] * scale + mean

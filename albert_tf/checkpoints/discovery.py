@@ -27,9 +27,13 @@ from albert_tf.text import tokenizer
 from albert_tf.text.tokenizer import Tokenizer
 
 KERAS_FILE = "keras_file"
-LITERT = "litert"
-# The model of an export for LiteRT.
-LITERT_MODEL = "model.tflite"
+LITERT, ONNX = "litert", "onnx"
+# The models that an export has in its folder; the first one there is run.
+EXPORTED_MODELS = {
+    LITERT: ("model.tflite",),
+    # As transformers.js calls them.
+    ONNX: ("onnx/model_int8.onnx", "onnx/model.onnx"),
+}
 
 
 def _describe_tf1(path: str, albert_config: AlbertConfig | None) -> Checkpoint:
@@ -44,18 +48,19 @@ def _describe_tf1(path: str, albert_config: AlbertConfig | None) -> Checkpoint:
     return dataclasses.replace(source, metadata=known)
 
 
-def _describe_litert(path: str, _: AlbertConfig | None) -> Checkpoint:
+def _describe_export(path: str, _: AlbertConfig | None) -> Checkpoint:
     def no_arrays() -> checkpoint.Arrays:
         raise ValueError(
-            f"{path!r} is an export for LiteRT, which only `load_predictor` "
-            "runs. Pass the checkpoint it was made of."
+            f"{path!r} is an export for LiteRT or ONNX, which only "
+            "`load_predictor` runs. Pass the checkpoint it was made of."
         )
 
     arrays = checkpoint.LazyArrays(path, no_arrays)
     source = tf1.describe_folders([path], arrays)
     if not source.metadata.head:
         raise ValueError(
-            f"{path!r} was exported by an older version. Export it again."
+            f"{path!r} was exported by an older version, or by another "
+            "program. Export it again."
         )
     return source
 
@@ -66,12 +71,12 @@ _DESCRIBERS: Mapping[str, Callable[[str, AlbertConfig | None], Checkpoint]] = {
     "huggingface": huggingface.describe,
     "keras_hub": keras_hub.describe,
     KERAS_FILE: keras_file.describe,
-    LITERT: _describe_litert,
+    **dict.fromkeys(EXPORTED_MODELS, _describe_export),
 }
 
 
 def recognise(path: files.Path) -> str:
-    """Returns `tf1`, `huggingface`, `keras_hub`, `keras_file` or `litert`.
+    """Returns `tf1`, `huggingface`, `keras_hub`, `keras_file` or an export's.
 
     Checkpoints of our own runs are TF1 checkpoints.
     """
@@ -84,9 +89,17 @@ def recognise(path: files.Path) -> str:
     config = os.path.join(name, keras_hub.CONFIG_FILE)
     if "registered_name" in files.read_json_object(config, missing_ok=True):
         return "keras_hub"
-    if os.path.isfile(os.path.join(name, LITERT_MODEL)):
-        return LITERT
+    for format_name in EXPORTED_MODELS:
+        if exported_model(name, format_name):
+            return format_name
     return "tf1"
+
+
+def exported_model(folder: str, format_name: str) -> str | None:
+    """Returns the path of the model of an export that is to be run, if any."""
+    names = EXPORTED_MODELS[format_name]
+    paths = (os.path.join(folder, name) for name in names)
+    return next(filter(os.path.isfile, paths), None)
 
 
 def open(  # noqa: A001
@@ -112,7 +125,7 @@ def open(  # noqa: A001
     name = huggingface.model_folder(name)
     format_name = recognise(name)
     # Our own files name themselves in errors.
-    is_ours = format_name in ("tf1", LITERT)
+    is_ours = format_name in ("tf1", *EXPORTED_MODELS)
     with contextlib.nullcontext() if is_ours else checkpoint.naming(name):
         source = _DESCRIBERS[format_name](name, wanted)
     return compatibility.with_config(

@@ -293,7 +293,7 @@ def write(folder: str, source: Checkpoint) -> checkpoint.WriteReport:
     config = checkpoint.as_groups(source.known_config, "transformers")
     _check_groups(config)
     tensors, left_out = checkpoint.from_tf1(source, "huggingface")
-    values = _config_values(config, source)
+    values = config_values(config, source)
     # transformers refuses files that are not marked as PyTorch's.
     data = safetensors.numpy.save(
         {name: np.ascontiguousarray(array) for name, array in tensors.items()},
@@ -320,7 +320,7 @@ def write(folder: str, source: Checkpoint) -> checkpoint.WriteReport:
     return left_out, checkpoint.notes_of_metadata(others, reason)
 
 
-def _config_values(config: AlbertConfig, source: Checkpoint) -> dict[str, Any]:
+def config_values(config: AlbertConfig, source: Checkpoint) -> dict[str, Any]:
     """Returns the values of a `config.json`; in `config`, groups share all."""
     theirs = {ours: name for name, ours in reversed(_ACTIVATIONS.items())}
     known = source.metadata

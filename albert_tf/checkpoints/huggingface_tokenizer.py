@@ -275,6 +275,25 @@ def write(folder: str, source: Checkpoint) -> None:
     files.write_json(os.path.join(folder, CONFIG_FILE), values)
 
 
+def write_for_javascript(folder: str, source: Checkpoint) -> None:
+    """Writes the tokenizer of a checkpoint as transformers.js reads it.
+
+    It needs a `tokenizer.json`, and a class that makes `token_type_ids`.
+    """
+    write(folder, source)
+    path = os.path.join(folder, CONFIG_FILE)
+    values = {**_WRITTEN, **_object(folder, CONFIG_FILE)}
+    if source.is_wordpiece:
+        values |= {"pad_token": "[PAD]", "unk_token": "[UNK]"}
+        json_file = os.path.join(folder, tokenizer_json.FILE_NAME)
+        _their_tokenizer(folder).save(json_file)
+    else:
+        values["tokenizer_class"] = "AlbertTokenizer"
+        # It would remove the space behind a [MASK].
+        values["remove_space"] = False
+    files.write_json(path, values)
+
+
 def compare(source: Checkpoint) -> list[Note]:
     """Checks that transformers makes a checkpoint's ids of its folder.
 

@@ -7,6 +7,7 @@ Jinja2 is imported when a card is written.
 import dataclasses
 import os
 import shlex
+from typing import Any
 
 from albert_tf import files
 from albert_tf.checkpoints import heads, run_checkpoints
@@ -25,11 +26,15 @@ def write(
     *,
     run: files.Path | None,
     conversion: ConversionConfig | None = None,
+    export: Any = None,
+    kept: Any = None,
 ) -> None:
     """Writes the card of the model in a folder, unless a user's is there.
 
     The scores are those that the metadata know of its weights. `run` is the
     run, or a checkpoint of it, whose flags made the model, if it is known.
+    `export` is the `ExportConfig` of a folder for transformers.js, and `kept`
+    says how many labels it keeps.
     """
     import jinja2
 
@@ -39,6 +44,7 @@ def write(
     # The folder of a run comes after that of its weights.
     source = run_checkpoints.folders_of(run)[-1] if run else ""
     [name, *_] = heads.candidates(model.heads, model.metadata)
+    name = str(model.metadata.head) if export else name
     # A head that is not in the table, trained by a program that nobody knows.
     other = dataclasses.replace(heads.ENCODER, pipeline="other", command="")
     flags = run_checkpoints.flags_of(source).splitlines()
@@ -51,6 +57,8 @@ def write(
         settings=dict(line.partition("=")[::2] for line in flags),
         evaluation=model.metadata.evaluation or {},
         conversion=dataclasses.asdict(conversion) if conversion else {},
+        export=export,
+        kept=kept,
         quote=shlex.quote,
     )
     files.write_text(path, f"{card}\n")

@@ -69,7 +69,7 @@ _NEXT = {
     "--max_seq_length={max_seq_length} --output_dir=classifier",
     "convert_checkpoint": "python -m albert_tf.predict {output_path} < inputs"
     "  # one a line, texts or JSON",
-    "export_litert": "python -m albert_tf.predict {export_dir}/{export_version}"
+    "export_ids": "python -m albert_tf.predict {export_dir}/{export_version}"
     " < inputs  # one a line, texts or JSON",
     "export_saved_model": "docker run -p 8501:8501 -e MODEL_NAME=albert -v "
     '"$(realpath {export_dir})":/models/albert tensorflow/serving:2.20.0',
@@ -158,8 +158,11 @@ def _report_unused_flags(values: flags.FlagValues) -> None:
 
 
 def _say_what_is_next(command: str, values: flags.FlagValues) -> None:
-    if command == "export_saved_model" and values["format"].value == "litert":
-        command = "export_litert"
+    if command == "export_saved_model" and values["format"].value in (
+        "litert",
+        "onnx",
+    ):
+        command = "export_ids"
     if command == "build_vocab" and values["model_type"].value != "unigram":
         command = "list_symbols"
     following = _NEXT.get(command, "")

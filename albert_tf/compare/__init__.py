@@ -1,1 +1,1 @@
-"""The command `python -m albert_tf.compare`. Floor 9."""
+"""The command `python -m albert_tf.compare`. Floor 10."""

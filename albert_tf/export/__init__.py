@@ -1,1 +1,1 @@
-"""Exports a trained model as a SavedModel that takes raw text. Floor 6."""
+"""Exports a trained model: a SavedModel, a file of a runtime. Floor 7."""

@@ -7,14 +7,15 @@ import dataclasses
 from collections.abc import Mapping
 from typing import Any
 
-from albert_tf.checkpoints import heads
+from albert_tf.checkpoints import discovery, heads
 from albert_tf.checks import check_given, check_integer
 from albert_tf.settings import check_choices, setting
 from albert_tf.tasks import table
 from albert_tf.tasks.spec import HeadSpec, ServingSettings
 from albert_tf.text.tokenizer import VocabularyBeside
 
-SAVED_MODEL, IDS_ONLY, LITERT = "saved_model", "tokens", "litert"
+SAVED_MODEL, IDS_ONLY = "saved_model", "tokens"
+LITERT, ONNX = discovery.LITERT, discovery.ONNX
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -77,16 +78,22 @@ class ExportConfig(VocabularyBeside):
     format: str = setting(
         SAVED_MODEL,
         "What to write: saved_model, which takes raw text; tokens, which is "
-        "the same without the signatures of raw text; or litert, which "
-        "takes ids, or texts by load_predictor, for encoder, classifier and "
-        "squad.",
-        choices=(SAVED_MODEL, IDS_ONLY, LITERT),
+        "the same without the signatures of raw text; or litert or onnx, which "
+        "take ids, or texts by load_predictor. onnx is a folder for "
+        "transformers.js, in a browser or in Node.",
+        choices=(SAVED_MODEL, IDS_ONLY, LITERT, ONNX),
     )
     quantize: str | None = setting(
         None,
-        "litert: int8 for matrices in int8, a quarter of the size; a CPU "
+        "litert, onnx: int8 for matrices in int8, a quarter of the size; a CPU "
         "computes several times as fast.",
         choices=("int8",),
+    )
+    compare_file: str | None = setting(
+        None,
+        "litert, onnx: file with a text a line, or JSON, as python -m "
+        "albert_tf.predict takes; it is said how many of their labels are "
+        "kept.",
     )
     # Settings that only some heads have, by name.
     settings: Mapping[str, Any] = dataclasses.field(default_factory=dict)
@@ -96,14 +103,15 @@ class ExportConfig(VocabularyBeside):
         check_choices(self)
         if self.export_version is not None:
             check_integer("export_version", self.export_version, at_least=1)
-        if self.quantize and self.format != LITERT:
+        for name in ("quantize", "compare_file"):
+            if getattr(self, name) and not self.runtime:
+                raise ValueError(
+                    f"--{name} needs --format=litert or onnx. Received: "
+                    f"format={self.format}."
+                )
+        if self.runtime and self.precision != "float32":
             raise ValueError(
-                f"--quantize={self.quantize} needs --format=litert. Received: "
-                f"format={self.format}."
-            )
-        if self.format == LITERT and self.precision != "float32":
-            raise ValueError(
-                "--format=litert is in float32. Received: "
+                f"--format={self.format} is in float32. Received: "
                 f"precision={self.precision}."
             )
         if not all(map(str.isdecimal, self.depth)):
@@ -111,11 +119,16 @@ class ExportConfig(VocabularyBeside):
                 "--depth must be whole numbers, separated by commas. Received: "
                 f"depth={','.join(self.depth)}."
             )
-        if self.format == LITERT and len(self.depth) > 1:
-            raise ValueError("--format=litert takes one --depth.")
+        if self.runtime and len(self.depth) > 1:
+            raise ValueError(f"--format={self.format} takes one --depth.")
         # Otherwise, they are checked once the checkpoint is read.
         if self.spec:
             self.settings_of(self.spec)
+
+    @property
+    def runtime(self) -> str | None:
+        """The format, if `load_predictor` runs the export."""
+        return self.format if self.format in (LITERT, ONNX) else None
 
     @property
     def depths(self) -> list[int]:
@@ -147,10 +160,14 @@ class ExportConfig(VocabularyBeside):
                 f"--{unknown} is for --head={' or '.join(words)} only. "
                 f"Received: head={name}."
             )
-        if self.format == LITERT and not spec.has_litert:
-            words = [n for n, one in table.SPECS.items() if one.has_litert]
+        if self.runtime and self.runtime not in spec.runtimes:
+            words = [
+                word
+                for word, other in table.SPECS.items()
+                if self.runtime in other.runtimes
+            ]
             raise ValueError(
-                f"--format=litert is for {', '.join(words)}. Received: "
+                f"--format={self.runtime} is for {', '.join(words)}. Received: "
                 f"head={name}."
             )
         given = {**self.settings, "max_seq_length": self.max_seq_length}
@@ -160,6 +177,6 @@ class ExportConfig(VocabularyBeside):
                 "max_seq_length": spec.max_seq_length,
                 **(defaults or {}),
                 **given,
-                "for_litert": self.format == LITERT,
+                "runtime": self.runtime,
             }
         )

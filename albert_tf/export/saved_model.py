@@ -1,4 +1,4 @@
-"""Exports a checkpoint: a SavedModel that takes raw text, or a LiteRT file.
+"""Exports a checkpoint: a SavedModel that takes raw text, or LiteRT, or ONNX.
 
 Data flow: checkpoint, vocabulary -> signatures -> [this file] -> D/<version>.
 """
@@ -20,12 +20,19 @@ from albert_tf.checkpoints import (
     heads,
     load,
     metadata,
+    model_card,
 )
 from albert_tf.checkpoints.checkpoint import Checkpoint, Note
 from albert_tf.config import CONFIG_FILE, AlbertConfig
 from albert_tf.devices import engine
-from albert_tf.export import version_folder
-from albert_tf.export.export_config import LITERT, SAVED_MODEL, ExportConfig
+from albert_tf.export import kept_labels, onnx_folder, version_folder
+from albert_tf.export.export_config import (
+    LITERT,
+    ONNX,
+    SAVED_MODEL,
+    ExportConfig,
+)
+from albert_tf.inference import predictor
 from albert_tf.serving import graph_tokenizer, model_inputs, signature
 from albert_tf.serving.exported_encoder import ExportedWeights
 from albert_tf.serving.signature import Signature
@@ -40,16 +47,16 @@ class ExportSummary:
     """What an export has written; `str` gives the lines for the user."""
 
     path: str  # the folder of the version
-    signatures: tuple[str, ...]
+    signatures: tuple[str, ...]  # none of ONNX
     num_bytes: int
     notes: tuple[Note, ...]  # on what of the checkpoint is not in the export
 
     def __str__(self) -> str:
         lines = [f"{note.kind:11}{note.text}" for note in self.notes]
-        lines += [
-            f"signatures {', '.join(self.signatures)}",
-            f"written    {self.path} ({self.num_bytes / 1e6:.2f} MB)",
-        ]
+        if self.signatures:
+            lines.append(f"signatures {', '.join(self.signatures)}")
+        size = f"{self.num_bytes / 1e6:.2f} MB"
+        lines.append(f"written    {self.path} ({size})")
         return "\n".join(lines)
 
 
@@ -62,7 +69,6 @@ def check(config: ExportConfig, source: Checkpoint) -> None:
     version_folder.check_writable(config.export_dir)
     if config.format == SAVED_MODEL:
         import tensorflow_text  # noqa: F401  Missing, it is an error here.
-
     if config.spec:
         _settings(config, config.spec, {}, source.known_config)
     source = compatibility.with_vocabulary(source, config)
@@ -73,8 +79,10 @@ def export(config: ExportConfig) -> ExportSummary:
     """Exports a checkpoint."""
     engine.check_tensorflow("An export")
     version_folder.version_path(config.export_dir, config.export_version)
-    # 1. The checkpoint; its config, vocabulary and lengths, unless others are
-    # given.
+    if config.format == ONNX:
+        import onnxruntime  # noqa: F401  Missing, it is an error here.
+        import tf2onnx  # noqa: F401
+    # 1. The checkpoint; its config and lengths, unless others are given.
     source = _read(config)
     spec = _find_spec(config, source)
     trained = spec.trained_settings(source)
@@ -101,11 +109,16 @@ def export(config: ExportConfig) -> ExportSummary:
     by_depth = [exported]
     by_depth += [_at(depth, exported, source) for depth in config.depths[1:]]
     signatures = _signatures(config, spec, by_depth)
+    notes = [Note("left out", f"{n} (unused by the task)") for n in left_out]
+    notes += [*source.notes, *settings.notes(by_depth[-1].metadata)]
 
     # 4. The files, which appear all at once.
     def write(folder: str) -> None:
-        if config.format == LITERT:
-            _write_litert(folder, exported, signatures, source, spec, config)
+        if config.runtime:
+            kept = _write_for_runtime(
+                folder, exported, signatures, source, spec, config
+            )
+            notes.extend([Note("compared", kept)] if kept else [])
         else:
             _write(folder, exported, signatures, source, config.model_name)
 
@@ -122,11 +135,7 @@ def export(config: ExportConfig) -> ExportSummary:
         path=path,
         signatures=tuple(one.name for one in signatures),
         num_bytes=sum(map(os.path.getsize, written)),
-        notes=(
-            *(Note("left out", f"{n} (unused by the task)") for n in left_out),
-            *source.notes,
-            *settings.notes(by_depth[-1].metadata),
-        ),
+        notes=tuple(notes),
     )
 
 
@@ -136,7 +145,11 @@ def _read(config: ExportConfig) -> Checkpoint:
         config.init_checkpoint, albert_config=config.albert_config_file
     )
     source = compatibility.with_depth(source, max(config.depths, default=None))
-    return compatibility.with_vocabulary(source, config)
+    source = compatibility.with_vocabulary(source, config)
+    if config.format == ONNX:
+        # transformers.js does not know that ours may be scaled.
+        source = checkpoint.in_units_of_labels(source)
+    return source
 
 
 def _at(depth: int, exported: Exported, source: Checkpoint) -> Exported:
@@ -153,6 +166,8 @@ def _signatures(
     config: ExportConfig, spec: HeadSpec, by_depth: Sequence[Exported]
 ) -> list[Signature]:
     """Returns the signatures of all depths that the format can hold."""
+    if config.format == ONNX:
+        return []
     return [
         dataclasses.replace(one, name=one.name + exported.weights.suffix)
         for exported in by_depth
@@ -228,15 +243,65 @@ def _write(
     version_folder.write_warmup(folder, signatures, model_name=model_name)
 
 
-def _write_litert(
+def _write_for_runtime(  # noqa: PLR0913
     folder: str,
     exported: Exported,
     signatures: Sequence[Signature],
     source: Checkpoint,
     spec: HeadSpec,
     config: ExportConfig,
+) -> str | None:
+    """Writes a model of ids, and what `load_predictor` needs beside it.
+
+    Returns how many labels it keeps, if texts are given.
+    """
+    if config.format == LITERT and spec.litert_head != spec.head.name:
+        spec = table.spec_of(spec.litert_head)
+    known = dataclasses.replace(
+        exported.settings.applied_to(source.metadata),
+        head=spec.head.name,
+        settings={**source.settings, **exported.settings.answer_settings()},
+    )
+    source = dataclasses.replace(source, metadata=known)
+    kept, expected = None, None
+    if config.compare_file:
+        data = spec.answer_data(source, exported.model, source.settings)
+        task = spec.answer_task(data, exported.model)
+        # Before its weights are quantized.
+        model = predictor.Predictor(spec, data, task)
+        expected = kept_labels.answers(config.compare_file, model)
+    source.known_config.to_json_file(os.path.join(folder, CONFIG_FILE))
+    metadata.write(folder, known)
+    if config.format == LITERT or source.has_symbols:
+        checkpoint.write_vocabulary(source, folder)
+    if config.format == LITERT:
+        _write_litert(folder, exported, signatures, bool(config.quantize))
+    else:
+        onnx_folder.write(
+            folder,
+            exported.model,
+            source=source,
+            head=spec.head,
+            is_quantized=bool(config.quantize),
+        )
+    if config.compare_file and expected:
+        model = predictor.load_predictor(folder, head=spec)
+        found = kept_labels.answers(config.compare_file, model)
+        kept = kept_labels.summary(expected, found)
+    if config.format == ONNX:
+        model_card.write(
+            folder, source, run=config.init_checkpoint, export=config, kept=kept
+        )
+    return kept
+
+
+def _write_litert(
+    folder: str,
+    exported: Exported,
+    signatures: Sequence[Signature],
+    is_quantized: bool,
 ) -> None:
-    """Writes the signature of ids, and what `load_predictor` needs beside it.
+    """Writes the signature of ids.
 
     Only LiteRT's own operations are used, which have no tokenizers. In int8,
     the matrices of linear layers have a scale for each output, and their inputs
@@ -250,18 +315,10 @@ def _write_litert(
     converter = tf.lite.TFLiteConverter.from_concrete_functions(
         [by_ids.function], module
     )
-    if config.quantize:
+    if is_quantized:
         converter.optimizations = [tf.lite.Optimize.DEFAULT]
     with quiet.hidden():
         content = converter.convert()
-    path = os.path.join(folder, discovery.LITERT_MODEL)
-    with files.atomic_write(path) as file:
+    [name] = discovery.EXPORTED_MODELS[LITERT]
+    with files.atomic_write(os.path.join(folder, name)) as file:
         file.write(content)
-    source.known_config.to_json_file(os.path.join(folder, CONFIG_FILE))
-    checkpoint.write_vocabulary(source, folder)
-    known = dataclasses.replace(
-        exported.settings.applied_to(source.metadata),
-        head=spec.litert_head,
-        settings={**source.settings, **exported.settings.answer_settings()},
-    )
-    metadata.write(folder, known)

@@ -53,8 +53,9 @@ def load_predictor(  # noqa: PLR0913
     Args:
         path: A run, or a folder of any format with a config and a vocabulary,
             or `hf://owner/name`, of Hugging Face's hub; or an export of
-            `export_saved_model.py --format=litert`. Or a list of models of any
-            sizes, which answer together: with the mean of their probabilities.
+            `export_saved_model.py --format=litert` or `onnx`. Or a list of
+            models of any sizes, which answer together: with the mean of their
+            probabilities.
         head: None for the head that the checkpoint has; a name of
             `checkpoints.heads.HEADS`, as `encoder` for vectors; or, for any
             other head, its `HeadSpec`.
@@ -102,7 +103,7 @@ def load_predictor(  # noqa: PLR0913
     )
     source = compatibility.with_vocabulary(discovery.open(path), options)
     # 1. The head.
-    is_export = source.format == discovery.LITERT
+    is_export = source.format in discovery.EXPORTED_MODELS
     if is_export and depth is not None:
         raise ValueError(
             "An export has the depth it was made with. Export the "
@@ -124,9 +125,9 @@ def load_predictor(  # noqa: PLR0913
     # 2. The model.
     model: Any
     if is_export:
-        from albert_tf.inference.litert_model import LiteRtModel
+        from albert_tf.inference import exported_model
 
-        settings, model = source.settings, LiteRtModel(source)
+        settings, model = source.settings, exported_model.load(source)
     else:
         settings = spec.trained_settings(source)
         model, _ = load.make_model(

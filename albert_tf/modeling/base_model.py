@@ -17,8 +17,14 @@ _RUNTIMES = ("onnx", "litert", "openvino")
 _ROUNDED = ("bfloat16", "float16")
 # Others of Keras give files that cannot be loaded.
 _QUANTIZATIONS = ("int8", "int4")
-# Names that transformers gives to inputs, and ours.
-_OUR_NAMES = {"attention_mask": "input_mask", "token_type_ids": "segment_ids"}
+# Names that transformers gives to inputs, and ours; and ours of outputs.
+OUR_NAMES = {"attention_mask": "input_mask", "token_type_ids": "segment_ids"}
+THEIR_OUTPUTS = {
+    "sequence_output": "last_hidden_state",
+    "pooled_output": "pooler_output",
+    "masked_lm_logits": "logits",
+    "sentence_order_logits": "sop_logits",
+}
 # Inputs that some models have: one may be called with those of another.
 _OTHER_INPUTS = frozenset(
     ["masked_lm_positions", "p_mask", "packed_at", "start_positions"]
@@ -158,7 +164,7 @@ def _checked(
             f"{checks.listed(missing)}."
         )
     # Of two masks, none is ours to choose.
-    ours = {k: v for k, v in _OUR_NAMES.items() if v not in names}
+    ours = {k: v for k, v in OUR_NAMES.items() if v not in names}
     inputs = {ours.get(name, name): value for name, value in inputs.items()}
     if unknown := inputs.keys() - specs.keys() - _OTHER_INPUTS:
         raise ValueError(

@@ -1,1 +1,1 @@
-"""The command `python -m albert_tf.predict`. Floor 9."""
+"""The command `python -m albert_tf.predict`. Floor 10."""

@@ -17,6 +17,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from albert_tf.cli import program
+from albert_tf.tasks import inputs
 
 # Lines that are read before the first is answered.
 _CHUNK_SIZE = 4096
@@ -72,8 +73,8 @@ def _answers(
 ) -> list[dict[str, Any]]:
     """Answers lines; those that cannot be answered are found by halves."""
     try:
-        inputs = [*itertools.starmap(_parse, lines)]
-        return [*predictor.predict(inputs)]
+        parsed = [*itertools.starmap(inputs.parse_line, lines)]
+        return [*predictor.predict(parsed)]
     except ValueError as error:
         if len(lines) == 1:
             reason = str(error).removeprefix("Input 0 ")
@@ -81,20 +82,6 @@ def _answers(
     half = len(lines) // 2
     first, second = lines[:half], lines[half:]
     return _answers(predictor, first) + _answers(predictor, second)
-
-
-def _parse(number: int, line: bytes) -> Any:
-    # The first may begin with a byte order mark.
-    text = line.decode("utf-8-sig" if number == 1 else "utf-8").rstrip("\r\n")
-    try:
-        is_json = text.lstrip().startswith(("{", "["))
-        value = json.loads(text) if is_json else text
-    except ValueError as error:
-        # A text may begin like JSON, such as `[MASK] is here.`
-        if text.lstrip().startswith("["):
-            return text
-        raise ValueError(f"It is not JSON: {error}") from error
-    return tuple(value) if isinstance(value, list) else value
 
 
 def _parse_arguments(arguments: Sequence[str] | None) -> argparse.Namespace:

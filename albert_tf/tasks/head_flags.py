@@ -41,7 +41,7 @@ DEFAULT_HEAD = HeadFlags()
 class EarlyExitSettings(ServingSettings):
     """The settings of an export of a head over the pooled output."""
 
-    not_in_litert = ("exit_patience",)
+    not_in_runtimes = ("exit_patience",)
 
     exit_patience: int = setting(0, f"classifier, race: {PATIENCE_HELP}")
 

@@ -3,8 +3,28 @@
 `position` is which of the inputs it is, for messages.
 """
 
+import json
 from collections.abc import Mapping
 from typing import Any, NamedTuple
+
+
+def parse_line(number: int, line: bytes) -> Any:
+    """Returns an input of a line, which is a text or JSON; 1 is the first.
+
+    >>> parse_line(1, b'["Who?", "Ann."]')
+    ('Who?', 'Ann.')
+    """
+    # The first may begin with a byte order mark.
+    text = line.decode("utf-8-sig" if number == 1 else "utf-8").rstrip("\r\n")
+    try:
+        is_json = text.lstrip().startswith(("{", "["))
+        value = json.loads(text) if is_json else text
+    except ValueError as error:
+        # A text may begin like JSON, such as `[MASK] is here.`
+        if text.lstrip().startswith("["):
+            return text
+        raise ValueError(f"It is not JSON: {error}") from error
+    return tuple(value) if isinstance(value, list) else value
 
 
 class OneOrTwoTexts(NamedTuple):

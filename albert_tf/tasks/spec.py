@@ -13,6 +13,7 @@ import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
+from albert_tf.checkpoints import discovery
 from albert_tf.checkpoints.checkpoint import Checkpoint, Note
 from albert_tf.checkpoints.heads import Head
 from albert_tf.checkpoints.metadata import Metadata
@@ -35,16 +36,17 @@ class ServingSettings:
     # Names of settings that are by default those of the fine-tuning.
     as_trained: ClassVar[tuple[str, ...]] = ()
     # Names of settings that have no effect on the signature of ids.
-    not_in_litert: ClassVar[tuple[str, ...]] = ()
+    not_in_runtimes: ClassVar[tuple[str, ...]] = ()
 
     max_seq_length: int
-    for_litert: bool = False
+    # The one of `HeadSpec.runtimes` that the export is for, if any.
+    runtime: str | None = None
 
     def __post_init__(self) -> None:
-        for name in self.not_in_litert:
-            if self.for_litert and getattr(self, name):
+        for name in self.not_in_runtimes:
+            if self.runtime and getattr(self, name):
                 raise ValueError(
-                    f"--format=litert is without `{name}`. Received: "
+                    f"--format={self.runtime} is without `{name}`. Received: "
                     f"{name}={getattr(self, name)}."
                 )
 
@@ -151,12 +153,12 @@ class HeadSpec(abc.ABC):
     served_batch_size: ClassVar[int] = 32
     # Whether a server may join the outputs of several requests.
     joins_outputs: ClassVar[bool] = True
-    # Whether `load_predictor` runs an export for LiteRT.
-    has_litert: ClassVar[bool] = True
+    # Those whose exports `load_predictor` runs.
+    runtimes: ClassVar[tuple[str, ...]] = (discovery.LITERT, discovery.ONNX)
 
     @property
     def litert_head(self) -> str:
-        """The head that such an export has, which takes ids alone."""
+        """The head that an export for LiteRT has, which takes ids alone."""
         return self.head.name
 
     def model_arguments(self, settings: Mapping[str, Any]) -> dict[str, Any]:

@@ -1,1 +1,1 @@
-"""Runs of pretraining and fine-tuning, and their one loop. Floor 7."""
+"""Runs of pretraining and fine-tuning, and their one loop. Floor 8."""

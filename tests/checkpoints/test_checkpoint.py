@@ -30,6 +30,20 @@ def test_a_vocabulary_is_written_under_its_name_or_another(
     }
 
 
+def test_other_formats_have_logits_of_temperature_1():
+    weights = np.array([[1, 2], [3, 4]], "float32")
+    source = Checkpoint(
+        arrays={"output_weights": weights, "output_bias": weights[0]},
+        metadata=Metadata(temperature=4.0, thresholds=(0.5, 0.5)),
+    )
+
+    found = checkpoint.in_units_of_labels(source)
+
+    np.testing.assert_array_equal(found.arrays["output_weights"], weights / 4)
+    np.testing.assert_array_equal(found.arrays["output_bias"], weights[0] / 4)
+    assert found.metadata == Metadata(thresholds=(0.5, 0.5))
+
+
 @pytest.mark.parametrize(
     ("mean", "is_scaled"), [(10.0, False), (1.7e9, True)], ids=["", "times"]
 )

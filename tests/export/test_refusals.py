@@ -12,7 +12,7 @@ from albert_tf.checkpoints.checkpoint import Checkpoint
 from albert_tf.export import saved_model
 from tests.exported_models import base_config, make_config
 
-LITERT = {"format": "litert"}
+LITERT, ONNX = {"format": "litert"}, {"format": "onnx"}
 
 
 @pytest.mark.parametrize(
@@ -55,7 +55,16 @@ LITERT = {"format": "litert"}
             "without `exit_patience`.*exit_patience=2",
         ),
         ({"quantize": "int4", **LITERT}, "`quantize` must be one of int8"),
-        ({"quantize": "int8"}, "needs --format=litert.*=saved_model"),
+        ({"quantize": "int8"}, "needs --format=litert or onnx.*=saved_model"),
+        ({"compare_file": "texts"}, "--compare_file needs --format=litert"),
+        ({**ONNX, "depth": ("1", "2")}, "--format=onnx takes one --depth"),
+        ({**ONNX, "precision": "bfloat16"}, "onnx is in float32.*=bfloat16"),
+        ({**ONNX, "head": "beam_span"}, "--format=onnx is for encoder, pre"),
+        ({**ONNX, "head": "multiple_choice"}, "--format=onnx is for encoder"),
+        (
+            {**ONNX, "head": "classifier", "exit_patience": 2},
+            "onnx is without `exit_patience`.*exit_patience=2",
+        ),
         (
             {**LITERT, "head": "span", "null_from_cls": True},
             "without .*null_from_cls=True",

@@ -1,7 +1,7 @@
 """What holds for every head, known or not: a row each, and the same tests.
 
 Three steps of training; the same answers from Python, the command, a
-SavedModel and LiteRT; every format that holds the head, and back; int8.
+SavedModel, LiteRT and ONNX; every format that holds the head, and back; int8.
 """
 
 import dataclasses
@@ -368,15 +368,21 @@ def test_a_saved_model_gives_the_answers_of_python(trained, tmp_path):
             assert one == near(_parts(answer, one))
 
 
-def test_litert_gives_the_answers_of_python(trained, tmp_path):
-    if not trained.spec.has_litert:
-        with pytest.raises(ValueError, match="--format=litert is for"):
-            trained.export(tmp_path, format="litert")
+@pytest.mark.parametrize("name", discovery.EXPORTED_MODELS)
+def test_a_runtime_gives_the_answers_of_python(name, trained, tmp_path):
+    if name == "onnx":
+        pytest.importorskip("onnxruntime")
+        pytest.importorskip("tf2onnx")
+    if name not in trained.spec.runtimes:
+        with pytest.raises(ValueError, match=f"--format={name} is for"):
+            trained.export(tmp_path, format=name)
         return
-    path = trained.export(tmp_path, format="litert")
+    path = trained.export(tmp_path, format=name)
 
-    # That of pretraining has the encoder alone.
-    expected, head = trained.answers, trained.spec.litert_head
+    # LiteRT's of pretraining has the encoder alone.
+    expected, head = trained.answers, trained.name
+    if name == "litert":
+        head = trained.spec.litert_head
     if head != trained.name:
         expected = albert_tf.load_predictor(trained.path, head=head).predict(
             trained.row.inputs
@@ -450,19 +456,3 @@ def test_int8_gives_nearly_the_same(trained):
         if np.issubdtype(values.dtype, np.floating):
             difference = np.abs(small[name] - values).max()
             assert 0 < difference < 0.1 * np.abs(values).max(), name
-
-
-@pytest.mark.filterwarnings("ignore::FutureWarning")
-def test_onnx_gives_the_same(trained, tmp_path):
-    pytest.importorskip("tf2onnx")
-    onnxruntime = pytest.importorskip("onnxruntime")
-    model = albert_tf.load_model(trained.path, head=trained.spec.head)
-    path, batch = str(tmp_path / "model.onnx"), _batch(model)
-
-    model.export(path, format="onnx", verbose=False)
-
-    session = onnxruntime.InferenceSession(path)
-    names = [output.name for output in session.get_outputs()]
-    found = dict(zip(names, session.run(names, batch), strict=True))
-    for name, values in model(batch).items():
-        np.testing.assert_allclose(found[name], values, atol=1e-5)

@@ -69,7 +69,7 @@ def make_signatures(exported: Exported) -> list[Signature]:
         if not labels:
             # As in `ClassificationData`: timestamps need more digits. But
             # LiteRT cannot multiply them.
-            dtype = "float32" if settings.for_litert else "float64"
+            dtype = "float32" if settings.runtime else "float64"
             return outputs | {"score": _numbers(outputs, known, dtype)}
         probabilities = to_probabilities(outputs["logits"] / temperature)
         return outputs | {"probabilities": probabilities}

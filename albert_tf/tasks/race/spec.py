@@ -89,7 +89,7 @@ class MultipleChoiceSpec(HeadSpec):
     serving_settings = ChoiceSettings
     # An article and several options.
     served_batch_size = 8
-    has_litert = False
+    runtimes = ()
 
     def make_signatures(self, exported: Exported) -> Signatures:
         """Traces those of the choice among options."""

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 from albert_tf import settings as settings_lib
-from albert_tf.checkpoints import heads
+from albert_tf.checkpoints import discovery, heads
 from albert_tf.checkpoints.checkpoint import Checkpoint
 from albert_tf.checkpoints.metadata import Metadata
 from albert_tf.settings import setting
@@ -27,7 +27,7 @@ class SpanSettings(ServingSettings):
         for limits in (WindowLengths, SpanLimits)
         for field in dataclasses.fields(limits)
     )
-    not_in_litert = ("null_from_cls",)
+    not_in_runtimes = ("null_from_cls",)
 
     doc_stride: int | None = setting(
         None,
@@ -150,6 +150,8 @@ class BeamSpanSpec(SpanSpec):
     has_null_answers = True
     # The ends that are found depend on the starts of the same model.
     has_mean = False
+    # transformers.js has no beams.
+    runtimes = (discovery.LITERT,)
 
     sequence_outputs = frozenset()
 

@@ -1,0 +1,130 @@
+"""An export of LiteRT or ONNX in the place of a Keras model."""
+
+import os
+import threading
+import warnings
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from albert_tf import quiet
+from albert_tf.checkpoints import discovery
+from albert_tf.checkpoints.checkpoint import Checkpoint
+from albert_tf.modeling import base_model
+
+_POSITIONS = "masked_lm_positions"
+
+
+def load(source: Checkpoint) -> "ExportedModel":
+    """Loads the model of an export."""
+    kind = LiteRtModel if source.format == discovery.LITERT else OnnxModel
+    return kind(discovery.exported_model(source.path, source.format))
+
+
+class ExportedModel:
+    """Computes the outputs of an export, as the Keras model does."""
+
+    # Names of the inputs.
+    inputs: list[str]
+    # Of the outputs by name; what varies is no number.
+    shapes: Mapping[str, Any]
+
+    @property
+    def num_labels(self) -> int:
+        """Of a classifier, the number of its logits, K."""
+        return int(self.shapes["logits"][-1])
+
+    def inputs_of(self, batch: Mapping[str, Any]) -> dict[str, Any]:
+        """Returns those arrays of a batch that the model takes."""
+        return {name: batch[name] for name in self.inputs}
+
+
+class LiteRtModel(ExportedModel):
+    """Runs a file of LiteRT."""
+
+    def __init__(self, path: str | None) -> None:
+        import tensorflow as tf
+
+        with warnings.catch_warnings(), quiet.hidden():
+            # It is announced that the class moves to a package of its own.
+            warnings.simplefilter("ignore")
+            self._interpreter = tf.lite.Interpreter(
+                path, num_threads=len(os.sched_getaffinity(0))
+            )
+            self._interpreter.allocate_tensors()  # It prints.
+            self._run = self._interpreter.get_signature_runner()
+        self.inputs = [*self._run.get_input_details()]
+        self.shapes = {
+            name: details["shape_signature"].tolist()
+            for name, details in self._run.get_output_details().items()
+        }
+        # An interpreter computes one batch at a time.
+        self._lock = threading.Lock()
+
+    @property
+    def start_n_top(self) -> int:
+        """Of SQuAD 2.0, the beam size for start positions."""
+        return int(self.shapes["start_top_index"][-1])
+
+    @property
+    def end_n_top(self) -> int:
+        """Of SQuAD 2.0, that for end positions, per start position."""
+        return int(self.shapes["end_top_index"][-1]) // self.start_n_top
+
+    def __call__(
+        self, batch: Mapping[str, np.ndarray], training: bool = False
+    ) -> dict[str, np.ndarray]:
+        """Returns the outputs of a batch, by name."""
+        del training
+        values = {name: np.asarray(batch[name]) for name in self.inputs}
+        with self._lock:
+            outputs: dict[str, np.ndarray] = self._run(**values)
+        return outputs
+
+
+class OnnxModel(ExportedModel):
+    """Runs a file of ONNX, whose names are those of transformers."""
+
+    def __init__(self, path: str | None) -> None:
+        import onnxruntime
+
+        options = onnxruntime.SessionOptions()
+        options.intra_op_num_threads = len(os.sched_getaffinity(0))
+        self._session = onnxruntime.InferenceSession(
+            path, options, providers=["CPUExecutionProvider"]
+        )
+        self._names = [one.name for one in self._session.get_inputs()]
+        self.shapes = {o.name: o.shape for o in self._session.get_outputs()}
+        self.inputs = [base_model.OUR_NAMES.get(n, n) for n in self._names]
+        self.objectives = [
+            objective
+            for objective, name in (("mlm", "logits"), ("sop", "sop_logits"))
+            if name in self.shapes
+        ]
+
+    def inputs_of(self, batch: Mapping[str, Any]) -> dict[str, Any]:
+        """Adds the positions of masks, whose logits are returned then."""
+        names = batch.keys() & {*self.inputs, _POSITIONS}
+        return {name: batch[name] for name in names}
+
+    def __call__(
+        self, batch: Mapping[str, np.ndarray], training: bool = False
+    ) -> dict[str, np.ndarray]:
+        """Returns the outputs of a batch, by our names."""
+        del training
+        values = {
+            name: np.asarray(batch[ours], np.int64)
+            for name, ours in zip(self._names, self.inputs, strict=True)
+        }
+        found = self._session.run([*self.shapes], values)
+        outputs = dict(zip(self.shapes, found, strict=True))
+        if "mlm" in self.objectives and _POSITIONS in batch:
+            positions = np.asarray(batch[_POSITIONS], np.int64)[..., None]
+            outputs["masked_lm_logits"] = np.take_along_axis(
+                outputs.pop("logits"), positions, axis=1
+            )
+        ours = {theirs: n for n, theirs in base_model.THEIR_OUTPUTS.items()}
+        # Those of classifiers and of masks are both `logits` there.
+        del ours["logits"]
+        return {ours.get(name, name): one for name, one in outputs.items()}
