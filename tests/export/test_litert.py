@@ -127,7 +127,7 @@ def test_it_keeps_its_lengths_and_is_no_checkpoint(export):
 
     span = albert_tf.load_predictor(exported)
 
-    assert span._data.lengths.max_seq_length == 16
+    assert span.data.lengths.max_seq_length == 16
     for answer in span.predict(QUESTIONS):
         assert " " not in answer["answer"]
     assert {*os.listdir(exported)} == {

@@ -70,8 +70,8 @@ def test_it_is_trained_evaluated_and_predicted(trained):
     expected = [json.loads(line)["num_words"] for line in lines]
     assert [x["num_words"] for x in found] == pytest.approx(expected, rel=1e-5)
     # In units of the setting of this run, which the checkpoint knows.
-    assert predictor._data.most_words == 10
-    assert predictor._data.max_seq_length == 16
+    assert predictor.data.most_words == 10
+    assert predictor.data.max_seq_length == 16
     assert trained.predictor.predict(TEXTS) == predictor.predict(TEXTS)
 
 
