@@ -344,7 +344,11 @@ def in_units_of_labels(source: Checkpoint) -> Checkpoint:
     if np.spacing(np.float32(mean)) > scale / 1000:
         return source
     known = dataclasses.replace(
-        known, target_scale=None, target_mean=None, temperature=None
+        known,
+        target_scale=None,
+        target_mean=None,
+        # It is known, and not chosen again on other rows.
+        temperature=known.temperature and 1.0,
     )
     arrays = dict(source.arrays)
     arrays[_OUTPUT_WEIGHTS] = arrays[_OUTPUT_WEIGHTS] * np.float32(scale)

@@ -87,6 +87,10 @@ def convert(config: ConversionConfig) -> Summary:
         unmeasured = target.metadata.measured({})
         target = dataclasses.replace(target, metadata=unmeasured)
         reference = target
+    if config.output_format in ("huggingface", "keras_hub"):
+        target, reference = map(
+            checkpoint.in_units_of_labels, (target, reference)
+        )
     # 3. The output, which is read back to verify it.
     with files.atomic_folder(output) as folder:
         left_out, notes = _WRITERS[config.output_format](folder, target)
@@ -151,10 +155,7 @@ def _read(config: ConversionConfig) -> Checkpoint:
     if source.vocabulary is None:
         text = "vocabulary (none is there: --spm_model_file or --vocab_file)"
         notes = *notes, Note("left out", text)
-    source = dataclasses.replace(source, metadata=known, notes=notes)
-    if config.output_format in ("huggingface", "keras_hub"):
-        source = checkpoint.in_units_of_labels(source)
-    return source
+    return dataclasses.replace(source, metadata=known, notes=notes)
 
 
 def warm_start(source: Checkpoint, **changes: Any) -> Checkpoint:

@@ -120,6 +120,7 @@ def describe(scores: Scores, evaluated: RecordSet, data: str) -> dict[str, Any]:
         "examples": len(evaluated.examples),
         "step": scores.step,
         "metric": evaluated.data.primary_metric,
+        "has_numbers": getattr(evaluated.data, "is_regression", False),
         "cautions": cautions,
         "scores": scores.flat(),
     }

@@ -44,8 +44,9 @@ def sections(
         own = dict(x.partition("=")[::2] for x in sorted(lines - shared))
         own.pop("--output_dir", None)
         run = os.path.relpath(path, above)
-        table[run] = _scores(path) | {n: own[n] or "yes" for n in own}
-        found, predictions = _answers(path)
+        results = _results(path)
+        table[run] = _scores(results) | {n: own[n] or "yes" for n in own}
+        found, predictions = _answers(path, results)
         if not answers:
             rows, first = found, predictions
         elif found != rows:
@@ -101,13 +102,17 @@ def write(path: str, runs: Sequence[str], tables: Sequence[Section]) -> None:
     report.write(path, title="Runs compared", facts=flags, sections=tables)
 
 
-def _scores(path: str) -> dict[str, str]:
-    """Returns the scores of a run, the main one first, with its interval."""
+def _results(path: str) -> dict[str, Any]:
     file = os.path.join(path, run_checkpoints.RESULTS_FILE)
     results = files.read_json_object(file, missing_ok=True)
     if not results:
         raise ValueError(f"{path!r} is not a run that has been evaluated.")
-    evaluated = files.object_of(results, "evaluated", file)
+    return results | {"evaluated": files.object_of(results, "evaluated", file)}
+
+
+def _scores(results: Mapping[str, Any]) -> dict[str, str]:
+    """Returns the scores of a run, the main one first, with its interval."""
+    evaluated = results["evaluated"]
     main = evaluated.get("metric", "")
     values = {main: results[main]} if main in results else {}
     values |= {k: v for k, v in results.items() if not _DETAILS.search(k)}
@@ -118,18 +123,14 @@ def _scores(path: str) -> dict[str, str]:
     return {**row, "examples": str(evaluated.get("examples", ""))}
 
 
-def _answers(path: str) -> tuple[_Rows, _Answers]:
+def _answers(path: str, results: Mapping[str, Any]) -> tuple[_Rows, _Answers]:
     """Returns what a run was evaluated on, and its answers.
 
-    Both are empty where the files of a task have no answers. Of numbers, none
-    differ.
+    Both are empty where answers are no labels, or where the files of a task
+    have none.
     """
-    # SQuAD: a file that is evaluated and predicted has its answers above.
-    for folder in ("eval", ""):
-        file = os.path.join(path, folder, "predictions.json")
-        if os.path.exists(file):
-            found = files.read_json_object(file)
-            return dict.fromkeys(found, ("", None)), found
+    if results["evaluated"].get("has_numbers"):
+        return {}, {}
     examples: list[dict[str, Any]] = []
     for file in glob.glob(os.path.join(glob.escape(path), "eval", "*.*")):
         if file.endswith(".jsonl"):
@@ -138,17 +139,14 @@ def _answers(path: str) -> tuple[_Rows, _Answers]:
             lines = files.read_text(file).split("\n")[:-1]
             header, *cells = (line.split("\t") for line in lines)
             examples = [dict(zip(header, row, strict=True)) for row in cells]
-    run = run_checkpoints.read_fingerprint(path)
-    is_number = run.get(run_checkpoints.SETTINGS, {}).get("labels") == []
     rows: _Rows = {}
     answers: _Answers = {}
     for one in filter(lambda one: "prediction" in one, examples):
         guid: str = one["index" if "index" in one else "id"]
         label = one.get("label", one.get("answer"))
         texts = [one.get(name) for name in ("text_a", "text_b", "question")]
-        text = " | ".join(filter(None, texts))
-        rows[guid] = (f"{text} = {label}", None) if is_number else (text, label)
-        answers[guid] = "" if is_number else one["prediction"]
+        rows[guid] = " | ".join(filter(None, texts)), label
+        answers[guid] = one["prediction"]
     return rows, answers
 
 

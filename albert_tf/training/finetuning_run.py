@@ -151,7 +151,11 @@ class FinetuningRun:
             if problem := record_outputs.find_not_finite(outputs):
                 raise loop.TrainingDiverged(problem)
             all_outputs[eval_set] = outputs
-            results = [*eval_set.data.scores(eval_set.examples, outputs)]
+            data: Any = eval_set.data
+            # The first set decides, such as from which probability on.
+            if entries and hasattr(data, "with_decision"):
+                data = data.with_decision(Scores(entries=tuple(entries)))
+            results = [*data.scores(eval_set.examples, outputs)]
             if "num_layers" in outputs:
                 mean = float(np.mean(outputs["num_layers"]))
                 results.append(Score("mean_layers", mean))

@@ -6,12 +6,14 @@ The commands call the same functions with their flags.
 import dataclasses
 import functools
 import gc
+import glob
 import logging
 import os
 from collections.abc import Sequence
 from typing import Any
 
 from albert_tf import settings
+from albert_tf.checkpoints import run_checkpoints
 from albert_tf.export import saved_model
 from albert_tf.export.export_config import ExportConfig
 from albert_tf.export.saved_model import ExportSummary
@@ -172,9 +174,14 @@ def run_finetunings(planned: Sequence[FinetuningPlan]) -> RunResult | None:
     sound = {f: one for f, one in scores.items() if not one.is_degenerate}
     metric = plan.config.best_metric or plan.sets.data.primary_metric
     best = finetune_lib.best_seed(sound or scores, metric)
-    paths = [best, *(folder for folder in results if folder != best)]
+    above = os.path.dirname(best)
+    # Those of earlier calls with other numbers, too.
+    found = glob.glob(
+        os.path.join(glob.escape(above), "*=*", run_checkpoints.RESULTS_FILE)
+    )
+    paths = [*dict.fromkeys([best, *map(os.path.dirname, sorted(found))])]
     tables = comparison.sections(paths, failures)
-    page = os.path.join(os.path.dirname(best), report.FILE_NAME)
+    page = os.path.join(above, report.FILE_NAME)
     comparison.write(page, paths, tables)
     _LOGGER.info("The runs are compared in %s.", page)
     return dataclasses.replace(results[best], comparison=tables)

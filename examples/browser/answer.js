@@ -48,11 +48,20 @@ export async function load(root, name, options = {}) {
   keepSeparator(tokenizer);
   const [Pipeline, settings] = PIPELINES[config.architectures[0]];
   const pipe = new Pipeline({ task: "", model, tokenizer });
+  // Of a number, the pipeline would make a probability, which is always 1.
+  async function numbers(text) {
+    const { logits } = await model(tokenizer(text, { truncation: true }));
+    return [...logits.data].map((score, i) => ({
+      label: config.id2label[i],
+      score,
+    }));
+  }
+  const isNumber = config.problem_type === "regression";
   return {
     takesContext: Pipeline === QuestionAnsweringPipeline,
     tokenizer,
     model,
-    answer: (...texts) => pipe(...texts, settings),
+    answer: isNumber ? numbers : (...texts) => pipe(...texts, settings),
   };
 }
 

@@ -41,7 +41,8 @@ def test_other_formats_have_logits_of_temperature_1():
 
     np.testing.assert_array_equal(found.arrays["output_weights"], weights / 4)
     np.testing.assert_array_equal(found.arrays["output_bias"], weights[0] / 4)
-    assert found.metadata == Metadata(thresholds=(0.5, 0.5))
+    # It is known to be 1, and not to be chosen again.
+    assert found.metadata == Metadata(temperature=1.0, thresholds=(0.5, 0.5))
 
 
 @pytest.mark.parametrize(

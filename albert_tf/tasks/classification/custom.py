@@ -41,8 +41,11 @@ def read_examples(
     if not config.label_column and {"train", "eval"} & {*uses}:
         raise ValueError("--label_column must be given.")
     if "train" not in uses:
+        positive = weights.settings.get("positive_label")
         config = dataclasses.replace(
-            config, multi_label=config.multi_label or bool(kept.multi_label)
+            config,
+            multi_label=config.multi_label or bool(kept.multi_label),
+            positive_label=config.positive_label or positive,
         )
         _check_fits_weights(config, weights)
     labels = _labels(config, uses, kept.labels, given_examples)

@@ -56,6 +56,7 @@ class ClassificationData:
         label_separator: Of the labels of a row; empty if each has one.
         decision: How labels are predicted, as far as it is chosen; `scores`
             chooses the rest.
+        calibrates: Whether `scores` may choose a temperature.
         goal: Of two labels, what a threshold is chosen for, such as
             `precision:0.95`; see `decision.threshold_for`.
         target_mean: Regression: the number that a logit of 0 stands for.
@@ -79,6 +80,7 @@ class ClassificationData:
     label_separator: str = ""
     decision: Decision = Decision()
     goal: str = ""
+    calibrates: bool = True
     target_mean: float = 0.0
     target_scale: float = 1.0
     output_names: tuple[str, ...] = ()
@@ -129,6 +131,10 @@ class ClassificationData:
         if self.is_multi_label:
             values["multi_label"] = True
             values["label_separator"] = self.label_separator
+        if self._has_first_positive:
+            values["positive_label"] = self.positive_label
+        if self.output_names:
+            values["output_names"] = list(self.output_names)
         if (self.target_mean, self.target_scale) != (0, 1):
             values["target_mean"] = self.target_mean
             values["target_scale"] = self.target_scale
@@ -167,9 +173,13 @@ class ClassificationData:
             )
         logits = np.asarray(outputs["logits"], np.float32)
         decision = self._decision.chosen_for(
-            labels, logits, self.goal, int(not self._has_first_positive)
+            labels,
+            logits,
+            self.goal,
+            int(not self._has_first_positive),
+            calibrates=self.calibrates,
         )
-        predictions = decision.predictions(logits)
+        predictions = self._likeliest(decision, logits)
         probabilities = decision.probabilities(logits)
         chosen = Metadata(
             labels=self.labels,
@@ -183,8 +193,9 @@ class ClassificationData:
                 error = decision_lib.calibration_error(labels, each)
                 key = f"calibration_error{ending}"
                 others.append(Score(key, error, Role.ERROR))
-        if self.has_class_scores:
-            for label, row in self._class_scores(labels, predictions):
+        if self.has_class_scores or self.goal:
+            decided = decision.predictions(logits)
+            for label, row in self._class_scores(labels, decided):
                 others += (
                     Score.of_label(name, label, float(value))
                     for name, value in zip(_CLASS_SCORES, row, strict=True)
@@ -216,7 +227,7 @@ class ClassificationData:
             found = self._numbers(outputs)
         else:
             logits = np.asarray(outputs["logits"])
-            found = self.decided_by(scores).predictions(logits)
+            found = self._likeliest(self.decided_by(scores), logits)
             if self._has_first_positive:
                 labels, found = 1 - labels, 1 - found
         score = scores_lib.SCORES[self.score_names[0]]
@@ -272,9 +283,19 @@ class ClassificationData:
             self.decision, has_several=self.is_multi_label
         )
 
+    def _likeliest(self, decision: Decision, logits: np.ndarray) -> np.ndarray:
+        # What a threshold costs does not choose the weights.
+        if not self.is_multi_label:
+            decision = dataclasses.replace(decision, thresholds=None)
+        return decision.predictions(logits)
+
     @property
     def _has_first_positive(self) -> bool:
         return bool(self.labels) and self.positive_label == self.labels[0]
+
+    def with_decision(self, scores: Scores) -> "ClassificationData":
+        """Returns it with what the evaluation of another set chose."""
+        return dataclasses.replace(self, decision=self.decided_by(scores))
 
     def decided_by(self, scores: Scores) -> Decision:
         """Returns the decision, completed by what an evaluation chose."""

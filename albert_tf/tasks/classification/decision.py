@@ -60,18 +60,23 @@ class Decision:
         logits: np.ndarray,
         goal: str = "",
         positive: int = 1,
+        *,
+        calibrates: bool = True,
     ) -> "Decision":
         """Returns it with what is not chosen chosen, on evaluated rows.
 
         The labels are `[N]`, or 0 and 1 `[N, K]`. A `goal` is that of the flag
-        `decide`, for the `positive` of two labels.
+        `decide`, for the `positive` of two labels. The temperature is chosen if
+        it `calibrates`.
         """
         if self.has_several:
             chosen = self.thresholds or best_thresholds(
                 labels, self.probabilities(logits)
             )
             return dataclasses.replace(self, thresholds=chosen)
-        temperature = self.temperature or best_temperature(labels, logits)
+        temperature = self.temperature
+        if calibrates and temperature is None:
+            temperature = best_temperature(labels, logits)
         new = dataclasses.replace(self, temperature=temperature)
         if not goal or self.thresholds:
             return new
@@ -161,7 +166,8 @@ def threshold_for(
     }[kind]
     if not reaches.any():
         return None
-    found = np.flatnonzero(reaches)[0 if kind == "recall" else -1]
+    others = precision if kind == "recall" else recall
+    found = np.argmax(np.where(reaches, others, -1))
     below = limits[found + 1] if found + 1 < len(limits) else 0.0
     return float((limits[found] + below) / 2)
 

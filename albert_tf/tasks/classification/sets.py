@@ -196,11 +196,14 @@ def read_sets(
         tokenizer=tokenizer,
         max_seq_length=max_seq_length,
         decision=Decision(
-            temperature=known.temperature if config.calibrate else 1.0,
+            temperature=known.temperature if config.calibrate else None,
             thresholds=None if config.decide else known.thresholds,
         ),
         goal=config.decide,
+        calibrates=config.calibrate,
     )
+    if config.decide and "eval" not in uses:
+        raise ValueError("--decide needs --do_eval, which chooses by it.")
     if config.is_table:
         data, by_use = custom.read_examples(
             config, uses, make_data, weights, given_examples

@@ -109,11 +109,13 @@ class ClassifierSpec(HeadSpec):
         return super().example_set(data, examples)
 
     def mean_data(self, members: Sequence[Any]) -> Any:
-        """Takes the means of the thresholds, if all are known."""
+        """Takes the means of the thresholds, of all or none."""
         from albert_tf.tasks.classification.decision import Decision
 
         known, thresholds = [one.decision.thresholds for one in members], None
-        if None not in known:
+        if any(known):
+            if None in known:
+                raise ValueError("Only some of the models have thresholds.")
             thresholds = tuple(map(statistics.mean, zip(*known, strict=True)))
             text = "The thresholds of several models are the means of theirs, "
             text += "which no evaluation has chosen: %s."

@@ -85,10 +85,16 @@ def test_what_the_weights_in_use_decide_is_not_decided_again(read):
 
     assert decision("eval") == decision("predict") == (2, (0.25, 0.75))
     assert decision("eval", decide="recall:0.5") == (2, None)
-    assert decision("eval", calibrate=False) == (1, (0.25, 0.75))
+    assert decision("eval", calibrate=False) == (None, (0.25, 0.75))
     # New weights are no longer those that it was measured on.
     assert decision("train", "eval") == (None, None)
-    assert decision("train", "eval", calibrate=False) == (1, None)
+    # F1 and goals are of the label that they were of.
+    for flags, label in (({}, "fraud"), ({"positive_label": "ok"}, "ok")):
+        trained = {"positive_label": "fraud"}
+        data = read("eval", kept=kept, kept_settings=trained, **flags).data
+        assert data.positive_label == label
+    trained = read("train", positive_label="fraud").data.settings
+    assert trained["positive_label"] == "fraud"
 
 
 def test_rows_are_held_out_where_there_is_no_dev_file(read):

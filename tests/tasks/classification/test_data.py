@@ -286,6 +286,8 @@ def test_what_an_evaluation_decides_every_file_and_answer_has(spam, tmp_path):
     assert scores["precision_of_spam"] >= 0.95
     plain = dataclasses.replace(data, goal="").scores(examples, outputs)
     assert plain["precision_of_spam"] < 0.95
+    # What the threshold costs selects no weights.
+    assert scores["accuracy"] == plain["accuracy"]
     assert scores["calibration_error"] < scores["calibration_error_before"] / 2
     assert scores["temperature"] > 2
     assert scores["roc_auc"] == plain["roc_auc"]
@@ -321,6 +323,33 @@ def test_what_an_evaluation_decides_every_file_and_answer_has(spam, tmp_path):
     )
     of_rows = data.score_of_rows(examples, outputs, scores)
     assert of_rows(np.arange(200)) == scores["accuracy"]
+
+
+def test_without_calibration_no_temperature_is_chosen_or_lost(spam):
+    data, examples, outputs = spam
+    data = dataclasses.replace(data, calibrates=False)
+
+    scores = data.scores(examples, outputs)
+    known = dataclasses.replace(data, decision=Decision(temperature=3.0))
+
+    assert "temperature" not in scores
+    assert scores["calibration_error"] == scores["calibration_error_before"]
+    assert known.scores(examples, outputs)["temperature"] == 3
+
+
+def test_another_set_is_decided_as_the_first(spam):
+    data, examples, outputs = spam
+    half = {"logits": outputs["logits"][100:]}
+    first = data.scores(examples[:100], {"logits": outputs["logits"][:100]})
+
+    found = data.with_decision(first).scores(examples[100:], half)
+
+    assert found["temperature"] == first["temperature"]
+    assert found["threshold_of_spam"] == first["threshold_of_spam"]
+    assert (
+        data.scores(examples[100:], half)["temperature"]
+        != (first["temperature"])
+    )
 
 
 def test_a_goal_that_no_threshold_reaches_is_told(spam, tmp_path, caplog):

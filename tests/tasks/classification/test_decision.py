@@ -114,9 +114,6 @@ def test_of_two_labels_the_positive_one_is_predicted_from_its_threshold(
     logits = np.zeros((60, 2), np.float32)
     logits[:, 1] = np.linspace(-3, 3, 60)
 
-    chosen = Decision(1.0).chosen_for(
-        labels, logits[:, ::-1] if positive == 0 else logits, "recall:0.5"
-    )
     chosen = Decision(1.0).chosen_for(labels, logits, "recall:0.5", positive)
 
     found = chosen.predictions(logits) == positive

@@ -10,6 +10,7 @@ from albert_tf.tasks.classification.sets import ClassificationConfig
 
 CUSTOM = {"task_name": "custom", "text_columns": ("text",)}
 TABLE = CUSTOM | {"label_column": "kind", "train_file": "train.tsv"}
+EVAL = TABLE | {"eval_file": "train.tsv"}
 PREDICT = TABLE | {"predict_file": "test.tsv"}
 ROWS = "kind\ttext\nspam\tone\nham\ttwo\n"
 MULTI_LABEL = CUSTOM | {"multi_label": True, "label_separator": ";"}
@@ -81,9 +82,10 @@ def read_sets(words, tmp_path, monkeypatch):
         ("predict", PREDICT | {"label_column": None}, "and --label_colu"),
         ("train", TABLE | {"positive_label": "good"}, "'good', .*'ham', 'spam"),
         ("train", THREE | {"positive_label": "ham"}, "must be one of two lab"),
-        ("train", TABLE | {"decide": "precision:2"}, "a number between 0"),
-        ("train", TABLE | {"decide": "f1:.5"}, "Received: f1:.5"),
-        ("train", THREE | {"decide": "recall:0.9"}, "two labels, .* are 3"),
+        ("train", TABLE | {"decide": "recall:0.9"}, "--decide needs --do_ev"),
+        ("eval", EVAL | {"decide": "precision:2"}, "a number between 0"),
+        ("eval", EVAL | {"decide": "f1:.5"}, "Received: f1:.5"),
+        ("eval", EVAL | THREE | {"decide": "recall:0.9"}, "two labels, .* 3"),
         ("train", TABLE | {"class_weights": ("3",)}, "for each of the labels"),
         ("train", TABLE | {"class_weights": ("0",)}, "`class_weights` mu"),
     ],
