@@ -73,24 +73,8 @@ def convert(config: ConversionConfig) -> Summary:
         raise ValueError(f"--output_path={output} is not an empty folder.")
     # 1. The input, with what the settings name.
     source = _read(config)
-    # 2. A model of other layers, which was not evaluated yet.
-    given = {name: getattr(config, name) for name in _CHANGES}
-    changes = {n: value for n, value in given.items() if value is not None}
-    target = warm_start(source, **changes) if changes else source
-    reference = source
-    shape = source.known_config
-    if (
-        config.num_hidden_layers not in (None, shape.num_hidden_layers)
-        or config.attention_window not in (None, shape.attention_window)
-        or (config.num_hidden_groups and shape.num_hidden_groups > 1)
-    ):
-        unmeasured = target.metadata.measured({})
-        target = dataclasses.replace(target, metadata=unmeasured)
-        reference = target
-    if config.output_format in ("huggingface", "keras_hub"):
-        target, reference = map(
-            checkpoint.in_units_of_labels, (target, reference)
-        )
+    # 2. A model of other layers, and what its outputs are compared with.
+    target, reference = _models(config, source)
     # 3. The output, which is read back to verify it.
     with files.atomic_folder(output) as folder:
         left_out, notes = _WRITERS[config.output_format](folder, target)
@@ -120,7 +104,7 @@ def convert(config: ConversionConfig) -> Summary:
         model_card.write(
             folder,
             dataclasses.replace(target, arrays=written | step),
-            run=None if changes else source.path,
+            run=None if _changes(config) else source.path,
             conversion=config,
         )
     return Summary(
@@ -131,6 +115,33 @@ def convert(config: ConversionConfig) -> Summary:
         notes=(*target.notes, *notes),
         differences=differences,
     )
+
+
+def _changes(config: ConversionConfig) -> dict[str, Any]:
+    given = {name: getattr(config, name) for name in _CHANGES}
+    return {n: value for n, value in given.items() if value is not None}
+
+
+def _models(
+    config: ConversionConfig, source: Checkpoint
+) -> tuple[Checkpoint, Checkpoint]:
+    """Returns the model to write, and the one that has the same outputs."""
+    changes = _changes(config)
+    target = warm_start(source, **changes) if changes else source
+    reference = source
+    shape = source.known_config
+    if (
+        config.num_hidden_layers not in (None, shape.num_hidden_layers)
+        or config.attention_window not in (None, shape.attention_window)
+        or (config.num_hidden_groups and shape.num_hidden_groups > 1)
+    ):
+        unmeasured = target.metadata.measured({})
+        target = dataclasses.replace(target, metadata=unmeasured)
+        reference = target
+    if config.output_format in ("huggingface", "keras_hub"):
+        target = checkpoint.in_units_of_labels(target)
+        reference = checkpoint.in_units_of_labels(reference)
+    return target, reference
 
 
 def _read(config: ConversionConfig) -> Checkpoint:

@@ -86,7 +86,7 @@ class Scores:
     def interval(self, key: str) -> tuple[float, ...]:
         """Returns both ends of the 95% interval of a score; empty if unknown.
 
-        They are under the keys `<key>_low` and `<key>_high`.
+        They are under the keys `<key>_interval_low` and `..._high`.
         """
         ends = (one for one in self if one.role is Role.INTERVAL)
         return tuple(one.value for one in ends if one.of == key)

@@ -100,8 +100,8 @@ def interval(
     low = min(found[0], max(best - width, scores[metric] - unseen))
     high = max(found[1], min(best, scores[metric] + unseen))
     return [
-        Score(f"{metric}_{name}", float(value), Role.INTERVAL, metric)
-        for name, value in (("low", low), ("high", high))
+        Score(f"{metric}_interval_{name}", float(x), Role.INTERVAL, metric)
+        for name, x in (("low", low), ("high", high))
     ]
 
 

@@ -17,7 +17,7 @@ from albert_tf.tasks.error_tables import MAX_ERRORS
 from albert_tf.training import report
 from albert_tf.training.report import Section
 
-_DETAILS = re.compile("_of_|_(low|high|baseline)$|^global_step$")
+_DETAILS = re.compile("_of_|_interval_|_baseline$|^global_step$")
 _LONGEST_CELL = 80
 _VERDICT = "against the first"
 # By id: text and label (None where it is not known); and the prediction.
@@ -117,9 +117,9 @@ def _scores(results: Mapping[str, Any]) -> dict[str, str]:
     values = {main: results[main]} if main in results else {}
     values |= {k: v for k, v in results.items() if not _DETAILS.search(k)}
     row = {k: f"{v:.4g}" for k, v in values.items() if isinstance(v, float)}
-    if f"{main}_low" in results:
-        low, high = results[f"{main}_low"], results[f"{main}_high"]
-        row[main] += f" ({low:.4g} to {high:.4g})"
+    keys = (f"{main}_interval_{end}" for end in ("low", "high"))
+    if ends := [results[key] for key in keys if key in results]:
+        row[main] += " ({:.4g} to {:.4g})".format(*ends)
     return {**row, "examples": str(evaluated.get("examples", ""))}
 
 

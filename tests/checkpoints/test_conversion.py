@@ -182,6 +182,31 @@ def test_numbers_are_in_the_units_of_labels_where_others_read_them(
 
 
 @pytest.mark.parametrize(
+    ("layers", "temperature"), [(None, 4.0), (1, None), (3, None)]
+)
+def test_a_temperature_is_that_of_the_layers_that_it_was_measured_on(
+    source, tmp_path, layers, temperature
+):
+    heads = {"output_weights": np.ones((2, 8), "f"), "output_bias": np.ones(2)}
+    known = Metadata(labels=("a", "b"), temperature=4.0)
+    source = dataclasses.replace(
+        source, arrays=source.arrays | heads, metadata=known
+    )
+    tf1.write_ours(str(tmp_path), source)
+
+    for output_format in FORMATS:
+        folder = tmp_path / output_format
+        convert(tmp_path, folder, output_format, num_hidden_layers=layers)
+
+        found = discovery.open(folder)
+        scaled = found.arrays["output_weights"] / (
+            found.metadata.temperature or 1.0
+        )
+        np.testing.assert_allclose(scaled, 1 / (temperature or 1.0))
+        assert (found.metadata.temperature is None) == (temperature is None)
+
+
+@pytest.mark.parametrize(
     "fields",
     [
         {"num_hidden_layers": 4, "parameter_sharing": "attention"},

@@ -40,8 +40,8 @@ _EVALUATION = {
     "cautions": ["4 of the 9 records to evaluate are also trained on."],
     "scores": {
         "accuracy": 0.75,
-        "accuracy_low": 0.333,
-        "accuracy_high": 0.9,
+        "accuracy_interval_low": 0.333,
+        "accuracy_interval_high": 0.9,
         "accuracy_baseline": 0.5,
         "f1_of_ham": 0.1,
     },

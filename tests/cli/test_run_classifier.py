@@ -102,11 +102,15 @@ def test_mnli_is_scored_on_both_sets_in_one_run(mnli_run):
     results = results_of(folder)
     for name, suffix in (("eval", ""), ("eval_mismatched", "_mismatched")):
         rows = table_of(folder / name / "predictions.tsv")
-        assert rows[0] == ("index", "prediction", "label")
-        _, predictions, labels = zip(*rows[1:], strict=True)
+        texts = ("text_a", "text_b")
+        assert rows[0] == ("index", "prediction", "label", *texts)
+        _, predictions, labels, *_ = zip(*rows[1:], strict=True)
         wanted = sklearn.metrics.accuracy_score(labels, predictions)
         assert results[f"accuracy{suffix}"] == pytest.approx(wanted)
         assert f"accuracy{suffix} = {wanted:.6g}" in done.stdout
+    low, high = (results[f"accuracy_interval_{x}"] for x in ("low", "high"))
+    assert low <= results["accuracy"] <= high
+    assert results["temperature"] == results["temperature_mismatched"]
     expected = r' next: python -m albert_tf.predict \S+ "TEXT" "TEXT" '
     assert re.search(expected, done.stderr), done.stderr
     # The better of the two evaluations.

@@ -190,7 +190,7 @@ def test_answers_are_those_of_python(run, site):
         answers = python.predict(texts)
         firsts, *seconds = zip(*inputs, strict=True)
         batch = python.tokenizer.batch(
-            firsts, *seconds, max_seq_length=python._data.max_seq_length
+            firsts, *seconds, max_seq_length=python.data.max_seq_length
         )
         outputs = {} if name == "pretraining" else python.model(batch)
         rows = zip(results[name], answers, strict=True)

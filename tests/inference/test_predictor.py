@@ -520,6 +520,11 @@ def softmax(logits):
             _LABELS | {"head": "token_classifier"},
             "head='classifier'",
         ),
+        (
+            albert_tf.ClassifierModel(CONFIG, num_labels=2),
+            _LABELS | {"thresholds": (0.3, 0.7)},
+            "Only some of the models have thresholds",
+        ),
     ],
 )
 def test_models_that_cannot_answer_together(model, known, message, load_all):

@@ -62,7 +62,7 @@ def test_a_score_is_told_from_its_baseline_by_enough_examples(
     low, num_examples, says, caplog
 ):
     ends = [
-        Score(f"accuracy_{name}", value, Role.INTERVAL, "accuracy")
+        Score(f"accuracy_interval_{name}", value, Role.INTERVAL, "accuracy")
         for name, value in (("low", low), ("high", 0.95))
     ]
     scores = beside(0.5, Score("accuracy", 0.9)) + Scores(entries=tuple(ends))
@@ -90,7 +90,10 @@ def interval_of(values, **more):
         {},
         Scores(entries=(Score("share", values.mean()),)),
     )
-    assert (low.key, high.key) == ("share_low", "share_high")
+    assert (low.key, high.key) == (
+        "share_interval_low",
+        "share_interval_high",
+    )
     return low.value, high.value
 
 

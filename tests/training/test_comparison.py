@@ -56,7 +56,8 @@ def rows_of(table):
 
 
 def test_the_scores_settings_and_answers_of_two_runs(make_run):
-    interval = {"accuracy_low": 0.893, "accuracy_high": 0.9314}
+    ends = {"low": 0.893, "high": 0.9314}
+    interval = {f"accuracy_interval_{end}": x for end, x in ends.items()}
     paths = [
         make_run("one", FIRST, results=interval),
         make_run("second", SECOND),

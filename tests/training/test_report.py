@@ -168,8 +168,8 @@ def test_a_run_begins_with_how_good_it_is_and_folds_its_settings(written):
         entries=(
             *ACCURACY,
             Score.baseline("accuracy", 0.5),
-            Score("accuracy_low", 1 / 3, Role.INTERVAL, "accuracy"),
-            Score("accuracy_high", 0.9, Role.INTERVAL, "accuracy"),
+            Score("accuracy_interval_low", 1 / 3, Role.INTERVAL, "accuracy"),
+            Score("accuracy_interval_high", 0.9, Role.INTERVAL, "accuracy"),
             Score.of_label("f1", "ham", 0.25),
             Score("loss", 2.0, Role.LOSS),
         )

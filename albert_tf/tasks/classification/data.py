@@ -415,7 +415,8 @@ class ClassificationData:
             self.labels,
         )
         if not self.is_multi_label:
-            tables.append(_calibration_chart(labels, logits, decision))
+            chart = decision_lib.calibration_chart(labels, logits, decision)
+            tables.append(chart)
         rows = self._class_scores(labels, predictions)
         table = {
             "title": "Scores of each class",
@@ -438,24 +439,6 @@ class ClassificationData:
             return np.array(label or 0, np.int32)
         offset = 0.0 if label is None else label - self.target_mean
         return np.array(offset / self.target_scale, np.float32)
-
-
-def _calibration_chart(
-    labels: np.ndarray, logits: np.ndarray, decision: Decision
-) -> dict[str, Any]:
-    curves = {
-        name: decision_lib.calibration_curve(labels, each.probabilities(logits))
-        for name, each in {
-            "before": Decision(),
-            "with the temperature": decision,
-        }.items()
-    }
-    return {
-        "title": "How often a prediction is right, by its probability",
-        "unit": "share that is right",
-        "x_label": "probability",
-        "curves": {"as it should be": [(0.0, 0.0), (1.0, 1.0)], **curves},
-    }
 
 
 def _tsv_row(fields: Iterable[str]) -> bytes:

@@ -6,6 +6,7 @@ Source: Guo et al. 2017 (arXiv 1706.04599), for temperature and error.
 
 import dataclasses
 import math
+from typing import Any
 
 import numpy as np
 import scipy.optimize
@@ -120,21 +121,33 @@ def calibration_error(labels: np.ndarray, probabilities: np.ndarray) -> float:
     return float(np.abs(np.bincount(bins, weights=gaps)).sum() / len(labels))
 
 
-def calibration_curve(
-    labels: np.ndarray, probabilities: np.ndarray
-) -> list[tuple[float, float]]:
-    """Returns points: the mean probability of a tenth of rows, and its share.
+def calibration_chart(
+    labels: np.ndarray, logits: np.ndarray, decision: Decision
+) -> dict[str, Any]:
+    """Returns a chart of the tenths of rows, sorted by their probability.
 
-    The share is that of rows whose likeliest label is right; see
-    `calibration_error`.
+    It has the mean probability of the likeliest label, and the share of rows
+    where it is right.
     """
-    confidence = probabilities.max(axis=-1)
-    is_right = probabilities.argmax(axis=-1) == labels
-    tenths = np.array_split(np.argsort(confidence), min(10, len(labels)))
-    return [
-        (float(confidence[rows].mean()), float(is_right[rows].mean()))
-        for rows in tenths
-    ]
+    curves: dict[str, Any] = {"as it should be": [(0.0, 0.0), (1.0, 1.0)]}
+    for name, one in {
+        "before": Decision(),
+        "with the temperature": decision,
+    }.items():
+        probabilities = one.probabilities(logits)
+        confidence = probabilities.max(axis=-1)
+        is_right = probabilities.argmax(axis=-1) == labels
+        tenths = np.array_split(np.argsort(confidence), min(10, len(labels)))
+        curves[name] = [
+            (float(confidence[rows].mean()), float(is_right[rows].mean()))
+            for rows in tenths
+        ]
+    return {
+        "title": "How often a prediction is right, by its probability",
+        "unit": "share that is right",
+        "x_label": "probability",
+        "curves": curves,
+    }
 
 
 def threshold_for(

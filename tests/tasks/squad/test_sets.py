@@ -91,7 +91,7 @@ def test_an_export_answers_as_the_run_did(read):
     threshold = Score("null_threshold", 1.5, Role.THRESHOLD)
     scores = Scores(entries=(threshold,))
 
-    chosen = sets_lib.FINETUNING.thresholds
+    chosen = sets_lib.FINETUNING.chosen
     assert chosen(data, scores) == {"null_score_diff_threshold": 1.5}
     # Without an evaluation, it is that of the weights.
     assert chosen(data, Scores()) == {"null_score_diff_threshold": None}

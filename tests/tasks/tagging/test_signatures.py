@@ -27,7 +27,7 @@ def test_entities_are_those_of_python(
     predictor = albert_tf.load_predictor(
         export.config.init_checkpoint, max_seq_length=20
     )
-    object.__setattr__(predictor._data, "words", words)
+    object.__setattr__(predictor.data, "words", words)
     texts = [*NASTY, LONG]
 
     found = export.ask(text=np.array([text.encode() for text in texts]))
