@@ -181,12 +181,12 @@ class ClassificationData:
         )
         predictions = self._likeliest(decision, logits)
         probabilities = decision.probabilities(logits)
-        chosen = Metadata(
+        known = Metadata(
             labels=self.labels,
             temperature=decision.temperature,
             thresholds=decision.thresholds,
         )
-        others = [*chosen.chosen]
+        others = [*known.chosen]
         if not self.is_multi_label:
             plain = Decision().probabilities(logits)
             for ending, each in (("", probabilities), ("_before", plain)):
