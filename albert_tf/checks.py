@@ -52,12 +52,6 @@ def check_number(name: str, value: Any, **limits: float) -> None:
         )
 
 
-def check_integers(config: object, *names: str, **limits: int) -> None:
-    """Checks settings of a config, by `check_integer`."""
-    for name in names:
-        check_integer(name, getattr(config, name), **limits)
-
-
 def check_numbers(config: object, *names: str, **limits: float) -> None:
     """Checks settings of a config, by `check_number`."""
     for name in names:

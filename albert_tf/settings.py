@@ -27,6 +27,7 @@ def setting(
     *,
     choices: Sequence[str] = (),
     affects_training: bool = False,
+    **limits: float,
 ) -> Any:
     """Returns a dataclass field that can become a flag of the same name.
 
@@ -36,6 +37,8 @@ def setting(
         choices: Valid values of a text field; empty for any.
         affects_training: Whether the weights, or which of them are the best,
             depend on the value, in a task's own settings.
+        **limits: Bounds of a number: `above`, `at_least`, `below`, `at_most`. A
+            whole number is at least 0 without them.
     """
     return dataclasses.field(
         default=default,
@@ -43,6 +46,7 @@ def setting(
             "help": help,
             "choices": tuple(choices),
             "affects_training": affects_training,
+            "limits": limits,
         },
     )
 
@@ -56,21 +60,35 @@ def affects_training(config: Any) -> dict[str, Any]:
     }
 
 
-def check_choices(config: Any) -> None:
-    """Checks those settings of a config that are one of some words."""
-    for field in dataclasses.fields(config):
-        value = getattr(config, field.name)
-        choices = field.metadata.get("choices")
-        if choices and isinstance(value, str):
-            checks.check_choice(field.name, value, choices)
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Settings:
+    """Settings that are checked, each by itself, when the config is made."""
+
+    def __post_init__(self) -> None:
+        check(type(self), vars(self))
 
 
-def type_of(config_class: type, name: str) -> type:
+def check(config_class: type, values: Mapping[str, Any]) -> None:
+    """Checks choices and bounds of settings, by name; None is not checked."""
+    for name, field in fields_of(config_class).items():
+        value, choices = values[name], field.metadata["choices"]
+        limits: Any = field.metadata["limits"]
+        if value is None:
+            continue
+        if type_of(field) is int:
+            checks.check_integer(name, value, **limits)
+        elif type_of(field) is float:
+            checks.check_number(name, value, **limits)
+        elif choices and isinstance(value, str):
+            checks.check_choice(name, value, choices)
+
+
+def type_of(field: "dataclasses.Field[Any]") -> type:
     """Returns the type of a setting: bool, int, float, str, or tuple of texts.
 
     That of `int | None` is int.
     """
-    annotation: Any = typing.get_type_hints(config_class)[name]
+    annotation: Any = field.type
     if isinstance(annotation, types.UnionType):
         annotation = typing.get_args(annotation)[0]
     kind: type = typing.get_origin(annotation) or annotation
@@ -119,9 +137,8 @@ def checked(
             another type.
     """
     kinds = {
-        name: type_of(config_class, name)
-        for config_class in config_classes
-        for name in fields_of(config_class)
+        name: type_of(field)
+        for name, field in fields_of(*config_classes).items()
     }
     result = {}
     for name, value in values.items():

@@ -4,7 +4,7 @@ import dataclasses
 
 from albert_tf import checks
 from albert_tf.config import SHARING_STRATEGIES
-from albert_tf.settings import check_choices, setting
+from albert_tf.settings import setting
 from albert_tf.text.tokenizer import NewTokens, VocabularyBeside
 
 FORMATS = ("tf1", "keras", "huggingface", "keras_hub")
@@ -76,4 +76,4 @@ class ConversionConfig(NewTokens, VocabularyBeside):
 
     def __post_init__(self) -> None:
         checks.check_given(self, "input_path", "output_path", "output_format")
-        check_choices(self)
+        super().__post_init__()

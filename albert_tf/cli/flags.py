@@ -41,18 +41,13 @@ def define(
     from the defaults of the fields. A setting that several configs have means
     the same in all.
     """
-    defined: set[str] = set()
-    for config_class in config_classes:
-        for name, field in settings.fields_of(config_class).items():
-            if name not in defined:
-                kind = settings.type_of(config_class, name)
-                default = defaults.get(name, field.default)
-                _define(field, kind, default, is_list=name in lists)
-                defined.add(name)
+    for name, field in settings.fields_of(*config_classes).items():
+        default = defaults.get(name, field.default)
+        _define(field, default, is_list=name in lists)
 
 
-def _define(field: Any, kind: type, default: Any, *, is_list: bool) -> None:
-    text = field.metadata["help"]
+def _define(field: Any, default: Any, *, is_list: bool) -> None:
+    text, kind = field.metadata["help"], settings.type_of(field)
     if is_list:
         flags.DEFINE(_NumbersParser(kind), field.name, default, text)
     elif kind is tuple:

@@ -8,7 +8,6 @@ Source: google-research/albert, flags of `create_pretraining_data.py`.
 import dataclasses
 from typing import Any
 
-from albert_tf import checks, settings
 from albert_tf.data import deduplication
 from albert_tf.data.shards import RecordSettings
 from albert_tf.settings import setting
@@ -59,7 +58,9 @@ class PretrainingDataConfig(RecordSettings, Vocabulary, CorpusSettings):
         choices=("none", "exact", "minhash"),
     )
     num_workers: int = setting(
-        1, "Number of processes of the local runner that build records."
+        1,
+        "Number of processes of the local runner that build records.",
+        at_least=1,
     )
     runner: str = setting(
         "local",
@@ -74,12 +75,16 @@ class PretrainingDataConfig(RecordSettings, Vocabulary, CorpusSettings):
         "process of this machine, to try the pipeline.",
     )
     short_seq_prob: float = setting(
-        0.1, "Share of documents that are cut into shorter sequences."
+        0.1,
+        "Share of documents that are cut into shorter sequences.",
+        at_least=0,
+        at_most=1,
     )
     dupe_factor: int = setting(
         None,
         "Passes over the corpus, each with other pairs. Default: 40 for "
         "static masks, 1 for dynamic masks.",
+        at_least=1,
     )
     random_seed: int = setting(12345, "Seed of every random draw.")
     random_next_sentence: bool = setting(
@@ -100,13 +105,8 @@ class PretrainingDataConfig(RecordSettings, Vocabulary, CorpusSettings):
     )
 
     def __post_init__(self) -> None:
-        settings.check_choices(self)
         self._fill_in_defaults()
-        RecordSettings.__post_init__(self)
-        CorpusSettings.__post_init__(self)
-        checks.check_integers(self, "num_workers", "dupe_factor", at_least=1)
-        checks.check_integers(self, "random_seed")
-        checks.check_numbers(self, "short_seq_prob", at_least=0, at_most=1)
+        super().__post_init__()
         self._check_combinations()
 
     def _fill_in_defaults(self) -> None:

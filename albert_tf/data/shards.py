@@ -16,7 +16,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from albert_tf import checks, files
-from albert_tf.settings import setting
+from albert_tf.settings import Settings, setting
 from albert_tf.text.base import SpecialIds
 
 _LOGGER = logging.getLogger(__name__)
@@ -36,7 +36,7 @@ _NUMBERED = re.compile(r"(?P<stem>.*)-\d{5}-of-(?P<count>\d{5})", re.DOTALL)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class RecordSettings:
+class RecordSettings(Settings):
     """Settings of a build that readers of its records need, too.
 
     `pair_objective` is None if it is not known.
@@ -59,10 +59,15 @@ class RecordSettings:
         choices=("static", "dynamic"),
     )
     max_predictions_per_seq: int = setting(
-        20, "Largest number of tokens masked in a record."
+        20, "Largest number of tokens masked in a record.", at_least=1
     )
-    masked_lm_prob: float = setting(0.15, "Share of tokens to mask.")
-    ngram: int = setting(3, "Longest n-gram of words that is masked together.")
+    # Differs: the original accepts 0, and writes records without a target.
+    masked_lm_prob: float = setting(
+        0.15, "Share of tokens to mask.", above=0, at_most=1
+    )
+    ngram: int = setting(
+        3, "Longest n-gram of words that is masked together.", at_least=1
+    )
     favor_shorter_ngram: bool = setting(
         True,
         "Whether an n-gram of n words has a probability proportional to 1/n; "
@@ -78,12 +83,9 @@ class RecordSettings:
     )
 
     def __post_init__(self) -> None:
-        checks.check_integers(self, "max_seq_length", at_least=8)
-        slots, most = "max_predictions_per_seq", self.token_budget
-        checks.check_integers(self, slots, at_least=1, at_most=most)
-        # Differs: the original accepts 0, and writes records without a target.
-        checks.check_numbers(self, "masked_lm_prob", above=0, at_most=1)
-        checks.check_integers(self, "ngram", at_least=1)
+        super().__post_init__()
+        slots, most = self.max_predictions_per_seq, self.token_budget
+        checks.check_integer("max_predictions_per_seq", slots, at_most=most)
 
     @property
     def token_budget(self) -> int:

@@ -2,14 +2,14 @@
 
 import dataclasses
 
-from albert_tf.settings import setting
+from albert_tf.settings import Settings, setting
 
 # Name of the TPU of this machine.
 LOCAL_TPU = "local"
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class DeviceSettings:
+class DeviceSettings(Settings):
     """The devices of a run; the config of a run has these settings, too."""
 
     strategy: str = setting(
@@ -29,10 +29,11 @@ class DeviceSettings:
     tpu_zone: str | None = setting(None, "Zone of the TPU.")
     gcp_project: str | None = setting(None, "Google Cloud project of the TPU.")
     num_tpu_cores: int | None = setting(
-        None, "Number of cores that the TPU must have."
+        None, "Number of cores that the TPU must have.", at_least=1
     )
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         is_many = self.strategy in ("auto", "multi_worker")
         if self.cluster and (self.uses_tpu or not is_many):
             raise ValueError(

@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from albert_tf.checkpoints import discovery, heads
-from albert_tf.checks import check_given, check_integer
-from albert_tf.settings import check_choices, setting
+from albert_tf.checks import check_given
+from albert_tf.settings import setting
 from albert_tf.tasks import table
 from albert_tf.tasks.spec import HeadSpec, ServingSettings
 from albert_tf.text.tokenizer import VocabularyBeside
@@ -69,6 +69,7 @@ class ExportConfig(VocabularyBeside):
         None,
         "Number of the version. Default: one more than the highest number in "
         "the folder.",
+        at_least=1,
     )
     model_name: str = setting(
         "albert",
@@ -100,9 +101,7 @@ class ExportConfig(VocabularyBeside):
 
     def __post_init__(self) -> None:
         check_given(self, "init_checkpoint", "export_dir")
-        check_choices(self)
-        if self.export_version is not None:
-            check_integer("export_version", self.export_version, at_least=1)
+        super().__post_init__()
         for name in ("quantize", "compare_file"):
             if getattr(self, name) and not self.runtime:
                 raise ValueError(

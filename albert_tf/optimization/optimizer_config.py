@@ -6,12 +6,12 @@ are those of Lan et al. 2020, section 4.1, with the warm-up of the code.
 
 import dataclasses
 
-from albert_tf import checks, settings
-from albert_tf.settings import setting
+from albert_tf import checks
+from albert_tf.settings import Settings, setting
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class OptimizerConfig:
+class OptimizerConfig(Settings):
     """Settings of an optimizer; the defaults are the paper's for pretraining.
 
     Args:
@@ -32,18 +32,23 @@ class OptimizerConfig:
         0.00176,
         "Learning rate at the end of the warm-up, and the one from which it "
         "decays to 0.",
+        above=0,
     )
     adamw_rate_ratio: float | None = setting(
         None,
         "muon: learning rate of the weights that it leaves to adamw, as a "
         "share of --learning_rate. Default: 0.4.",
+        at_least=0,
     )
     poly_power: float = setting(
         1.0,
         "Power of the learning rate's decay: 1 for linear decay, 0 for none.",
+        at_least=0,
     )
     num_train_steps: int = setting(
-        125_000, "Number of updates of the run, over which the rate decays."
+        125_000,
+        "Number of updates of the run, over which the rate decays.",
+        at_least=1,
     )
     num_warmup_steps: int = setting(
         3125, "Updates over which the learning rate rises from 0."
@@ -58,17 +63,12 @@ class OptimizerConfig:
     clip_norm: float = 1.0
 
     def __post_init__(self) -> None:
-        settings.check_choices(self)
-        for name in ("learning_rate", "epsilon", "clip_norm"):
-            checks.check_number(name, getattr(self, name), above=0)
-        if self.adamw_rate_ratio is not None:
-            if self.optimizer != "muon":
-                raise ValueError(
-                    "`adamw_rate_ratio` needs --optimizer=muon. Received: "
-                    f"optimizer={self.optimizer}."
-                )
-            checks.check_numbers(self, "adamw_rate_ratio", at_least=0)
-        checks.check_numbers(self, "poly_power", "weight_decay", at_least=0)
+        super().__post_init__()
+        checks.check_numbers(self, "weight_decay", at_least=0)
         checks.check_numbers(self, "beta_1", "beta_2", above=0, below=1)
-        checks.check_integers(self, "num_train_steps", at_least=1)
-        checks.check_integers(self, "num_warmup_steps", "start_warmup_step")
+        checks.check_numbers(self, "epsilon", "clip_norm", above=0)
+        if self.adamw_rate_ratio is not None and self.optimizer != "muon":
+            raise ValueError(
+                "`adamw_rate_ratio` needs --optimizer=muon. Received: "
+                f"optimizer={self.optimizer}."
+            )

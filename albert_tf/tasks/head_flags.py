@@ -5,8 +5,7 @@ Plain Python, so that the flags are read before any slow import.
 
 import dataclasses
 
-from albert_tf import checks
-from albert_tf.settings import setting
+from albert_tf.settings import Settings, setting
 from albert_tf.tasks.spec import ServingSettings
 
 PATIENCE_HELP = (
@@ -16,11 +15,15 @@ PATIENCE_HELP = (
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class HeadFlags:
+class HeadFlags(Settings):
     """Flags of a head over the pooled output."""
 
     dropout_prob: float = setting(
-        0.1, "Dropout rate of the pooled output.", affects_training=True
+        0.1,
+        "Dropout rate of the pooled output.",
+        affects_training=True,
+        at_least=0,
+        below=1,
     )
     exit_patience: int = setting(
         0,
@@ -28,10 +31,6 @@ class HeadFlags:
         "predictions and scores of the final weights; evaluations during the "
         "training use all layers.",
     )
-
-    def __post_init__(self) -> None:
-        checks.check_numbers(self, "dropout_prob", at_least=0, below=1)
-        checks.check_integers(self, "exit_patience")
 
 
 DEFAULT_HEAD = HeadFlags()
@@ -44,10 +43,6 @@ class EarlyExitSettings(ServingSettings):
     not_in_runtimes = ("exit_patience",)
 
     exit_patience: int = setting(0, f"classifier, race: {PATIENCE_HELP}")
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        checks.check_integers(self, "exit_patience")
 
 
 def check_single_label(patience: int, *, has_one_label: bool) -> None:

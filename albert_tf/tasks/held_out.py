@@ -8,15 +8,14 @@ import math
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, ClassVar
 
-from albert_tf import checks
-from albert_tf.settings import setting
+from albert_tf.settings import Settings, setting
 from albert_tf.tasks import example_files
 from albert_tf.tasks.example_files import RowsInMemory
 from albert_tf.tasks.task import SPLITS
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class FileFlags:
+class FileFlags(Settings):
     """The files of each use, and which rows are held out."""
 
     # Of the files in the folder.
@@ -40,14 +39,12 @@ class FileFlags:
         "Share of the training rows to evaluate instead of training on them, "
         "where there is no file to evaluate: of each label the same, chosen by "
         "the texts.",
+        above=0,
+        below=1,
     )
     validation_seed: int = setting(
         0, "Seed that chooses the rows of --validation_share."
     )
-
-    def __post_init__(self) -> None:
-        if self.validation_share is not None:
-            checks.check_numbers(self, "validation_share", above=0, below=1)
 
 
 def find(

@@ -20,9 +20,10 @@ class Lengths:
     max_seq_length: int
 
     def __post_init__(self) -> None:
-        checks.check_integers(self, "max_seq_length", at_least=5)
+        checks.check_integer("max_seq_length", self.max_seq_length, at_least=5)
         most = self.max_seq_length - NUM_SPECIAL_TOKENS - 1
-        checks.check_integers(self, self.part, at_least=1, at_most=most)
+        part = getattr(self, self.part)
+        checks.check_integer(self.part, part, at_least=1, at_most=most)
 
     @classmethod
     def within(cls, values: Mapping[str, Any]) -> Self:

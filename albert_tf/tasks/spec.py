@@ -18,6 +18,7 @@ from albert_tf.checkpoints.checkpoint import Checkpoint, Note
 from albert_tf.checkpoints.heads import Head
 from albert_tf.checkpoints.metadata import Metadata
 from albert_tf.metrics.scores import Scores
+from albert_tf.settings import Settings
 from albert_tf.tasks import task
 from albert_tf.tasks.task import AnswerData, ExampleSet, Outputs, Sets
 
@@ -30,7 +31,7 @@ Signatures: TypeAlias = "Sequence[Signature]"
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class ServingSettings:
+class ServingSettings(Settings):
     """The settings of an export; `max_seq_length` is that of raw text."""
 
     # Names of settings that are by default those of the fine-tuning.
@@ -43,6 +44,7 @@ class ServingSettings:
     runtime: str | None = None
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         for name in self.not_in_runtimes:
             if self.runtime and getattr(self, name):
                 raise ValueError(

@@ -25,7 +25,7 @@ import numpy as np
 import sentencex
 
 from albert_tf import checks, files
-from albert_tf.settings import setting
+from albert_tf.settings import Settings, setting
 from albert_tf.text import text_lines, wikipedia_dumps
 
 # Longer documents are split, so that a file without blank lines need not fit
@@ -66,7 +66,7 @@ _LOGGER = logging.getLogger(__name__)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class CorpusSettings:
+class CorpusSettings(Settings):
     """Settings that name a text: a part of every config that reads one."""
 
     input_file: str | None = setting(
@@ -86,9 +86,6 @@ class CorpusSettings:
         "Largest number of bad lines or rows (not UTF-8, not JSON, without a "
         "text) that are counted and skipped; the next one is an error.",
     )
-
-    def __post_init__(self) -> None:
-        checks.check_integers(self, "max_bad_lines")
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

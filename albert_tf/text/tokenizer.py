@@ -8,7 +8,7 @@ import os
 from typing import Any
 
 from albert_tf import files
-from albert_tf.settings import setting
+from albert_tf.settings import Settings, setting
 from albert_tf.text.base import SYMBOLS_FILE, Tokenizer, TokenizerSettings
 from albert_tf.text.sentencepiece_tokenizer import SentencePieceTokenizer
 from albert_tf.text.symbol_tokenizer import SymbolTokenizer
@@ -47,7 +47,7 @@ def load_tokenizer(
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class NewTokens:
+class NewTokens(Settings):
     """Setting that adds tokens to a vocabulary."""
 
     new_tokens: str | None = setting(
@@ -102,7 +102,7 @@ class Vocabulary(NewTokens):
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class VocabularyBeside:
+class VocabularyBeside(Settings):
     """The same for commands that start from a checkpoint, which may have it."""
 
     spm_model_file: str | None = setting(

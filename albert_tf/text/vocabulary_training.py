@@ -20,7 +20,7 @@ from typing import Any
 
 import sentencepiece
 
-from albert_tf import checks, files, settings
+from albert_tf import checks, files
 from albert_tf.settings import setting
 from albert_tf.text import base, documents, normalization, symbol_tokenizer
 from albert_tf.text.documents import CorpusSettings, Documents
@@ -67,33 +67,27 @@ class VocabularyTrainingConfig(CorpusSettings):
         choices=("unigram", "char", "word"),
     )
     vocab_size: int = setting(
-        30000, "Number of tokens, special tokens included."
+        30000,
+        "Number of tokens, special tokens included.",
+        at_least=len(base.SENTENCEPIECE_NAMES) + len(USER_SYMBOLS) + 1,
     )
     character_coverage: float = setting(
         0.99995,
         "Share of the text that the single characters of the vocabulary "
         "cover, 0.98 to 1.",
+        at_least=MIN_CHARACTER_COVERAGE,
+        at_most=1,
     )
     do_lower_case: bool = setting(True, "Whether text is lower-cased first.")
     keep_accents: bool = setting(False, "Whether letters keep their accents.")
     input_sentence_size: int = setting(
         10_000_000,
         "Largest number of sentences to train on; they are chosen at random.",
+        at_least=1,
     )
     random_seed: int = setting(
         12345, "Seed of the choice of sentences, if there are too many."
     )
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        settings.check_choices(self)
-        smallest = len(base.SENTENCEPIECE_NAMES) + len(USER_SYMBOLS) + 1
-        checks.check_integers(self, "vocab_size", at_least=smallest)
-        least = MIN_CHARACTER_COVERAGE
-        checks.check_numbers(
-            self, "character_coverage", at_least=least, at_most=1
-        )
-        checks.check_integers(self, "input_sentence_size", at_least=1)
 
 
 def list_symbols(config: VocabularyTrainingConfig) -> str:

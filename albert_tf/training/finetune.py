@@ -41,6 +41,7 @@ from albert_tf.training.run_config import FinetuningConfig
 
 _LOGGER = logging.getLogger(__name__)
 Key = TypeVar("Key", int, str)
+Run = TypeVar("Run")
 
 
 def run(
@@ -186,39 +187,59 @@ def _run_seeds(
 ) -> Result | None:
     """Runs every seed in a directory of its own; uses the best weights."""
     # 1. Training and evaluation of each seed.
-    scores: dict[int, Scores] = {}
-    failures: dict[int, str] = {}
-    folders: dict[int, str] = {}
+    configs = {one.random_seed: one for one in config.seed_configs()}
     seed_sets = dataclasses.replace(sets, prediction=())
-    for seed_config in config.seed_configs():
-        seed = seed_config.random_seed
-        folders[seed] = seed_config.output_dir
-        _LOGGER.info("Seed %d, of %d seeds.", seed, config.num_seeds)
-        try:
-            result = make_run(seed_config, seed_sets).run()
-        except loop.TrainingDiverged as problem:
-            failures[seed] = str(problem)
-            _LOGGER.warning("%s", problem)
-            continue
-        if result is None:
-            return None
-        scores[seed] = result.scores
-        if result.problem:
-            failures[seed] = result.problem
-        gc.collect()  # the model of this seed, which refers to itself
+    found = run_each(
+        "Seed", configs, lambda one: make_run(one, seed_sets).run()
+    )
+    if found is None:
+        return None
+    results, failures = found
+    failures |= {s: one.problem for s, one in results.items() if one.problem}
 
     # 2. The best seed, and the results of all.
+    scores = {seed: one.scores for seed, one in results.items()}
     best, medians = _summarize(config, sets, scores, failures)
     all_seeds = SeedResults(scores=medians, by_seed=scores, failures=failures)
 
     # 3. Evaluation, predictions, report.
     path = os.path.join(config.output_dir, run_checkpoints.BEST_FOLDER)
-    workers.run_in_chief(_copy_weights, folders[best], path)
+    workers.run_in_chief(_copy_weights, configs[best].output_dir, path)
     final_run = make_run(config, dataclasses.replace(sets, train=None))
     result = final_run.evaluate_and_predict(
         tf1.of_run(path), all_seeds=all_seeds
     )
     return result._replace(scores=medians)
+
+
+def run_each(
+    what: str, runs: Mapping[Key, Run], run_one: Callable[[Run], Any]
+) -> tuple[dict[Key, Any], dict[Key, str]] | None:
+    """Runs one after another; returns results, and why others diverged.
+
+    `what` is what the keys of `runs` are. It returns None if a signal stopped
+    the training.
+    """
+    results: dict[Key, Any] = {}
+    failures: dict[Key, str] = {}
+    for number, (key, one) in enumerate(runs.items(), start=1):
+        _LOGGER.info("%s %s, %d of %d.", what, key, number, len(runs))
+        try:
+            result = run_one(one)
+        except loop.TrainingDiverged as problem:
+            failures[key] = str(problem)
+            _LOGGER.warning("%s", problem)
+            continue
+        if result is None:
+            return None
+        results[key] = result
+        gc.collect()  # the model of this run, which refers to itself
+    if not results:
+        raise loop.TrainingDiverged(
+            f"None of the {len(runs)} runs gives a result. The last: "
+            f"{failures[key]}"
+        )
+    return results, failures
 
 
 def _claim(
@@ -239,11 +260,6 @@ def _summarize(
     failures: Mapping[int, str],
 ) -> tuple[int, Scores]:
     """Returns the best seed and the medians, of failed ones if all have."""
-    if not scores:
-        raise loop.TrainingDiverged(
-            f"None of the {config.num_seeds} seeds gives a result. The first: "
-            f"{failures[config.random_seed]}"
-        )
     sound = {seed: scores[seed] for seed in scores if seed not in failures}
     if failures and sound:
         _LOGGER.warning(

@@ -5,7 +5,6 @@ The commands call the same functions with their flags.
 
 import dataclasses
 import functools
-import gc
 import glob
 import logging
 import os
@@ -26,7 +25,6 @@ from albert_tf.text.tokenizer import VocabularyBeside
 from albert_tf.training import (
     baselines,
     comparison,
-    loop,
     pretrain_config,
     report,
 )
@@ -153,38 +151,29 @@ def run_finetunings(planned: Sequence[FinetuningPlan]) -> RunResult | None:
     """
     if len(planned) == 1:
         return run_finetuning(planned[0])
-    results: dict[str, RunResult] = {}
-    failures: dict[str, str] = {}
-    for number, plan in enumerate(planned, start=1):
-        folder = plan.config.output_dir
-        _LOGGER.info("Run %d of %d: %s", number, len(planned), folder)
-        try:
-            result = run_finetuning(plan)
-        except loop.TrainingDiverged as problem:
-            failures[folder] = str(problem)
-            _LOGGER.warning("%s", problem)
-            continue
-        if result is None:
-            return None
-        results[folder] = result
-        gc.collect()  # the model of this run, which refers to itself
-    if not results:
-        raise ValueError(f"All runs have failed. The last: {failures[folder]}")
+    by_folder = {plan.config.output_dir: plan for plan in planned}
+    found = finetune_lib.run_each("Run", by_folder, run_finetuning)
+    if found is None:
+        return None
+    results, failures = found
     scores = {folder: one.scores for folder, one in results.items()}
     sound = {f: one for f, one in scores.items() if not one.is_degenerate}
-    metric = plan.config.best_metric or plan.sets.data.primary_metric
+    config, data = planned[0].config, planned[0].sets.data
+    metric = config.best_metric or data.primary_metric
     best = finetune_lib.best_seed(sound or scores, metric)
     above = os.path.dirname(best)
     # Those of earlier calls with other numbers, too.
-    found = glob.glob(
-        os.path.join(glob.escape(above), "*=*", run_checkpoints.RESULTS_FILE)
+    files = os.path.join(
+        glob.escape(above), "*=*", run_checkpoints.RESULTS_FILE
     )
-    paths = [*dict.fromkeys([best, *map(os.path.dirname, sorted(found))])]
+    others = map(os.path.dirname, sorted(glob.glob(files)))
+    paths = [*dict.fromkeys([best, *others])]
     tables = comparison.sections(paths, failures)
     page = os.path.join(above, report.FILE_NAME)
     comparison.write(page, paths, tables)
     _LOGGER.info("The runs are compared in %s.", page)
-    return dataclasses.replace(results[best], comparison=tables)
+    result: RunResult = results[best]
+    return dataclasses.replace(result, comparison=tables)
 
 
 def run_finetuning(plan: FinetuningPlan) -> RunResult | None:

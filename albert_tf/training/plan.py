@@ -96,12 +96,9 @@ def defaults(spec: FinetuningSpec) -> dict[str, Any]:
 
 def lists(spec: FinetuningSpec) -> set[str]:
     """Returns the settings that `grid` takes lists of: numbers."""
-    return {
-        name
-        for one in config_classes(spec)
-        for name in settings.fields_of(one)
-        if settings.type_of(one, name) in (int, float)
-    } - _SHARED
+    fields = settings.fields_of(*config_classes(spec))
+    kinds = {name: settings.type_of(field) for name, field in fields.items()}
+    return {n for n in kinds if kinds[n] in (int, float)} - _SHARED
 
 
 def grid(
@@ -248,9 +245,7 @@ def _not_given(
 
 def _check(values: Mapping[str, Any], given: Collection[str]) -> None:
     """Checks what can be checked before any file is read."""
-    checks.check_integer(
-        "train_batch_size", values["train_batch_size"], at_least=1
-    )
+    settings.check(FinetuningConfig, values)
     for absolute, relative in _RELATIVE.items():
         if absolute in given and relative in given:
             raise ValueError(
@@ -389,16 +384,12 @@ def _run_length(
                 "--count_windows_as_epochs needs --num_train_epochs alone."
             )
     if epochs is not None:
-        checks.check_number("num_train_epochs", epochs, above=0)
         num_batches = num_examples / values["train_batch_size"]
         chosen["num_train_steps"] = max(1, int(num_batches * epochs))
         chosen["num_train_epochs"] = None
     num_steps = chosen["num_train_steps"]
     num_warmup_steps = chosen["num_warmup_steps"]
     if (proportion := chosen["warmup_proportion"]) is not None:
-        checks.check_number(
-            "warmup_proportion", proportion, at_least=0, below=1
-        )
         num_warmup_steps = int(num_steps * proportion)
         chosen["num_warmup_steps"] = None
     for name, least in _LEAST_TIMES.items():

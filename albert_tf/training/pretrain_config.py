@@ -17,7 +17,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from albert_tf import checks, settings
+from albert_tf import settings
 from albert_tf.checkpoints import compatibility, heads
 from albert_tf.settings import setting
 from albert_tf.text.tokenizer import NewTokens
@@ -100,13 +100,17 @@ class PretrainingConfig(NewTokens, RunConfig):
         "both.",
     )
     max_predictions_per_seq: int | None = setting(
-        None, "Maximum number of masked tokens per sequence." + _AS_BUILT
+        None,
+        "Maximum number of masked tokens per sequence." + _AS_BUILT,
+        at_least=1,
     )
     masked_lm_prob: float | None = setting(
-        None, "Share of tokens to mask." + _AS_BUILT
+        None, "Share of tokens to mask." + _AS_BUILT, above=0, at_most=1
     )
     ngram: int | None = setting(
-        None, "Longest n-gram of words that is masked together." + _AS_BUILT
+        None,
+        "Longest n-gram of words that is masked together." + _AS_BUILT,
+        at_least=1,
     )
     favor_shorter_ngram: bool | None = setting(
         None,
@@ -133,6 +137,7 @@ class PretrainingConfig(NewTokens, RunConfig):
         None,
         "Maximum number of evaluation batches. Default: all of --eval_file, "
         "or 100 of --input_file.",
+        at_least=1,
     )
     objectives: tuple[str, ...] = setting(
         ("mlm", "sop"),
@@ -253,11 +258,6 @@ class PretrainingConfig(NewTokens, RunConfig):
                 f"{', '.join(PRIMARY_METRICS)}, each once. Received: "
                 f"objectives={','.join(self.objectives)}."
             )
-        for name in ("max_predictions_per_seq", "max_eval_steps", "ngram"):
-            if getattr(self, name) is not None:
-                checks.check_integer(name, getattr(self, name), at_least=1)
-        if self.masked_lm_prob is not None:
-            checks.check_numbers(self, "masked_lm_prob", above=0, at_most=1)
         self._check_together()
         if not self.do_train and not self.do_eval:
             raise ValueError(

@@ -57,6 +57,7 @@ class RunConfig(DeviceSettings, OptimizerConfig):
         3,
         "Exit code if SIGTERM or Ctrl-C stopped the run, after a checkpoint if "
         "it was training; 0 for schedulers that take others for a failure.",
+        at_most=255,
     )
     output_dir: str = setting(
         "",
@@ -74,19 +75,24 @@ class RunConfig(DeviceSettings, OptimizerConfig):
         "longest of a fine-tuning.",
     )
     train_batch_size: int = setting(
-        4096, "Global training batch size: examples per update."
+        4096, "Global training batch size: examples per update.", at_least=1
     )
-    eval_batch_size: int = setting(64, "Global evaluation batch size.")
+    eval_batch_size: int = setting(
+        64, "Global evaluation batch size.", at_least=1
+    )
     gradient_accumulation_steps: int = setting(
         1,
         "Number of micro-batches that each replica's batch is split into, to "
         "save memory; the result is the same.",
+        at_least=1,
     )
     save_checkpoints_steps: int = setting(
-        5000, "Number of updates between checkpoints, and evaluations."
+        5000,
+        "Number of updates between checkpoints, and evaluations.",
+        at_least=1,
     )
     keep_checkpoint_max: int = setting(
-        5, "Number of most recent checkpoints to keep."
+        5, "Number of most recent checkpoints to keep.", at_least=1
     )
     best_metric: str | None = setting(
         None,
@@ -95,7 +101,7 @@ class RunConfig(DeviceSettings, OptimizerConfig):
         "is better, then the later one.",
     )
     log_steps: int = setting(
-        100, "Number of updates per line of metrics.jsonl."
+        100, "Number of updates per line of metrics.jsonl.", at_least=1
     )
     iterations_per_loop: int = setting(
         0,
@@ -111,7 +117,9 @@ class RunConfig(DeviceSettings, OptimizerConfig):
         False, "Compile the forward and backward pass with XLA."
     )
     random_seed: int = setting(
-        12345, "Seed of initial weights, data order, masks and dropout."
+        12345,
+        "Seed of initial weights, data order, masks and dropout.",
+        at_most=LARGEST_SEED,
     )
     random_depth: bool = setting(
         False,
@@ -133,23 +141,9 @@ class RunConfig(DeviceSettings, OptimizerConfig):
     evaluated: str = ""
 
     def __post_init__(self) -> None:
-        OptimizerConfig.__post_init__(self)
-        checks.check_integers(
-            self,
-            "train_batch_size",
-            "eval_batch_size",
-            "gradient_accumulation_steps",
-            "save_checkpoints_steps",
-            "keep_checkpoint_max",
-            "log_steps",
-            at_least=1,
-        )
-        checks.check_integers(self, "iterations_per_loop")
-        checks.check_integers(self, "random_seed", at_most=LARGEST_SEED)
-        checks.check_integers(self, "preemption_exit_code", at_most=255)
+        super().__post_init__()
         if self.random_depth:
             self.albert_config.check_shared("random_depth")
-        DeviceSettings.__post_init__(self)
 
     @property
     def phases(self) -> tuple[Phase, ...]:
@@ -208,7 +202,9 @@ class FinetuningConfig(NewTokens, VocabularyBeside, RunConfig):
         choices=paper_presets.PRESETS,
     )
     num_train_epochs: float | None = setting(
-        None, "Epochs over the training examples, instead of --num_train_steps."
+        None,
+        "Epochs over the training examples, instead of --num_train_steps.",
+        above=0,
     )
     export_dir: str | None = setting(
         None,
@@ -221,11 +217,14 @@ class FinetuningConfig(NewTokens, VocabularyBeside, RunConfig):
     warmup_proportion: float | None = setting(
         None,
         "Fraction of the updates that warm up, instead of --num_warmup_steps.",
+        at_least=0,
+        below=1,
     )
     predict_batch_size: int = setting(
         8,
         "Global prediction batch size for sequences of the maximum length; "
         "shorter ones come in larger batches.",
+        at_least=1,
     )
     early_stopping_patience: int = setting(
         0,
@@ -236,16 +235,20 @@ class FinetuningConfig(NewTokens, VocabularyBeside, RunConfig):
         1,
         "Number of runs, each with its own seed, in seed-*/; their median, "
         "spread and best score are reported.",
+        at_least=1,
     )
     num_folds: int = setting(
         1,
         "Cross-validation: number of parts of the training examples. Each is "
         "predicted and scored by a run, in fold-*/, trained on the others.",
+        at_least=1,
     )
     layerwise_lr_decay: float = setting(
         1.0,
         "Learning-rate multiplier from one level of the model to the level "
         "below it: head, layer groups, projection, embeddings.",
+        above=0,
+        at_most=1,
     )
     freeze_embeddings: bool = setting(
         False, "Keep the embeddings at their initial values."
@@ -261,10 +264,6 @@ class FinetuningConfig(NewTokens, VocabularyBeside, RunConfig):
     def __post_init__(self) -> None:
         super().__post_init__()
         self.check_sequence_length(self.max_seq_length)
-        for name in ("predict_batch_size", "num_seeds", "num_folds"):
-            checks.check_integer(name, getattr(self, name), at_least=1)
-        checks.check_integers(self, "early_stopping_patience")
-        checks.check_numbers(self, "layerwise_lr_decay", above=0, at_most=1)
         if self.has_remote_hosts:
             raise ValueError(
                 "The hosts of a TPU with a name cannot make the batches of a "

@@ -223,7 +223,9 @@ def test_runs_of_a_list_that_all_diverge_or_are_stopped(start, monkeypatch):
         raise loop.TrainingDiverged(f"{plan.config.learning_rate} is high.")
 
     monkeypatch.setattr(interface, "run_finetuning", diverge)
-    with pytest.raises(ValueError, match="All runs have failed. The last: 2.0"):
+    with pytest.raises(
+        ValueError, match="None of the 2 runs gives a result. The last: 2.0"
+    ):
         albert_tf.finetune("custom", **given)
     monkeypatch.setattr(interface, "run_finetuning", lambda _: None)
     with pytest.raises(KeyboardInterrupt, match="Call it again to go on"):

@@ -124,8 +124,7 @@ class ClassificationConfig(HeadFlags, FileFlags):
     )
 
     def __post_init__(self) -> None:
-        HeadFlags.__post_init__(self)
-        FileFlags.__post_init__(self)
+        super().__post_init__()
         names = (*glue.GLUE_DATASETS, CUSTOM)
         checks.check_choice("task_name", self.name, names)
         if not self.is_table:

@@ -10,7 +10,7 @@ from typing import Any
 
 from albert_tf import checks
 from albert_tf.checkpoints.checkpoint import Checkpoint
-from albert_tf.settings import check_choices, setting
+from albert_tf.settings import setting
 from albert_tf.tasks import held_out, task
 from albert_tf.tasks.classification import examples as examples_lib
 from albert_tf.tasks.classification.examples import Columns
@@ -64,12 +64,11 @@ class SimilarityConfig(FileFlags):
         "a batch on all devices; with --gradient_accumulation_steps, those of "
         "a micro-batch.",
         affects_training=True,
+        above=0,
     )
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_choices(self)
-        checks.check_numbers(self, "temperature", above=0)
         most = 2 if self.label_column else 3
         if not 2 <= len(self.text_columns) <= most:
             raise ValueError(

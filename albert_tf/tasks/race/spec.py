@@ -4,7 +4,6 @@ import dataclasses
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from albert_tf import checks
 from albert_tf.checkpoints import heads
 from albert_tf.checkpoints.checkpoint import Checkpoint
 from albert_tf.settings import setting
@@ -33,12 +32,11 @@ class ChoiceSettings(EarlyExitSettings):
         None,
         "race: number of options of a question. Default: as in the "
         "fine-tuning, or 4.",
+        at_least=examples_lib.MIN_OPTIONS,
     )
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        least = examples_lib.MIN_OPTIONS
-        checks.check_integer("num_choices", self.num_options, at_least=least)
         self.choice_lengths()
 
     @property

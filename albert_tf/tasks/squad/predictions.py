@@ -15,14 +15,16 @@ from typing import NamedTuple
 
 import numpy as np
 
-from albert_tf import checks
-from albert_tf.settings import setting
+from albert_tf.settings import Settings, setting
 from albert_tf.tasks.squad import windows as windows_lib
 from albert_tf.tasks.squad.windows import WindowedQuestion
 from albert_tf.tasks.task import Outputs
 
 # TF1: score of either end of "no answer", where no span is a candidate.
 NO_SPAN_SCORE = -1e6
+# The shortest batch: lengths are padded to multiples of it. A beam cannot
+# have more positions.
+_MAX_BEAM_SIZE = 16
 NOWHERE = (-1, -1)
 BEAM_NAMES = (
     "start_top_log_probs",
@@ -33,26 +35,32 @@ BEAM_NAMES = (
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class SpanLimits:
+class SpanLimits(Settings):
     """Which spans are considered, and how many are kept.
 
     So many starts and ends of a window are combined, too.
     """
 
     n_best_size: int = setting(
-        20, "Number of answers of a question in nbest_predictions.json."
+        20,
+        "Number of answers of a question in nbest_predictions.json.",
+        at_least=1,
     )
     max_answer_length: int = setting(
-        30, "Maximum number of tokens of an answer."
+        30, "Maximum number of tokens of an answer.", at_least=1
     )
-    start_n_top: int = setting(5, "SQuAD 2.0: beam size for start positions.")
+    start_n_top: int = setting(
+        5,
+        "SQuAD 2.0: beam size for start positions.",
+        at_least=1,
+        at_most=_MAX_BEAM_SIZE,
+    )
     end_n_top: int = setting(
-        5, "SQuAD 2.0: beam size for end positions, per start position."
+        5,
+        "SQuAD 2.0: beam size for end positions, per start position.",
+        at_least=1,
+        at_most=_MAX_BEAM_SIZE,
     )
-
-    def __post_init__(self) -> None:
-        names = (field.name for field in dataclasses.fields(SpanLimits))
-        checks.check_integers(self, *names, at_least=1)
 
 
 class SpanPrediction(NamedTuple):

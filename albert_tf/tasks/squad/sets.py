@@ -9,7 +9,6 @@ import functools
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from albert_tf import checks
 from albert_tf import settings as settings_lib
 from albert_tf.checkpoints import heads
 from albert_tf.checkpoints.checkpoint import Checkpoint
@@ -24,10 +23,6 @@ from albert_tf.tasks.squad.spec import BeamSpanSpec, SpanSpec
 from albert_tf.tasks.squad.windows import WindowLengths
 from albert_tf.tasks.task import NO_WEIGHTS, ExampleSet, MakeTask, Sets
 from albert_tf.text.tokenizer import Tokenizer
-
-# The shortest batch: lengths are padded to multiples of it. A beam cannot
-# have more positions.
-_MAX_BEAM_SIZE = 16
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -61,6 +56,7 @@ class SquadConfig(SpanLimits):
         WindowLengths.doc_stride,
         "Distance, in tokens, between the starts of two windows over a "
         "context.",
+        at_least=1,
     )
     max_query_length: int = setting(
         WindowLengths.max_query_length,
@@ -76,6 +72,8 @@ class SquadConfig(SpanLimits):
         0.1,
         "SQuAD 2.0: dropout rate before the score of no answer.",
         affects_training=True,
+        at_least=0,
+        below=1,
     )
     null_score_diff_threshold: float | None = setting(
         None,
@@ -83,12 +81,6 @@ class SquadConfig(SpanLimits):
         "this value. By default, the value with the best F1 on the evaluated "
         "questions, or on those that the weights were last evaluated on.",
     )
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        beams, most = ("start_n_top", "end_n_top"), _MAX_BEAM_SIZE
-        checks.check_integers(self, *beams, at_least=1, at_most=most)
-        checks.check_numbers(self, "dropout_prob", at_least=0, below=1)
 
     @property
     def name(self) -> str:

@@ -56,7 +56,7 @@ class WindowLengths(Lengths):
     max_query_length: int = 64
 
     def __post_init__(self) -> None:
-        checks.check_integers(self, "doc_stride", at_least=1)
+        checks.check_integer("doc_stride", self.doc_stride, at_least=1)
         super().__post_init__()
 
 

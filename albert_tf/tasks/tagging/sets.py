@@ -49,12 +49,12 @@ class TaggingConfig(FileFlags):
         "that are numbers. By default, the sorted ones of the training file.",
     )
     dropout_prob: float = setting(
-        0.1, "Dropout rate of the vectors of tokens.", affects_training=True
+        0.1,
+        "Dropout rate of the vectors of tokens.",
+        affects_training=True,
+        at_least=0,
+        below=1,
     )
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        checks.check_numbers(self, "dropout_prob", at_least=0, below=1)
 
 
 def read_sets(
