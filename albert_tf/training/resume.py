@@ -179,7 +179,6 @@ def _continue(
             f"{source!r} is not the output directory of a pretraining with a "
             "checkpoint. Pass that of one as --continue_from."
         )
-    run_folder.check_version(source, theirs)
     compatibility.check_task(discovery.open(source), checkpointer.metadata)
     different = checks.differences(_learnt(theirs), _learnt(fingerprint))
     if different:

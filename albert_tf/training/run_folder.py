@@ -116,7 +116,6 @@ class RunFolder:
     def check(self) -> None:
         """Checks that the directory is this run's, or empty."""
         if kept := read_fingerprint(self.path):
-            check_version(self.path, kept)
             _check_same(self.path, kept, self.fingerprint)
         elif os.path.isdir(self.path) and (
             {*os.listdir(self.path)}
@@ -297,16 +296,6 @@ def write_results(
     facts = {n: value for n, value in evaluation.items() if n != "scores"}
     files.write_json(path, {**results, "evaluated": facts}, sort_keys=True)
     return True
-
-
-def check_version(output_dir: str, run: Mapping[str, Any]) -> None:
-    """Checks that this version can go on with a run."""
-    if run_checkpoints.VERSION_KEY not in run:
-        raise ValueError(
-            f"{output_dir!r} is of an older version of albert_tf. Go on with "
-            "that version; or start from the weights, as the --init_checkpoint "
-            "of another --output_dir."
-        )
 
 
 def _check_same(
