@@ -2,7 +2,7 @@
 
 A back end computes such operations one by one, and the gradient from what each
 of them has kept: mostly memory traffic. A compiled gradient in closed form
-takes nothing but output and inputs. The numbers are the same up to rounding;
+takes nothing but the inputs. The numbers are the same up to rounding;
 what is compiled computes in float32 in every precision.
 """
 
@@ -75,10 +75,10 @@ class Fusion:
         Args:
             function: Takes the sum and the other inputs, and returns a tensor
                 of the shape of the sum.
-            gradient: Takes the gradient of the output, the output, the sum and
-                the other inputs, all in float32; returns a list, the gradients
-                of the sum and of the other inputs. One with more axes than its
-                input is summed over the leading ones.
+            gradient: Takes the gradient of the output, the sum and the other
+                inputs, all in float32; returns a list, the gradients of the
+                sum and of the other inputs. One with more axes than its input
+                is summed over the leading ones.
             addends: What to add up. The first has shape and dtype of the
                 output; the others have its shape or that of its last axes, as
                 a bias has.
@@ -95,7 +95,7 @@ class Fusion:
 
             def grad(upstream: Tensor) -> Tensor:
                 of_sum, *of_others = self.call(
-                    _of_inputs(gradient, num_addends), upstream, output, *inputs
+                    _of_inputs(gradient, num_addends), upstream, *inputs
                 )
                 return _complete([of_sum] * num_addends + of_others, inputs)
 
@@ -241,12 +241,12 @@ def _in_float32(function: Function, num_addends: int) -> Function:
 def _of_inputs(gradient: Function, num_addends: int) -> Function:
     """Returns `gradient` with arithmetic in float32, results as the inputs."""
 
-    def call(upstream: Tensor, output: Tensor, *inputs: Tensor) -> Tensor:
-        upstream, output, *tensors = (
-            ops.cast(x, "float32") for x in (upstream, output, *inputs)
+    def call(upstream: Tensor, *inputs: Tensor) -> Tensor:
+        upstream, *tensors = (
+            ops.cast(x, "float32") for x in (upstream, *inputs)
         )
         total = add_plainly(*tensors[:num_addends])
-        gradients = gradient(upstream, output, total, *tensors[num_addends:])
+        gradients = gradient(upstream, total, *tensors[num_addends:])
         like = (inputs[0], *inputs[num_addends:])
         return [
             ops.cast(x, other.dtype)
