@@ -75,8 +75,8 @@ class Fusion:
         Args:
             function: Takes the sum and the other inputs, and returns a tensor
                 of the shape of the sum.
-            gradient: Takes the gradient of the output, the sum and the other
-                inputs, all in float32; returns a list, the gradients of the
+            gradient: Takes the sum, the other inputs and the gradient of the
+                output, all in float32; returns a list, the gradients of the
                 sum and of the other inputs. One with more axes than its input
                 is summed over the leading ones.
             addends: What to add up. The first has shape and dtype of the
@@ -91,11 +91,11 @@ class Fusion:
 
         @custom_gradient
         def call(*inputs: Tensor) -> Tensor:
-            output = self.call(_in_float32(function, num_addends), *inputs)
+            [output] = self.call(_on_sum(function, num_addends), *inputs)
 
             def grad(upstream: Tensor) -> Tensor:
                 of_sum, *of_others = self.call(
-                    _of_inputs(gradient, num_addends), upstream, *inputs
+                    _on_sum(gradient, num_addends), *inputs, upstream
                 )
                 return _complete([of_sum] * num_addends + of_others, inputs)
 
@@ -111,8 +111,9 @@ class Fusion:
             def grad(upstream: Tensor) -> Tensor:
                 return _complete([upstream] * len(inputs), inputs)
 
-            add = _in_float32(keras.activations.linear, len(inputs))
-            return self.call(add, *inputs), grad
+            add = _on_sum(keras.activations.linear, len(inputs))
+            [output] = self.call(add, *inputs)
+            return output, grad
 
         return call(*map(_read, addends))
 
@@ -227,31 +228,20 @@ def _read(value: Tensor) -> Tensor:
 
 
 @functools.cache
-def _in_float32(function: Function, num_addends: int) -> Function:
-    def call(*inputs: Tensor) -> Tensor:
+def _on_sum(function: Function, num_addends: int) -> Function:
+    """Returns a function of addends and other inputs, as one of their sum.
+
+    The arithmetic is in float32. It returns a list; the first result has the
+    dtype of the first addend, the next ones have those of the other inputs.
+    """
+
+    def call(*inputs: Tensor) -> list[Tensor]:
         tensors = [ops.cast(x, "float32") for x in inputs]
         total = add_plainly(*tensors[:num_addends])
-        output = function(total, *tensors[num_addends:])
-        return ops.cast(output, inputs[0].dtype)
-
-    return call
-
-
-@functools.cache
-def _of_inputs(gradient: Function, num_addends: int) -> Function:
-    """Returns `gradient` with arithmetic in float32, results as the inputs."""
-
-    def call(upstream: Tensor, *inputs: Tensor) -> Tensor:
-        upstream, *tensors = (
-            ops.cast(x, "float32") for x in (upstream, *inputs)
-        )
-        total = add_plainly(*tensors[:num_addends])
-        gradients = gradient(upstream, total, *tensors[num_addends:])
+        results = function(total, *tensors[num_addends:])
         like = (inputs[0], *inputs[num_addends:])
-        return [
-            ops.cast(x, other.dtype)
-            for x, other in zip(gradients, like, strict=True)
-        ]
+        pairs = zip(keras.tree.flatten(results), like, strict=False)
+        return [ops.cast(result, other.dtype) for result, other in pairs]
 
     return call
 

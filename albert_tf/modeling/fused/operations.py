@@ -90,7 +90,7 @@ def gelu_erf(*addends: Tensor, fusion: Fusion | None = None) -> Tensor:
     return _gelu_erf(add_plainly(*addends))
 
 
-def _gelu_gradient(upstream: Tensor, inputs: Tensor) -> list[Tensor]:
+def _gelu_gradient(inputs: Tensor, upstream: Tensor) -> list[Tensor]:
     # x (1 + tanh(z)) / 2 with z = sqrt(2 / pi) (x + c x^3).
     cubic = _GELU_CUBIC * inputs * inputs
     tanh = ops.tanh(_GELU_SCALE * inputs * (1 + cubic))
@@ -98,7 +98,7 @@ def _gelu_gradient(upstream: Tensor, inputs: Tensor) -> list[Tensor]:
     return [upstream * (1 + tanh + inputs * slope) / 2]
 
 
-def _gelu_erf_gradient(upstream: Tensor, inputs: Tensor) -> list[Tensor]:
+def _gelu_erf_gradient(inputs: Tensor, upstream: Tensor) -> list[Tensor]:
     density = ops.exp(-inputs * inputs / 2) / math.sqrt(2 * math.pi)
     distribution = (1 + ops.erf(inputs / math.sqrt(2))) / 2
     return [upstream * (distribution + inputs * density)]
@@ -145,7 +145,7 @@ def _normalize_in_kernel(inputs: Tensor, gamma: Tensor, beta: Tensor) -> Tensor:
 
 
 def _normalize_gradient(
-    upstream: Tensor, inputs: Tensor, gamma: Tensor, beta: Tensor
+    inputs: Tensor, gamma: Tensor, beta: Tensor, upstream: Tensor
 ) -> list[Tensor]:
     del beta
     standard, scale = _standardize(inputs, _row_means_in_kernel)
