@@ -14,7 +14,6 @@ from albert_tf.modeling import Tensor, base, dropout, fused, layers
 from albert_tf.modeling.fused import Fusion
 
 
-@base.register
 class AttentionSublayer(base.AlbertLayer):
     """Applies self-attention, a residual connection and layer normalization.
 

@@ -25,6 +25,12 @@ class SerializableLayer(keras.layers.Layer):
     # Of a model: fields of `checkpoints.metadata.Metadata`, which are saved.
     metadata: Mapping[str, Any] = types.MappingProxyType({})
 
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        # A class of the user may have the name of one of ours.
+        if cls.__module__.startswith("albert_tf."):
+            register(cls)
+
     def get_config(self) -> dict[str, Any]:
         """Returns the arguments of the constructor, and what was changed since.
 

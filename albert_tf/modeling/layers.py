@@ -111,7 +111,6 @@ def dense(
     return layer
 
 
-@base.register
 class LayerNorm(base.SerializableLayer):
     """Normalizes rows of a sum, then applies a trainable scale and shift.
 
@@ -156,7 +155,6 @@ def output_layer(parent: Any, name: str, units: int) -> "OutputLayer":
     )
 
 
-@base.register
 class OutputLayer(base.SerializableLayer):
     """Computes float32 logits by a linear layer, `[..., H]` to `[..., K]`.
 

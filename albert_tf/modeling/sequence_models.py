@@ -11,11 +11,10 @@ from typing import Any
 from keras import ops
 
 from albert_tf.config import AlbertConfig
-from albert_tf.modeling import Tensor, base, dropout, layers
+from albert_tf.modeling import Tensor, dropout, layers
 from albert_tf.modeling.albert_model import ModelWithHead
 
 
-@base.register
 class ClassifierModel(ModelWithHead):
     """An `AlbertModel` with a linear layer over its pooled output.
 
@@ -62,7 +61,6 @@ class ClassifierModel(ModelWithHead):
         return {"logits": self.task_head(vectors)}
 
 
-@base.register
 class MultipleChoiceModel(ClassifierModel):
     """A `ClassifierModel` with one output, applied to every choice.
 
@@ -94,7 +92,6 @@ class MultipleChoiceModel(ClassifierModel):
         return {"logits": ops.reshape(scores["logits"], (-1, num_choices))}
 
 
-@base.register
 class TokenClassifierModel(ClassifierModel):
     """An `AlbertModel` with a linear layer over the vector of each token.
 

@@ -25,7 +25,6 @@ FORBIDDEN_LOGIT = -1e30
 _QUESTION_SEGMENT = 0
 
 
-@base.register
 class SpanModel(ModelWithHead):
     """An `AlbertModel` with two logits for each position.
 
@@ -55,7 +54,6 @@ class SpanModel(ModelWithHead):
         return {"start_logits": logits[..., 0], "end_logits": logits[..., 1]}
 
 
-@base.register
 class BeamSpanHead(base.AlbertLayer):
     """Scores starts, ends given a start, and the absence of an answer.
 
@@ -184,7 +182,6 @@ class BeamSpanHead(base.AlbertLayer):
         return self.answer_dense_1(hidden)[:, 0]
 
 
-@base.register
 class BeamSpanModel(ModelWithHead):
     """An `AlbertModel` with a `BeamSpanHead`, whose outputs it returns.
 

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from keras import ops
 
-from albert_tf.modeling import Tensor, base
+from albert_tf.modeling import Tensor
 from albert_tf.modeling.attention import AttentionSublayer
 
 # Added to the dropout index for the probabilities of global tokens: further on
@@ -41,7 +41,6 @@ def attention_mask(
     return ops.concatenate([mask, ops.expand_dims(is_global, (1, 2))], axis=2)
 
 
-@base.register
 class AttentionWithinWindow(AttentionSublayer):
     """Applies attention within a window, see the module.
 
