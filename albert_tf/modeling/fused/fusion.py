@@ -35,7 +35,7 @@ class Fusion:
             CPU, as `tf.function(..., jit_compile=True)` and `jax.jit` do. (On
             other devices, sums of rows may be rounded.)
         dtype: Compute dtype of the models. If the back end's own softmax is
-            exact in it, it is used.
+            exact in it, it is used (`has_softmax`).
     """
 
     def __init__(
@@ -46,18 +46,12 @@ class Fusion:
     ) -> None:
         self._compiled = functools.cache(compile_function)
         # In float32, the compiled softmax is as exact.
-        has_softmax = dtype != "float32" and has_float32_softmax(dtype)
-        self._softmax_dtype = dtype if has_softmax else None
+        self.has_softmax = dtype != "float32" and has_float32_softmax(dtype)
 
     def fuses(self, tensor: Tensor) -> bool:
         """Returns whether operations on a tensor of this size are compiled."""
         size = math.prod([n or ASSUMED_LENGTH for n in tensor.shape])
         return size >= SMALLEST_SIZE
-
-    def uses_softmax(self, scores: Tensor) -> bool:
-        """Returns whether the softmax is that of the back end."""
-        dtype: str = keras.backend.standardize_dtype(scores.dtype)
-        return dtype == self._softmax_dtype
 
     def call(self, function: Function, *inputs: Tensor) -> Tensor:
         """Calls a function, compiled, whose gradient nobody asks for."""

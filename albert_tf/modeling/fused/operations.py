@@ -219,7 +219,7 @@ def _fused_softmax(
 ) -> Tensor:
     # Only a power of two scales without rounding.
     is_exact = math.frexp(scale)[0] == 0.5
-    if not (is_exact and fusion.uses_softmax(scores)):
+    if not (is_exact and fusion.has_softmax):
         return fusion.call(_softmax, scores, mask, scale)
     # A softmax is the same if all scores of a row are shifted. Added to the
     # mask of a row that is all padding, they would be rounded to multiples of
