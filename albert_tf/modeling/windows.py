@@ -9,8 +9,6 @@ Source: Beltagy et al. 2020, "Longformer: The Long-Document Transformer",
 section 3.1; in blocks as in Zaheer et al. 2020, "Big Bird", appendix D.
 """
 
-import functools
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -63,9 +61,6 @@ class AttentionWithinWindow(AttentionSublayer):
     ) -> Tensor:
         """Computes attention of all heads, `[B, N, S, D]`."""
         window = self.config.attention_window
-        attend: Callable[..., Tensor] = functools.partial(
-            super().attend, **options
-        )
         shape = ops.shape(query)
         # Not `-length % window`: ONNX computes another remainder.
         padding = window - 1 - (shape[2] - 1) % window
@@ -77,21 +72,23 @@ class AttentionWithinWindow(AttentionSublayer):
         is_global = _global_tokens(marks, window)  # [B, G, S]
         is_local = 1 - ops.sum(is_global, axis=1)  # [B, S]
         select = ops.expand_dims(ops.cast(is_global, query.dtype), 1)
-        of_local = attend(
+        of_local = super().attend(
             _blocks(query, window),
             _met(key, select, window),
             _met(value, select, window),
             # A global token is met once, as such.
             _block_mask(marks[:, 0] * is_local, is_global, window),
             dropout_index=dropout_index,
+            **options,
         )
         of_local = ops.reshape(of_local, ops.shape(query))
-        of_global = attend(
+        of_global = super().attend(
             ops.matmul(select, query),
             key,
             value,
             ops.expand_dims(marks[:, :1], 1),
             dropout_index=dropout_index + _GLOBAL_OFFSET,
+            **options,
         )
         of_global = ops.matmul(ops.swapaxes(select, 2, 3), of_global)
         is_local = ops.equal(ops.expand_dims(is_local, (1, 3)), 1)
