@@ -112,10 +112,7 @@ class AlbertLayer(SerializableLayer):
         super().__init__(dtype=dtype, name=name or words.lower())
         self.config = config
         self.seed = seed
-
-    @property
-    def input_width(self) -> int:
-        return self.config.hidden_size
+        self.input_width = config.hidden_size
 
     def build(self, input_shape: Any = None) -> None:
         self.build_layers()
