@@ -50,23 +50,17 @@ class AttentionWithinWindow(AttentionSublayer):
     attends_by_query = False
 
     def attend(
-        self,
-        query: Tensor,
-        key: Tensor,
-        value: Tensor,
-        attention_mask: Tensor,
-        *,
-        dropout_index: int,
-        **options: Any,
+        self, *inputs: Tensor, dropout_index: int, **options: Any
     ) -> Tensor:
         """Computes attention of all heads, `[B, N, S, D]`."""
+        *heads, attention_mask = inputs
         window = self.config.attention_window
-        shape = ops.shape(query)
+        shape = ops.shape(heads[0])
         # Not `-length % window`: ONNX computes another remainder.
         padding = window - 1 - (shape[2] - 1) % window
         query, key, value = (
             ops.pad(tensor, [(0, 0), (0, 0), (0, padding), (0, 0)])
-            for tensor in (query, key, value)
+            for tensor in heads
         )
         marks = ops.pad(attention_mask[:, 0], [(0, 0), (0, 0), (0, padding)])
         is_global = _global_tokens(marks, window)  # [B, G, S]
