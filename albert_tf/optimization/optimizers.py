@@ -274,8 +274,8 @@ class AlbertAdamW(keras.optimizers.Optimizer):
 
     def get_config(self) -> dict[str, Any]:
         """Returns the arguments that `from_config` needs."""
-        own = {name: getattr(self, name) for name in self._saved}
-        return super().get_config() | own
+        saved: dict[str, Any] = super().get_config()
+        return saved | {name: getattr(self, name) for name in self._saved}
 
 
 @keras.saving.register_keras_serializable("albert_tf")
