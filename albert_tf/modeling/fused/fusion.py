@@ -247,17 +247,10 @@ def _complete(
     complete = []
     for gradient, x in zip(gradients, inputs, strict=True):
         if len(gradient.shape) > len(x.shape):
-            gradient = _sum_leading(gradient, x)
+            # Summed by a product, which is faster, compiled or not.
+            shape = ops.shape(x)
+            rows = ops.reshape(gradient, (-1, math.prod(shape)))  # [..., H]
+            ones = ops.ones((1, ops.shape(rows)[0]), gradient.dtype)
+            gradient = ops.reshape(ops.matmul(ones, rows), shape)
         complete.append(ops.cast(gradient, x.dtype))
     return tuple(complete)
-
-
-def _sum_leading(tensor: Tensor, like: Tensor) -> Tensor:
-    """Sums over leading axes: `[..., H]` to the shape of `like`, `[H]`.
-
-    By a product, which is faster than a sum, compiled or not.
-    """
-    shape = ops.shape(like)
-    rows = ops.reshape(tensor, (-1, math.prod(shape)))
-    ones = ops.ones((1, ops.shape(rows)[0]), tensor.dtype)
-    return ops.reshape(ops.matmul(ones, rows), shape)
