@@ -74,7 +74,9 @@ class Workers:
         self._num_checks = itertools.count()
         # Outside a graph, TensorFlow warns at every call that it is slow.
         self._sum = tf.function(
-            lambda value: strategy.run(_sum_over_replicas, args=(value,))
+            lambda value: strategy.reduce(
+                "SUM", strategy.run(tf.identity, args=(value,)), axis=None
+            )
         )
 
     def run_in_chief(self, function: Callable[..., T], *args: Any) -> T | None:
@@ -91,8 +93,7 @@ class Workers:
         """Returns whether the flag is true in any worker."""
         if not self._are_several:
             return flag
-        totals = self._sum(tf.constant(flag, tf.int64))
-        return int(self.strategy.experimental_local_results(totals)[0]) > 0
+        return int(self._sum(tf.constant(flag, tf.int64))) > 0
 
     def check_same(self, values: Mapping[str, Any], advice: str) -> None:
         """Checks that all workers have the same values, which JSON can hold."""
@@ -137,13 +138,6 @@ class Workers:
             if self.is_chief:
                 # Its process answers the others.
                 time.sleep(_REPORT_SECONDS)
-
-
-def _sum_over_replicas(value: tf.Tensor) -> tf.Tensor:
-    context = tf.distribute.get_replica_context()
-    # Placed on the replica's device, which a graph's argument is not.
-    placed = tf.identity(value)
-    return context.all_reduce(tf.distribute.ReduceOp.SUM, placed)
 
 
 @contextlib.contextmanager

@@ -15,7 +15,6 @@ from albert_tf.config import AlbertConfig
 from albert_tf.modeling import Tensor, base, layers
 
 
-@base.register
 class Adapters(base.AlbertLayer):
     """The adapters of one linear layer, for all P passes of its block.
 

@@ -14,14 +14,12 @@ from keras import ops
 
 from albert_tf.config import AlbertConfig
 from albert_tf.modeling import Tensor, dropout, layers, packing, windows
-from albert_tf.modeling.base import register
 from albert_tf.modeling.base_model import BaseModel
 from albert_tf.modeling.embeddings import Embeddings
 from albert_tf.modeling.encoder import Encoder
 from albert_tf.modeling.fused import Fusion
 
 
-@register
 class AlbertModel(BaseModel):
     """The encoder of Lan et al. 2020, with its pooler; all weights exist.
 

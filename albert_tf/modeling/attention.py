@@ -14,7 +14,6 @@ from albert_tf.modeling import Tensor, base, dropout, fused, layers
 from albert_tf.modeling.fused import Fusion
 
 
-@base.register
 class AttentionSublayer(base.AlbertLayer):
     """Applies self-attention, a residual connection and layer normalization.
 
@@ -83,27 +82,18 @@ class AttentionSublayer(base.AlbertLayer):
         return self.layer_norm(residual, output, fusion=fusion)
 
     def attend(
-        self,
-        query: Tensor,
-        key: Tensor,
-        value: Tensor,
-        attention_mask: Tensor,
-        *,
-        dropout_index: int,
-        **options: Any,
+        self, *inputs: Tensor, dropout_index: int, **options: Any
     ) -> Tensor:
         """Computes attention of all heads, `[B, N, Q, D]`.
 
-        Keys and values are `[B, N, S, D]`.
+        The inputs are query, key, value and mask, as of `fused.attend`.
         """
         drop = functools.partial(
             dropout.dropout,
             rate=self.config.attention_probs_dropout_prob,
             dropout_index=dropout_index,
         )
-        return fused.attend(
-            query, key, value, attention_mask, drop=drop, **options
-        )
+        return fused.attend(*inputs, drop=drop, **options)
 
     def _split_heads(self, inputs: Tensor) -> Tensor:
         """Splits vectors, `[B, S, H]`, into a slice a head, `[B, N, S, D]`."""

@@ -25,6 +25,12 @@ class SerializableLayer(keras.layers.Layer):
     # Of a model: fields of `checkpoints.metadata.Metadata`, which are saved.
     metadata: Mapping[str, Any] = types.MappingProxyType({})
 
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        # A class of the user may have the name of one of ours.
+        if cls.__module__.startswith("albert_tf."):
+            register(cls)
+
     def get_config(self) -> dict[str, Any]:
         """Returns the arguments of the constructor, and what was changed since.
 
@@ -106,10 +112,7 @@ class AlbertLayer(SerializableLayer):
         super().__init__(dtype=dtype, name=name or words.lower())
         self.config = config
         self.seed = seed
-
-    @property
-    def input_width(self) -> int:
-        return self.config.hidden_size
+        self.input_width = config.hidden_size
 
     def build(self, input_shape: Any = None) -> None:
         self.build_layers()

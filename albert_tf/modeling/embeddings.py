@@ -46,7 +46,6 @@ class Table(keras.layers.Embedding):
         super().quantize(mode, **(options | {"type_check": False}))
 
 
-@base.register
 class Embeddings(base.AlbertLayer):
     """Turns token ids and segment ids into vectors.
 

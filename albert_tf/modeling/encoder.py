@@ -69,7 +69,6 @@ def walk(
     return hidden_states
 
 
-@base.register
 class Encoder(base.AlbertLayer):
     """Applies blocks that share weights to a sequence.
 

@@ -24,7 +24,6 @@ ACTIVATIONS: dict[str, Callable[..., Tensor]] = {
 }
 
 
-@base.register
 class FeedForwardSublayer(base.AlbertLayer):
     """Applies two linear layers, a residual connection, layer normalization.
 

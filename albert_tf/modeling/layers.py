@@ -10,7 +10,6 @@ Source: google-research/albert, `modeling.create_initializer`;
 """
 
 import hashlib
-from collections.abc import Callable
 from typing import Any
 
 import keras
@@ -83,35 +82,27 @@ class Linear(keras.layers.Dense):
 
 
 def dense(
-    parent: Any,
-    name: str,
-    input_width: int,
-    units: int,
-    *,
-    activation: Callable[..., Tensor] | None = None,
-    use_bias: bool = True,
+    parent: Any, name: str, input_width: int, units: int, **options: Any
 ) -> Linear:
     """Returns the linear layer that a layer contains under a name.
 
     Its precision, and the deviation of its kernel, `[input_width, units]`, are
-    those of the parent; its bias starts at 0.
+    those of the parent; its bias starts at 0. `options` are those of `Dense`.
     """
     stddev, seed = parent.config.initializer_range, parent.seed
     layer = Linear(
         units,
-        activation=activation,
-        use_bias=use_bias,
         kernel_initializer=truncated_normal(
             stddev, seed=derive_seed(seed, name), name="kernel"
         ),
         dtype=parent.dtype_policy,
         name=name,
+        **options,
     )
     layer.input_width = input_width
     return layer
 
 
-@base.register
 class LayerNorm(base.SerializableLayer):
     """Normalizes rows of a sum, then applies a trainable scale and shift.
 
@@ -156,7 +147,6 @@ def output_layer(parent: Any, name: str, units: int) -> "OutputLayer":
     )
 
 
-@base.register
 class OutputLayer(base.SerializableLayer):
     """Computes float32 logits by a linear layer, `[..., H]` to `[..., K]`.
 

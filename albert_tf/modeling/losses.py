@@ -122,14 +122,11 @@ def beam_span_sums(
         targets["end_positions"],
         weights,
     )
-    is_impossible = ops.cast(targets["is_impossible"], "float32")
-    cls_logits = ops.cast(outputs["cls_logits"], "float32")
-    answerable_losses = ops.binary_crossentropy(
-        is_impossible, cls_logits, from_logits=True
-    )
-    is_right = ops.equal(cls_logits > 0, is_impossible > _LABEL_THRESHOLD)
-    answerable = _sums(
-        weights, answerable_losses, ops.cast(is_right, "float32")
+    # A row has one label: whether there is no answer.
+    answerable = multi_label_sums(
+        outputs["cls_logits"][:, None],
+        ops.cast(targets["is_impossible"], "float32")[:, None],
+        weights,
     )
     return spans._replace(
         loss=spans.loss + _SPAN_SHARE * answerable.loss,

@@ -23,7 +23,6 @@ OBJECTIVES = ("mlm", "sop")
 NUM_ORDERS = 2
 
 
-@base.register
 class MaskedLmHead(base.AlbertLayer):
     """Predicts the tokens at masked positions.
 
@@ -69,7 +68,6 @@ class MaskedLmHead(base.AlbertLayer):
         return (input_shape[0], None, self.config.vocab_size)
 
 
-@base.register
 class PretrainingModel(ModelWithHead):
     """An `AlbertModel` with one head for each pretraining objective.
 

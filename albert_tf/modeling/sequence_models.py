@@ -11,11 +11,10 @@ from typing import Any
 from keras import ops
 
 from albert_tf.config import AlbertConfig
-from albert_tf.modeling import Tensor, base, dropout, layers
+from albert_tf.modeling import Tensor, dropout, layers
 from albert_tf.modeling.albert_model import ModelWithHead
 
 
-@base.register
 class ClassifierModel(ModelWithHead):
     """An `AlbertModel` with a linear layer over its pooled output.
 
@@ -26,6 +25,9 @@ class ClassifierModel(ModelWithHead):
     Returns:
         Dict of `logits`, float32 `[B, K]`; in regression, the numbers.
     """
+
+    # Which output of the encoder the linear layer is applied to.
+    _encoded = "pooled_output"
 
     def __init__(
         self,
@@ -49,24 +51,16 @@ class ClassifierModel(ModelWithHead):
         **options: Any,
     ) -> dict[str, Tensor]:
         seed = self.albert.dropout_seed(training, seed)
-        # Of the last block, the vector of `[CLS]` is read.
-        output_positions = ops.zeros_like(inputs["input_ids"][:, :1], "int32")
-        encoded = self.albert(
-            inputs,
-            training=training,
-            seed=seed,
-            output_positions=output_positions,
-            **options,
-        )
-        return {"logits": self._logits(encoded["pooled_output"], seed)}
-
-    def _logits(self, pooled: Tensor, seed: Tensor | None) -> Tensor:
+        if self._encoded == "pooled_output":
+            # Of the last block, the vector of `[CLS]` is read.
+            first = ops.zeros_like(inputs["input_ids"][:, :1], "int32")
+            options["output_positions"] = first
+        encoded = self.albert(inputs, training=training, seed=seed, **options)
         rate, index = self.dropout_prob, dropout.HEAD_INDEX
-        pooled = dropout.dropout(pooled, rate, seed, index)
-        return self.task_head(pooled)
+        vectors = dropout.dropout(encoded[self._encoded], rate, seed, index)
+        return {"logits": self.task_head(vectors)}
 
 
-@base.register
 class MultipleChoiceModel(ClassifierModel):
     """A `ClassifierModel` with one output, applied to every choice.
 
@@ -98,7 +92,6 @@ class MultipleChoiceModel(ClassifierModel):
         return {"logits": ops.reshape(scores["logits"], (-1, num_choices))}
 
 
-@base.register
 class TokenClassifierModel(ClassifierModel):
     """An `AlbertModel` with a linear layer over the vector of each token.
 
@@ -106,13 +99,4 @@ class TokenClassifierModel(ClassifierModel):
     those of padding mean nothing.
     """
 
-    def call(
-        self,
-        inputs: Mapping[str, Tensor],
-        training: bool | None = None,
-        seed: Tensor | None = None,
-        **options: Any,
-    ) -> dict[str, Tensor]:
-        seed = self.albert.dropout_seed(training, seed)
-        encoded = self.albert(inputs, training=training, seed=seed, **options)
-        return {"logits": self._logits(encoded["sequence_output"], seed)}
+    _encoded = "sequence_output"

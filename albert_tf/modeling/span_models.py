@@ -25,7 +25,6 @@ FORBIDDEN_LOGIT = -1e30
 _QUESTION_SEGMENT = 0
 
 
-@base.register
 class SpanModel(ModelWithHead):
     """An `AlbertModel` with two logits for each position.
 
@@ -55,7 +54,6 @@ class SpanModel(ModelWithHead):
         return {"start_logits": logits[..., 0], "end_logits": logits[..., 1]}
 
 
-@base.register
 class BeamSpanHead(base.AlbertLayer):
     """Scores starts, ends given a start, and the absence of an answer.
 
@@ -113,20 +111,17 @@ class BeamSpanHead(base.AlbertLayer):
         start_logits = self.start_dense(sequence_output)[..., 0]  # [B, S]
         start_log_probs = masked_log_probs(start_logits, p_mask)
         cls_logits = self._cls_logits(sequence_output, start_log_probs, seed)
-        if start_positions is None:
-            start_values, starts = ops.top_k(start_log_probs, num_starts)
-        else:
-            starts = ops.reshape(start_positions, (-1, 1))
-        end_log_probs = self.end_log_probs(
-            sequence_output, starts, p_mask, fusion
-        )
         if start_positions is not None:
+            starts = ops.reshape(start_positions, (-1, 1))
+            ends = self.end_log_probs(sequence_output, starts, p_mask, fusion)
             return {
                 "cls_logits": cls_logits,
                 "start_log_probs": start_log_probs,
-                "end_log_probs": end_log_probs[:, 0],
+                "end_log_probs": ends[:, 0],
             }
-        end_values, ends = ops.top_k(end_log_probs, num_ends)  # [B, K1, K2]
+        start_values, starts = ops.top_k(start_log_probs, num_starts)
+        log_probs = self.end_log_probs(sequence_output, starts, p_mask, fusion)
+        end_values, ends = ops.top_k(log_probs, num_ends)  # [B, K1, K2]
         flat = (-1, num_starts * num_ends)
         return {
             "cls_logits": cls_logits,
@@ -184,7 +179,6 @@ class BeamSpanHead(base.AlbertLayer):
         return self.answer_dense_1(hidden)[:, 0]
 
 
-@base.register
 class BeamSpanModel(ModelWithHead):
     """An `AlbertModel` with a `BeamSpanHead`, whose outputs it returns.
 

@@ -9,14 +9,12 @@ Source: Beltagy et al. 2020, "Longformer: The Long-Document Transformer",
 section 3.1; in blocks as in Zaheer et al. 2020, "Big Bird", appendix D.
 """
 
-import functools
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from keras import ops
 
-from albert_tf.modeling import Tensor, base
+from albert_tf.modeling import Tensor
 from albert_tf.modeling.attention import AttentionSublayer
 
 # Added to the dropout index for the probabilities of global tokens: further on
@@ -41,7 +39,6 @@ def attention_mask(
     return ops.concatenate([mask, ops.expand_dims(is_global, (1, 2))], axis=2)
 
 
-@base.register
 class AttentionWithinWindow(AttentionSublayer):
     """Applies attention within a window, see the module.
 
@@ -53,46 +50,39 @@ class AttentionWithinWindow(AttentionSublayer):
     attends_by_query = False
 
     def attend(
-        self,
-        query: Tensor,
-        key: Tensor,
-        value: Tensor,
-        attention_mask: Tensor,
-        *,
-        dropout_index: int,
-        **options: Any,
+        self, *inputs: Tensor, dropout_index: int, **options: Any
     ) -> Tensor:
         """Computes attention of all heads, `[B, N, S, D]`."""
+        *heads, attention_mask = inputs
         window = self.config.attention_window
-        attend: Callable[..., Tensor] = functools.partial(
-            super().attend, **options
-        )
-        shape = ops.shape(query)
+        shape = ops.shape(heads[0])
         # Not `-length % window`: ONNX computes another remainder.
         padding = window - 1 - (shape[2] - 1) % window
         query, key, value = (
             ops.pad(tensor, [(0, 0), (0, 0), (0, padding), (0, 0)])
-            for tensor in (query, key, value)
+            for tensor in heads
         )
         marks = ops.pad(attention_mask[:, 0], [(0, 0), (0, 0), (0, padding)])
         is_global = _global_tokens(marks, window)  # [B, G, S]
         is_local = 1 - ops.sum(is_global, axis=1)  # [B, S]
         select = ops.expand_dims(ops.cast(is_global, query.dtype), 1)
-        of_local = attend(
+        of_local = super().attend(
             _blocks(query, window),
             _met(key, select, window),
             _met(value, select, window),
             # A global token is met once, as such.
             _block_mask(marks[:, 0] * is_local, is_global, window),
             dropout_index=dropout_index,
+            **options,
         )
         of_local = ops.reshape(of_local, ops.shape(query))
-        of_global = attend(
+        of_global = super().attend(
             ops.matmul(select, query),
             key,
             value,
             ops.expand_dims(marks[:, :1], 1),
             dropout_index=dropout_index + _GLOBAL_OFFSET,
+            **options,
         )
         of_global = ops.matmul(ops.swapaxes(select, 2, 3), of_global)
         is_local = ops.equal(ops.expand_dims(is_local, (1, 3)), 1)

@@ -155,6 +155,7 @@ class AlbertAdamW(keras.optimizers.Optimizer):
     """
 
     _has_trust_ratio = False
+    _saved: tuple[str, ...] = ("beta_1", "beta_2", "epsilon")
 
     def __init__(
         self,
@@ -274,9 +275,7 @@ class AlbertAdamW(keras.optimizers.Optimizer):
     def get_config(self) -> dict[str, Any]:
         """Returns the arguments that `from_config` needs."""
         saved: dict[str, Any] = super().get_config()
-        for name in ("beta_1", "beta_2", "epsilon"):
-            saved[name] = getattr(self, name)
-        return saved
+        return saved | {name: getattr(self, name) for name in self._saved}
 
 
 @keras.saving.register_keras_serializable("albert_tf")
@@ -305,6 +304,7 @@ class AlbertMuon(AlbertAdamW):
     """
 
     momentum = 0.95
+    _saved = (*AlbertAdamW._saved, "adamw_rate_ratio", "product_dtype")
 
     def __init__(
         self,
@@ -330,16 +330,9 @@ class AlbertMuon(AlbertAdamW):
         return "matrix" if is_orthogonalized(path) else super()._rule(path)
 
     def _updated(
-        self,
-        gradient: Tensor,
-        m: Tensor,
-        v: Tensor,
-        weight: Tensor,
-        rate: Tensor,
-        *,
-        rule: str,
-        **options: Any,
+        self, *arrays: Tensor, rule: str, **options: Any
     ) -> tuple[Tensor, Tensor, Tensor]:
+        gradient, m, v, weight, rate = arrays
         if rule != "matrix":
             arrays = gradient, m, v, weight, rate * self.adamw_rate_ratio
             return super()._updated(*arrays, rule=rule, **options)
@@ -349,11 +342,6 @@ class AlbertMuon(AlbertAdamW):
         direction *= _MUON_SCALE * math.sqrt(max(weight.shape))
         direction += self.weight_decay * weight
         return m, v, weight - rate * direction
-
-    def get_config(self) -> dict[str, Any]:
-        """Returns the arguments that `from_config` needs."""
-        own = ("adamw_rate_ratio", "product_dtype")
-        return super().get_config() | {n: getattr(self, n) for n in own}
 
 
 _CLASSES = {"adamw": AlbertAdamW, "lamb": AlbertLamb, "muon": AlbertMuon}

@@ -44,11 +44,7 @@ class WarmUpAndDecay(keras.optimizers.schedules.LearningRateSchedule):
     """`learning_rate` as a Keras schedule."""
 
     def __init__(self, config: OptimizerConfig) -> None:
-        # A subclass of the config has fields that do not belong here.
-        names = [field.name for field in dataclasses.fields(OptimizerConfig)]
-        self.config = OptimizerConfig(
-            **{name: getattr(config, name) for name in names}
-        )
+        self.config = config
 
     def __call__(self, step: Tensor) -> Tensor:
         """Returns the learning rate of `step`, a float32 tensor."""
@@ -56,7 +52,9 @@ class WarmUpAndDecay(keras.optimizers.schedules.LearningRateSchedule):
 
     def get_config(self) -> dict[str, Any]:
         """Returns the fields of the config, from which it is restored."""
-        return dataclasses.asdict(self.config)
+        # A subclass of the config has fields that do not belong here.
+        names = [field.name for field in dataclasses.fields(OptimizerConfig)]
+        return {name: getattr(self.config, name) for name in names}
 
     @classmethod
     def from_config(cls, config: dict[str, Any]) -> "WarmUpAndDecay":

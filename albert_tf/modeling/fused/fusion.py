@@ -2,7 +2,7 @@
 
 A back end computes such operations one by one, and the gradient from what each
 of them has kept: mostly memory traffic. A compiled gradient in closed form
-takes nothing but output and inputs. The numbers are the same up to rounding;
+takes nothing but the inputs. The numbers are the same up to rounding;
 what is compiled computes in float32 in every precision.
 """
 
@@ -35,7 +35,7 @@ class Fusion:
             CPU, as `tf.function(..., jit_compile=True)` and `jax.jit` do. (On
             other devices, sums of rows may be rounded.)
         dtype: Compute dtype of the models. If the back end's own softmax is
-            exact in it, it is used.
+            exact in it, it is used (`has_softmax`).
     """
 
     def __init__(
@@ -46,18 +46,12 @@ class Fusion:
     ) -> None:
         self._compiled = functools.cache(compile_function)
         # In float32, the compiled softmax is as exact.
-        has_softmax = dtype != "float32" and has_float32_softmax(dtype)
-        self._softmax_dtype = dtype if has_softmax else None
+        self.has_softmax = dtype != "float32" and has_float32_softmax(dtype)
 
     def fuses(self, tensor: Tensor) -> bool:
         """Returns whether operations on a tensor of this size are compiled."""
         size = math.prod([n or ASSUMED_LENGTH for n in tensor.shape])
         return size >= SMALLEST_SIZE
-
-    def uses_softmax(self, scores: Tensor) -> bool:
-        """Returns whether the softmax is that of the back end."""
-        dtype: str = keras.backend.standardize_dtype(scores.dtype)
-        return dtype == self._softmax_dtype
 
     def call(self, function: Function, *inputs: Tensor) -> Tensor:
         """Calls a function, compiled, whose gradient nobody asks for."""
@@ -75,10 +69,10 @@ class Fusion:
         Args:
             function: Takes the sum and the other inputs, and returns a tensor
                 of the shape of the sum.
-            gradient: Takes the gradient of the output, the output, the sum and
-                the other inputs, all in float32; returns a list, the gradients
-                of the sum and of the other inputs. One with more axes than its
-                input is summed over the leading ones.
+            gradient: Takes the sum, the other inputs and the gradient of the
+                output, all in float32; returns a list, the gradients of the
+                sum and of the other inputs. One with more axes than its input
+                is summed over the leading ones.
             addends: What to add up. The first has shape and dtype of the
                 output; the others have its shape or that of its last axes, as
                 a bias has.
@@ -91,11 +85,11 @@ class Fusion:
 
         @custom_gradient
         def call(*inputs: Tensor) -> Tensor:
-            output = self.call(_in_float32(function, num_addends), *inputs)
+            [output] = self.call(_on_sum(function, num_addends), *inputs)
 
             def grad(upstream: Tensor) -> Tensor:
                 of_sum, *of_others = self.call(
-                    _of_inputs(gradient, num_addends), upstream, output, *inputs
+                    _on_sum(gradient, num_addends), *inputs, upstream
                 )
                 return _complete([of_sum] * num_addends + of_others, inputs)
 
@@ -111,8 +105,9 @@ class Fusion:
             def grad(upstream: Tensor) -> Tensor:
                 return _complete([upstream] * len(inputs), inputs)
 
-            add = _in_float32(keras.activations.linear, len(inputs))
-            return self.call(add, *inputs), grad
+            add = _on_sum(keras.activations.linear, len(inputs))
+            [output] = self.call(add, *inputs)
+            return output, grad
 
         return call(*map(_read, addends))
 
@@ -227,31 +222,20 @@ def _read(value: Tensor) -> Tensor:
 
 
 @functools.cache
-def _in_float32(function: Function, num_addends: int) -> Function:
-    def call(*inputs: Tensor) -> Tensor:
+def _on_sum(function: Function, num_addends: int) -> Function:
+    """Returns a function of addends and other inputs, as one of their sum.
+
+    The arithmetic is in float32. It returns a list; the first result has the
+    dtype of the first addend, the next ones have those of the other inputs.
+    """
+
+    def call(*inputs: Tensor) -> list[Tensor]:
         tensors = [ops.cast(x, "float32") for x in inputs]
         total = add_plainly(*tensors[:num_addends])
-        output = function(total, *tensors[num_addends:])
-        return ops.cast(output, inputs[0].dtype)
-
-    return call
-
-
-@functools.cache
-def _of_inputs(gradient: Function, num_addends: int) -> Function:
-    """Returns `gradient` with arithmetic in float32, results as the inputs."""
-
-    def call(upstream: Tensor, output: Tensor, *inputs: Tensor) -> Tensor:
-        upstream, output, *tensors = (
-            ops.cast(x, "float32") for x in (upstream, output, *inputs)
-        )
-        total = add_plainly(*tensors[:num_addends])
-        gradients = gradient(upstream, output, total, *tensors[num_addends:])
+        results = function(total, *tensors[num_addends:])
         like = (inputs[0], *inputs[num_addends:])
-        return [
-            ops.cast(x, other.dtype)
-            for x, other in zip(gradients, like, strict=True)
-        ]
+        pairs = zip(keras.tree.flatten(results), like, strict=False)
+        return [ops.cast(result, other.dtype) for result, other in pairs]
 
     return call
 
@@ -263,17 +247,10 @@ def _complete(
     complete = []
     for gradient, x in zip(gradients, inputs, strict=True):
         if len(gradient.shape) > len(x.shape):
-            gradient = _sum_leading(gradient, x)
+            # Summed by a product, which is faster, compiled or not.
+            shape = ops.shape(x)
+            rows = ops.reshape(gradient, (-1, math.prod(shape)))  # [..., H]
+            ones = ops.ones((1, ops.shape(rows)[0]), gradient.dtype)
+            gradient = ops.reshape(ops.matmul(ones, rows), shape)
         complete.append(ops.cast(gradient, x.dtype))
     return tuple(complete)
-
-
-def _sum_leading(tensor: Tensor, like: Tensor) -> Tensor:
-    """Sums over leading axes: `[..., H]` to the shape of `like`, `[H]`.
-
-    By a product, which is faster than a sum, compiled or not.
-    """
-    shape = ops.shape(like)
-    rows = ops.reshape(tensor, (-1, math.prod(shape)))
-    ones = ops.ones((1, ops.shape(rows)[0]), tensor.dtype)
-    return ops.reshape(ops.matmul(ones, rows), shape)

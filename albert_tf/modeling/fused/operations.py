@@ -90,21 +90,15 @@ def gelu_erf(*addends: Tensor, fusion: Fusion | None = None) -> Tensor:
     return _gelu_erf(add_plainly(*addends))
 
 
-def _gelu_gradient(
-    upstream: Tensor, output: Tensor, inputs: Tensor
-) -> list[Tensor]:
+def _gelu_gradient(inputs: Tensor, upstream: Tensor) -> list[Tensor]:
     # x (1 + tanh(z)) / 2 with z = sqrt(2 / pi) (x + c x^3).
-    del output
     cubic = _GELU_CUBIC * inputs * inputs
     tanh = ops.tanh(_GELU_SCALE * inputs * (1 + cubic))
     slope = (1 - tanh * tanh) * _GELU_SCALE * (1 + 3 * cubic)
     return [upstream * (1 + tanh + inputs * slope) / 2]
 
 
-def _gelu_erf_gradient(
-    upstream: Tensor, output: Tensor, inputs: Tensor
-) -> list[Tensor]:
-    del output
+def _gelu_erf_gradient(inputs: Tensor, upstream: Tensor) -> list[Tensor]:
     density = ops.exp(-inputs * inputs / 2) / math.sqrt(2 * math.pi)
     distribution = (1 + ops.erf(inputs / math.sqrt(2))) / 2
     return [upstream * (distribution + inputs * density)]
@@ -151,13 +145,9 @@ def _normalize_in_kernel(inputs: Tensor, gamma: Tensor, beta: Tensor) -> Tensor:
 
 
 def _normalize_gradient(
-    upstream: Tensor,
-    output: Tensor,
-    inputs: Tensor,
-    gamma: Tensor,
-    beta: Tensor,
+    inputs: Tensor, gamma: Tensor, beta: Tensor, upstream: Tensor
 ) -> list[Tensor]:
-    del output, beta
+    del beta
     standard, scale = _standardize(inputs, _row_means_in_kernel)
     # The part of the gradient that changes neither mean nor deviation.
     gradient = upstream * gamma
@@ -229,7 +219,7 @@ def _fused_softmax(
 ) -> Tensor:
     # Only a power of two scales without rounding.
     is_exact = math.frexp(scale)[0] == 0.5
-    if not (is_exact and fusion.uses_softmax(scores)):
+    if not (is_exact and fusion.has_softmax):
         return fusion.call(_softmax, scores, mask, scale)
     # A softmax is the same if all scores of a row are shifted. Added to the
     # mask of a row that is all padding, they would be rounded to multiples of

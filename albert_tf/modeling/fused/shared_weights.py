@@ -152,26 +152,11 @@ def _one_by_one(
 ) -> list[Tensor]:
     """Returns copies of a weight; the gradient of each is added to a sum.
 
-    The last copy that is used has the first gradient.
+    The last copy that is used has the first gradient. The sum is in the shape
+    of the weight and as one row by turns: TensorFlow makes one sum of a chain
+    of sums of one shape, which waits for the gradients of all calls.
     """
-    value = ops.stop_gradient(ops.cast(weight, dtype))
-    rest = weight
-    use_once = _use_once(fusion)
-    copies = []
-    for _ in range(num_copies - 1):
-        copy, rest = use_once(value, rest)
-        copies.append(copy)
-    return [*copies, ops.reshape(ops.cast(rest, dtype), weight.shape)]
-
-
-def _use_once(fusion: Fusion | None) -> Function:
-    """Returns a function of a weight for one call, and for all later calls.
-
-    It takes the weight in the compute dtype, and in float32, in its shape or
-    as one row. It returns the first, and the second in the other of the two
-    shapes. A chain of sums of one shape would not do: TensorFlow makes one sum
-    of it, which waits for the gradients of all calls.
-    """
+    row = (1, math.prod(weight.shape))
 
     @custom_gradient
     def use_once(value: Tensor, rest: Tensor) -> Tensor:
@@ -180,8 +165,13 @@ def _use_once(fusion: Fusion | None) -> Function:
             both = [ops.reshape(of_call, shape), ops.reshape(of_rest, shape)]
             return ops.zeros_like(value), add_up(both, fusion)
 
-        row = (1, math.prod(value.shape))
         is_row = tuple(rest.shape) == row
         return (value, ops.reshape(rest, value.shape if is_row else row)), grad
 
-    return use_once
+    value = ops.stop_gradient(ops.cast(weight, dtype))
+    rest = weight
+    copies = []
+    for _ in range(num_copies - 1):
+        copy, rest = use_once(value, rest)
+        copies.append(copy)
+    return [*copies, ops.reshape(ops.cast(rest, dtype), weight.shape)]

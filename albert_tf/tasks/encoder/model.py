@@ -11,7 +11,7 @@ from typing import Any
 from keras import ops
 
 from albert_tf.config import AlbertConfig
-from albert_tf.modeling import Tensor, base, losses
+from albert_tf.modeling import Tensor, losses
 from albert_tf.modeling.albert_model import AlbertModel
 from albert_tf.modeling.losses import LossSums
 from albert_tf.tasks.finetuning import MeanLossTask
@@ -55,7 +55,6 @@ class VectorOutputs(AnswerTask):
         return {"vector": pool(sequence, batch["input_mask"], self._data)}
 
 
-@base.register
 class TextsModel(AlbertModel):
     """An `AlbertModel` of C texts a row: `[B, C, S]` become B x C rows."""
 
