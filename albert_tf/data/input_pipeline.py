@@ -15,8 +15,8 @@ import tensorflow as tf
 
 from albert_tf import features
 from albert_tf.data import (
-    dynamic_batches,
     example_order,
+    graph_masking,
     graph_reading,
     row_packing,
 )
@@ -171,7 +171,7 @@ def _to_batch(source: RecordSource, seed: int, read: Batch) -> Batch:
     )
     records = read["records"]
     if settings.masking == "dynamic":
-        batch = dynamic_batches.draw(
+        batch = graph_masking.draw_batch(
             _parse(records, features.dynamic_pretraining_features()),
             epochs=read["epochs"],
             indices=read["indices"],
