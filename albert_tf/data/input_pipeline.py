@@ -1,11 +1,15 @@
 """Reads records as batches of pretraining examples.
 
 Data flow: record source -> [this file] -> batches for the training loop.
-`tf.data`. Letters: b rows, S tokens, P prediction slots.
+`tf.data`. Letters: b rows, S tokens, P prediction slots, n parts of a batch
+whose m sequences each share rows.
 
 The order is that of `example_order.py`, or, by operations of the graph alone,
 that of `graph_reading.py`. Nothing here has a state: a dataset that starts at
 an example delivers the batches of one that reached it.
+
+Source of the packing: Johnson 1973, "Near-optimal bin packing algorithms":
+first-fit decreasing.
 """
 
 from collections.abc import Callable, Sequence
@@ -14,12 +18,7 @@ import numpy as np
 import tensorflow as tf
 
 from albert_tf import features
-from albert_tf.data import (
-    example_order,
-    graph_masking,
-    graph_reading,
-    row_packing,
-)
+from albert_tf.data import example_order, graph_masking, graph_reading
 from albert_tf.data.example_order import InputShard
 from albert_tf.data.record_source import RecordSource
 
@@ -56,15 +55,13 @@ def training_dataset(
         `masked_lm_positions`, `masked_lm_ids` int32 `[b, P]`,
         `masked_lm_weights` float32 `[b, P]`, and `sentence_order_labels`
         int32 `[b]`, where b is B divided by the number of replicas; with
-        `num_packed` also `packed_at`, see `row_packing.packed_at`.
+        `num_packed` also `packed_at`, see `packed_at`.
     """
 
     def to_batch(read: Batch) -> Batch:
         batch = _to_batch(source, seed, read)
         if num_packed:
-            batch["packed_at"] = row_packing.packed_at(
-                batch["input_mask"], num_packed
-            )
+            batch["packed_at"] = packed_at(batch["input_mask"], num_packed)
         return batch
 
     if by_files:
@@ -179,25 +176,16 @@ def _to_batch(source: RecordSource, seed: int, read: Batch) -> Batch:
             shard=source.shard,
         )
     else:
-        batch = {
-            name: values
-            if values.dtype.is_floating
-            else tf.cast(values, tf.int32)
-            for name, values in _parse(records, static_features).items()
-        }
-        label = "sentence_order_labels"
-        batch[label] = tf.squeeze(batch[label], axis=1)
-    rows = records.shape[0]
-    return {
-        feature.name: tf.ensure_shape(
-            batch[feature.name],
-            [rows]
-            if feature.name == "sentence_order_labels"
-            else [rows, feature.length],
-        )
-        for feature in static_features
-        if feature.name in batch
-    }
+        batch = _parse(records, static_features)
+    rows, shaped = records.shape[0], {}
+    for feature in static_features:
+        if feature.is_read:
+            is_label = feature.name == "sentence_order_labels"
+            shape = [rows] if is_label else [rows, feature.length]
+            dtype = tf.int32 if feature.dtype == "int64" else tf.float32
+            values = tf.reshape(batch[feature.name], shape)
+            shaped[feature.name] = tf.cast(values, dtype)
+    return shaped
 
 
 def _parse(records: tf.Tensor, fields: Sequence[features.Feature]) -> Batch:
@@ -213,3 +201,52 @@ def _parse(records: tf.Tensor, fields: Sequence[features.Feature]) -> Batch:
     }
     parsed = tf.io.parse_example(records, kinds)
     return {field.name: parsed[field.record_name] for field in read}
+
+
+def packed_at(input_mask: tf.Tensor, num_parts: int) -> tf.Tensor:
+    """Returns where in the rows of its part each sequence starts, int32 `[b]`.
+
+    `input_mask` is int32 `[b, S]`; the batch has `num_parts` equal parts.
+    """
+    rows, row_length = input_mask.shape
+    lengths = tf.reduce_max(input_mask * tf.range(1, row_length + 1), axis=1)
+    parts = tf.reshape(lengths, [num_parts, rows // num_parts])
+    return tf.reshape(first_fit_decreasing(parts, row_length), [rows])
+
+
+def first_fit_decreasing(lengths: tf.Tensor, row_length: int) -> tf.Tensor:
+    """Places sequences in rows: the longest first, each in the first with room.
+
+    `lengths`, int32 `[n, m]`, has the tokens of each sequence, 1 to
+    `row_length`. Returns int32 `[n, m]`, the position of each sequence's first
+    token among those of the rows of its batch, which are numbered row by row.
+    """
+    num_batches, num_sequences = lengths.shape
+    order = tf.argsort(lengths, axis=1, direction="DESCENDING", stable=True)
+    ordered = tf.gather(lengths, order, batch_dims=1)
+    batches = tf.range(num_batches)
+
+    def place(
+        index: tf.Tensor, room: tf.Tensor, starts: tf.TensorArray
+    ) -> tuple[tf.Tensor, tf.Tensor, tf.TensorArray]:
+        length = ordered[:, index]  # [n]
+        fits = tf.cast(room >= length[:, None], tf.int32)
+        row = tf.argmax(fits, axis=1, output_type=tf.int32)
+        chosen = tf.stack([batches, row], axis=1)
+        taken = row_length - tf.gather_nd(room, chosen)
+        room = tf.tensor_scatter_nd_sub(room, chosen, length)
+        starts = starts.write(index, row * row_length + taken)
+        return index + 1, room, starts
+
+    _, _, starts = tf.while_loop(
+        lambda index, *_: index < num_sequences,
+        place,
+        (
+            tf.constant(0),
+            tf.fill([num_batches, num_sequences], row_length),
+            tf.TensorArray(tf.int32, num_sequences),
+        ),
+    )
+    by_length = tf.transpose(starts.stack())  # [n, m]
+    back = tf.argsort(order, axis=1)
+    return tf.gather(by_length, back, batch_dims=1)
