@@ -76,11 +76,9 @@ class _Order:
         return graph_masking.absorb(graph_masking.absorb(key, epoch), stream)
 
     def lanes(self, epoch: tf.Tensor) -> list[tf.Tensor]:
-        """Returns the numbers of the files of each lane, int64, in order."""
+        """Returns the numbers of the files of each lane, int32, in order."""
         key = self.key(epoch, _FILE_STREAM)
-        order = tf.cast(
-            _random_order(key, tf.range(len(self.files.paths))), tf.int64
-        )
+        order = _random_order(key, tf.range(len(self.files.paths)))
         host = order[self.shard.shard_index :: self.shard.num_input_shards]
         return [host[lane :: self.num_lanes] for lane in range(self.num_lanes)]
 

@@ -149,15 +149,11 @@ def _examples(
 def _make_batches(
     examples: tf.data.Dataset, to_batch: Callable[[Batch], Batch]
 ) -> tf.data.Dataset:
-    options = tf.data.Options()
-    # Batches are made in parallel, so each needs only one thread.
-    options.threading.max_intra_op_parallelism = 1
-    batches = examples.map(
-        # Autograph finds nothing to convert, in seconds.
-        tf.autograph.experimental.do_not_convert(to_batch),
-        num_parallel_calls=tf.data.AUTOTUNE,
+    # Autograph finds nothing to convert, in seconds.
+    to_batch = tf.autograph.experimental.do_not_convert(to_batch)
+    return example_order.ahead(
+        examples.map(to_batch, num_parallel_calls=tf.data.AUTOTUNE)
     )
-    return example_order.ahead(batches).with_options(options)
 
 
 def _to_batch(source: RecordSource, seed: int, read: Batch) -> Batch:

@@ -134,8 +134,7 @@ def find_words(is_maskable: np.ndarray, is_word_start: np.ndarray) -> Words:
 
 def words_to_tokens(words: Words, marked: np.ndarray) -> np.ndarray:
     """Returns which tokens belong to marked words, bool `[B, S]`."""
-    padded = np.zeros((len(marked), marked.shape[1] + 1), bool)
-    padded[:, :-1] = marked
+    padded = np.pad(marked, ((0, 0), (0, 1)))
     return np.take_along_axis(padded, words.of_token, axis=1)
 
 
