@@ -14,7 +14,7 @@ import itertools
 import logging
 import math
 from collections.abc import Collection, Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -31,9 +31,7 @@ _SAMPLE_SIZE = 100
 _LARGE_PART = 2 / 3
 
 
-class _OpenShard(NamedTuple):
-    shard: Shard
-    records: RecordFile
+_OpenShard = tuple[Shard, RecordFile]
 
 
 class RecordSource:
@@ -115,11 +113,11 @@ def open_by_length(
         verify: Whether to read all files and compare their checksums.
     """
     by_length, masks = collections.defaultdict(list), mask_settings or {}
-    for file in _open_files(patterns, masks, verify):
-        length = file.shard.settings.max_seq_length if lengths else 0
-        by_length[length].append(file)
+    for shard, records in _open_files(patterns, masks, verify):
+        length = shard.settings.max_seq_length if lengths else 0
+        by_length[length].append((shard, records))
     if lengths and by_length.keys() != {*lengths}:
-        examples = [f"{n} ({by_length[n][0].shard.path})" for n in by_length]
+        examples = [f"{n} ({by_length[n][0][0].path})" for n in by_length]
         raise ValueError(
             f"The records of {patterns!r} have the lengths "
             f"{checks.listed(examples)}; the phases read "
@@ -156,8 +154,8 @@ def _open_files(
     ]
     open_file = functools.partial(_open_file, masks=masks)
     opened = files.for_all(open_file, paths)
-    shards.check_sets([file.shard for file in opened])
-    with_records = [file for file in opened if len(file.records)]
+    shards.check_sets([shard for shard, _ in opened])
+    with_records = [(shard, file) for shard, file in opened if len(file)]
     if not with_records:
         raise ValueError(
             f"There is no record in {patterns!r}. Pass record files, or build "
@@ -170,10 +168,13 @@ def _open_files(
 
 
 def _open_file(path: str, masks: Mapping[str, object]) -> _OpenShard:
-    shard = shards.read(path, is_needed=files.is_remote(path))
-    if shard is None:
+    try:
+        shard = shards.read(path)
+    except FileNotFoundError:
+        if files.is_remote(path):
+            raise
         records = RecordFile(path)
-        return _OpenShard(_describe(records), records)
+        return _describe(records), records
     if files.is_remote(path):
         records = RemoteRecordFile(path, shard.counts.records)
     else:
@@ -188,7 +189,7 @@ def _open_file(path: str, masks: Mapping[str, object]) -> _OpenShard:
         )
     if shard.settings.masking == "dynamic":
         shard = shard.with_masks(masks)
-    return _OpenShard(shard, records)
+    return shard, records
 
 
 def _describe(records: RecordFile) -> Shard:

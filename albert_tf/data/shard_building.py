@@ -130,14 +130,15 @@ def _shares(
 def finished(planned: Shard) -> Shard | None:
     """Returns a shard as it was written; None if it has to be built."""
     path = planned.path
-    shard = shards.read(path)
-    if shard is None:
+    try:
+        shard = shards.read(path)
+    except FileNotFoundError:
         for name in (path, record_files.index_path(path)):
             if files.status(name):
                 raise ValueError(
                     f"{name!r} exists already, and no sidecar says what made "
                     "it. Choose another output file."
-                )
+                ) from None
         return None
     status = files.status(path)
     if status is None:
