@@ -236,18 +236,13 @@ def _map_file(path: str) -> mmap.mmap:
 
 def _read_footer(path: str) -> Footer | None:
     """Returns the footer of an index; None if there is none."""
-    if not os.path.exists(path):
-        return None
-    with open(path, "rb") as file:
-        size = file.seek(0, os.SEEK_END)
-        file.seek(max(0, size - _FOOTER.size))
-        data = file.read()
-    if len(data) != _FOOTER.size:
-        return None
-    footer = Footer(*_FOOTER.unpack(data))
-    entries_size = (footer.num_records + 1) * ENTRY.size
-    is_index = footer.mark == _MARK and size == entries_size + _FOOTER.size
-    return footer if is_index else None
+    try:
+        index = _map_file(path)
+        footer = Footer(*_FOOTER.unpack(index[-_FOOTER.size :]))
+    except (FileNotFoundError, ValueError, struct.error):
+        return None  # It is missing, empty or cut short.
+    size = (footer.num_records + 1) * ENTRY.size + _FOOTER.size
+    return footer if (footer.mark, len(index)) == (_MARK, size) else None
 
 
 def _scan(path: str) -> bytes:
