@@ -121,6 +121,7 @@ class RecordFile:
     lengths and checksums of all records are read. Each record is checked when
     it is read. The file is memory-mapped, so that the system keeps in memory
     what is used. A process keeps at most `MAX_OPEN_FILES` record files open.
+    `entries` are those of a file that was opened without an index, else empty.
     """
 
     def __init__(self, path: files.Path, *, sha256: str | None = None) -> None:
@@ -133,20 +134,12 @@ class RecordFile:
             footer = None
         # A file that replaces this one under its name has another key.
         self._key = (self.path, status.st_ino, status.st_mtime_ns, footer)
-        self._entries = b"" if footer else _scan(self.path)
-        num_scanned = len(self._entries) // ENTRY.size - 1
+        self.entries = b"" if footer else _scan(self.path)
+        num_scanned = len(self.entries) // ENTRY.size - 1
         self._num_records = footer.num_records if footer else num_scanned
 
     def __len__(self) -> int:
         return self._num_records
-
-    @property
-    def entries_sha256(self) -> str:
-        """Digest of where all records are and of their checksums.
-
-        Only of a file that was opened without an index.
-        """
-        return hashlib.sha256(self._entries).hexdigest()
 
     def get(self, number: int) -> bytes:
         """Returns a record, numbered from 0; refuses one that was changed."""
@@ -189,7 +182,7 @@ class RecordFile:
                 "copy the file again."
             )
         start, checksum, end = _ENTRY_AND_NEXT.unpack_from(
-            self._entries or entries, number * ENTRY.size
+            self.entries or entries, number * ENTRY.size
         )
         record = data[start + _HEADER_SIZE : end - _CHECKSUM.size]
         return start, checksum, end, record

@@ -124,23 +124,13 @@ def open_by_length(
             f"{checks.listed(lengths)}. Name other files, or correct "
             "--max_seq_length or --length_schedule."
         )
-    return {
-        length: _make_source(by_length[length], vocab_size, masks)
-        for length in lengths or by_length
-    }
-
-
-def _make_source(
-    opened: list[_OpenShard],
-    vocab_size: int | None,
-    masks: Mapping[str, object],
-) -> RecordSource:
-    source = RecordSource(opened)
-    for shard in source.shards:
-        _check_agreement(source.shard, shard)
-        _check_masks(shard, masks)
-    _check_sample(source, vocab_size)
-    return source
+    sources = {n: RecordSource(by_length[n]) for n in lengths or by_length}
+    for source in sources.values():
+        for shard in source.shards:
+            _check_agreement(source.shard, shard)
+            _check_masks(shard, masks)
+        _check_sample(source, vocab_size)
+    return sources
 
 
 def _open_files(
@@ -222,7 +212,7 @@ def _describe(records: RecordFile) -> Shard:
         },
         counts=BuildCounts(records=len(records)),
         num_bytes=records.num_bytes,
-        sha256=records.entries_sha256,
+        sha256=hashlib.sha256(records.entries).hexdigest(),
     )
 
 
