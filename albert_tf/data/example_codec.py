@@ -51,10 +51,7 @@ def encode_examples(
     `columns` has, for the name of each feature, an array `[N, length]` or
     `Ragged` rows.
     """
-    fields = [
-        _encode_column(feature, _to_ragged(columns[feature.name]))
-        for feature in features
-    ]
+    fields = [_encode_column(each, columns[each.name]) for each in features]
     rows = zip(*fields, strict=True)
     return [encode_field(1, b"".join(row)) for row in rows]
 
@@ -79,17 +76,13 @@ def decode_example(data: bytes) -> dict[str, np.ndarray]:
     return columns
 
 
-def _to_ragged(column: np.ndarray | Ragged) -> Ragged:
-    if isinstance(column, Ragged):
-        return column
-    num_rows, length = column.shape
-    return Ragged(column.ravel(), np.arange(num_rows + 1) * length)
-
-
 def _encode_column(
-    feature: record_features.Feature, column: Ragged
+    feature: record_features.Feature, column: np.ndarray | Ragged
 ) -> Iterator[bytes]:
     """Yields the entry of each row in the map of features."""
+    if isinstance(column, np.ndarray):
+        num_rows, length = column.shape
+        column = Ragged(column.ravel(), np.arange(num_rows + 1) * length)
     if feature.dtype == "float32":
         payload = column.values.astype("<f4").tobytes()
         starts = column.starts * np.dtype(np.float32).itemsize
