@@ -21,7 +21,6 @@ SplitMix64 started at `key`.
 """
 
 from collections.abc import Mapping
-from typing import NamedTuple
 
 import numpy as np
 import tensorflow as tf
@@ -38,18 +37,6 @@ _SWAP_PROBABILITY = 0.5
 _GAMMA = 0x9E3779B97F4A7C15
 _MULTIPLIERS = (0xBF58476D1CE4E5B9, 0x94D049BB133111EB)
 _SHIFTS = (30, 27, 31)
-
-
-class WordsOfRows(NamedTuple):
-    """Words and special tokens of each row; W is the most that a row has.
-
-    `start` is the position of the first token; `num_left` counts the words from
-    here (included) to the end of the segment, and is 0 for a special token.
-    """
-
-    start: tf.Tensor  # [b, W]
-    num_left: tf.Tensor  # [b, W]
-    of_token: tf.Tensor  # [b, S], the word of each position
 
 
 def draw_batch(
@@ -158,13 +145,13 @@ def mask_rows(
     first `[SEP]` is and the last; for `keys`, see `example_keys`. Returns
     `input_ids`, masked, and the three `masked_lm` entries of the batch.
     """
-    words = find_words(is_start, separators)
+    start, num_left, word = find_words(is_start, separators)
     # Room for `[CLS]` and `[SEP]` that this vocabulary has not is cut off.
     cut, size = 1 - shard.special_ids.num_before, shard.settings.max_seq_length
     lengths = separators[:, 1] + 1 - 2 * cut
     budget = num_to_predict(lengths, shard.settings)
-    chosen = choose_words(words, budget, keys, shard.settings)
-    masked = tf.gather(chosen, words.of_token, batch_dims=1)
+    chosen = choose_words(start, num_left, budget, keys, shard.settings)
+    masked = tf.gather(chosen, word, batch_dims=1)
     at = tf.where(masked)  # [m, 2], rows and positions of m tokens
     ids = tf.gather_nd(input_ids, at)
     shown = replace_tokens(ids, tf.gather(keys, at[:, 0]), at[:, 1], shard)
@@ -185,8 +172,15 @@ def mask_rows(
     }
 
 
-def find_words(is_start: tf.Tensor, separators: tf.Tensor) -> WordsOfRows:
-    """Groups the tokens of each row into words; arguments as `mask_rows`."""
+def find_words(
+    is_start: tf.Tensor, separators: tf.Tensor
+) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
+    """Groups the tokens of each row into words; arguments as `mask_rows`.
+
+    A special token counts as a word. Returns, int32, where each word starts,
+    `[b, W]`; how many words are left from it (included) to the end of its
+    segment, `[b, W]`, 0 for a special token; the word of each token, `[b, S]`.
+    """
     width = tf.shape(is_start)[1]
     positions = tf.broadcast_to(tf.range(width), tf.shape(is_start))
     start = tf.ragged.boolean_mask(positions, is_start).to_tensor()
@@ -195,11 +189,7 @@ def find_words(is_start: tf.Tensor, separators: tf.Tensor) -> WordsOfRows:
     first_end, second_end = segment_ends[:, :1], segment_ends[:, 1:]
     word = tf.range(tf.shape(start)[1])[None]
     num_left = tf.where(word <= first_end, first_end, second_end) - word
-    return WordsOfRows(
-        start=start,
-        num_left=tf.where(word > 0, tf.maximum(num_left, 0), 0),
-        of_token=of_token,
-    )
+    return start, tf.where(word > 0, tf.maximum(num_left, 0), 0), of_token
 
 
 def num_to_predict(lengths: tf.Tensor, settings: RecordSettings) -> tf.Tensor:
@@ -211,23 +201,25 @@ def num_to_predict(lengths: tf.Tensor, settings: RecordSettings) -> tf.Tensor:
 
 
 def choose_words(
-    words: WordsOfRows,
+    start: tf.Tensor,
+    num_left: tf.Tensor,
     budget: tf.Tensor,
     keys: tf.Tensor,
     settings: RecordSettings,
 ) -> tf.Tensor:
     """Chooses words, in spans of random length and in random order.
 
-    `keys` are those of `example_keys`; for the others, see `choose_spans`.
+    For `start` and `num_left`, see `find_words`; `keys` are those of
+    `example_keys`; `budget` and what is returned are those of `choose_spans`.
     """
-    word = tf.range(tf.shape(words.start)[1])[None]
+    word = tf.range(tf.shape(start)[1])[None]
     lengths = draw_span_lengths(keys[:, None], word, settings)
     priority = absorb(absorb(keys[:, None], _PRIORITY), word)
     # Without the lowest bit it fits into int64.
     priority = tf.bitwise.right_shift(priority, tf.constant(1, tf.uint64))
     return choose_spans(
-        words.start,
-        tf.minimum(lengths, words.num_left),
+        start,
+        tf.minimum(lengths, num_left),
         tf.cast(priority, tf.int64),
         budget=budget,
     )
