@@ -138,10 +138,6 @@ def evaluation_examples(
     rows_of_host = num_rows * shard.replicas_per_shard
     read = functools.partial(_read, _as_tensors(source))
 
-    def is_of_shard(positions: tf.Tensor, *_: tf.Tensor) -> tf.Tensor:
-        host = positions[0] % batch_size // rows_of_host
-        return host == shard.shard_index
-
     def named(
         positions: tf.Tensor, examples: tuple[tf.Tensor, tf.Tensor]
     ) -> dict[str, tf.Tensor]:
@@ -155,8 +151,9 @@ def evaluation_examples(
         .repeat()
         .enumerate()
         .take(num_steps * batch_size)
-        .batch(num_rows, drop_remainder=True)
-        .filter(_not_converted(is_of_shard))
+        .batch(rows_of_host, drop_remainder=True)
+        .shard(shard.num_input_shards, shard.shard_index)
+        .rebatch(num_rows, drop_remainder=True)
         .map(_not_converted(named))
     )
 
