@@ -217,8 +217,10 @@ def test_evaluation_of_dynamic_records_can_be_repeated(dynamic_source):
 
 
 def _packed(lengths, row_length):
-    lengths = np.array(lengths, "int32")
-    return input_pipeline.first_fit_decreasing(lengths, row_length).numpy()
+    lengths = np.array(lengths)
+    mask = np.arange(row_length) < lengths.reshape(-1, 1)
+    places = input_pipeline.packed_at(mask.astype("int32"), len(lengths))
+    return places.numpy().reshape(lengths.shape)
 
 
 def test_the_longest_come_first_each_in_the_first_row_with_room():
