@@ -278,9 +278,7 @@ def _list_targets(
 ) -> dict[str, np.ndarray]:
     """Lists the original tokens of the masked places, `num_slots` a row."""
     rows, columns = np.nonzero(masked)
-    counts = masked.sum(axis=1)
-    first = np.cumsum(counts) - counts
-    slots = np.arange(len(rows)) - first[rows]
+    slots = np.cumsum(masked, axis=1)[masked] - 1
     shape = (len(masked), num_slots)
     positions, ids = np.zeros(shape, np.int32), np.zeros(shape, np.int32)
     weights = np.zeros(shape, np.float32)
