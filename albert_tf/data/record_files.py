@@ -22,7 +22,7 @@ import mmap
 import os
 import struct
 from collections.abc import Iterable
-from typing import IO, NamedTuple
+from typing import NamedTuple
 
 import google_crc32c
 
@@ -81,36 +81,28 @@ def frame_records(records: Iterable[bytes]) -> bytes:
     return b"".join(parts)
 
 
-class RecordWriter:
-    """Writes framed records to a file, and their index to another.
+def index_entries(
+    framed: mmap.mmap | bytes, first: int = 0
+) -> tuple[bytes, int]:
+    """Returns the entries of framed records, and where the last whole one ends.
 
-    Attributes:
-        num_bytes: Bytes of records so far.
+    The first one begins at byte `first` of the file.
     """
+    entries, position, size = bytearray(), 0, len(framed)
+    while position + _FRAME_SIZE <= size:
+        end = position + _FRAME_SIZE + _LENGTH.unpack_from(framed, position)[0]
+        if end > size:
+            break
+        (checksum,) = _CHECKSUM.unpack_from(framed, end - _CHECKSUM.size)
+        entries += ENTRY.pack(first + position, checksum)
+        position = end
+    return bytes(entries), position
 
-    def __init__(self, file: IO[bytes], index: IO[bytes]) -> None:
-        self._file = file
-        self._index = index
-        self._digest = hashlib.sha256()
-        self._num_records = 0
-        self.num_bytes = 0
 
-    def write(self, framed: bytes) -> None:
-        """Writes the next records."""
-        self._file.write(framed)
-        self._digest.update(framed)
-        entries, _ = _entries(framed, self.num_bytes)
-        self._index.write(entries)
-        self._num_records += len(entries) // ENTRY.size
-        self.num_bytes += len(framed)
-
-    def finish(self) -> str:
-        """Ends the index; returns the SHA-256 of the records, hexadecimal."""
-        footer = Footer(
-            _MARK, self._num_records, self.num_bytes, self._digest.digest()
-        )
-        self._index.write(ENTRY.pack(self.num_bytes, 0) + _FOOTER.pack(*footer))
-        return self._digest.hexdigest()
+def index_end(num_records: int, num_bytes: int, sha256: bytes) -> bytes:
+    """Returns what follows the entries of all records in an index."""
+    footer = _FOOTER.pack(_MARK, num_records, num_bytes, sha256)
+    return ENTRY.pack(num_bytes, 0) + footer
 
 
 class RecordFile:
@@ -246,7 +238,7 @@ def _scan(path: str) -> bytes:
     length, checksum = data[: _LENGTH.size], data[_LENGTH.size : _HEADER_SIZE]
     entries, end = b"", 0
     if checksum == _CHECKSUM.pack(masked_checksum(length)):
-        entries, end = _entries(data)
+        entries, end = index_entries(data)
     if end < len(data):
         raise ValueError(
             f"{path!r} is not a whole TFRecord file: the record at byte {end} "
@@ -255,19 +247,3 @@ def _scan(path: str) -> bytes:
             "or build or copy the file again."
         )
     return entries + ENTRY.pack(end, 0)
-
-
-def _entries(framed: mmap.mmap | bytes, first: int = 0) -> tuple[bytes, int]:
-    """Returns the entries of framed records, and where the last whole one ends.
-
-    The first one begins at byte `first` of the file.
-    """
-    entries, position, size = bytearray(), 0, len(framed)
-    while position + _FRAME_SIZE <= size:
-        end = position + _FRAME_SIZE + _LENGTH.unpack_from(framed, position)[0]
-        if end > size:
-            break
-        (checksum,) = _CHECKSUM.unpack_from(framed, end - _CHECKSUM.size)
-        entries += ENTRY.pack(first + position, checksum)
-        position = end
-    return bytes(entries), position

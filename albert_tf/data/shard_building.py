@@ -14,6 +14,7 @@ and written with the rest.
 
 import contextlib
 import dataclasses
+import hashlib
 import itertools
 import logging
 import os
@@ -169,36 +170,42 @@ def write(planned: Shard, parts: Iterable[BlockPart]) -> Shard:
     """
     path = planned.path
     index_path = record_files.index_path(path)
-    with contextlib.ExitStack() as stack:
-        if not files.is_remote(path):
-            message = (
-                f"Another process is building {path!r}. Wait until it ends, or "
-                "choose another output file."
-            )
-            stack.enter_context(files.locked(files.lock_path(path), message))
+    lock: contextlib.AbstractContextManager[None] = contextlib.nullcontext()
+    if not files.is_remote(path):
+        message = (
+            f"Another process is building {path!r}. Wait until it ends, or "
+            "choose another output file."
+        )
+        lock = files.locked(files.lock_path(path), message)
+    # The record file takes its name last: then it is finished.
+    with (
+        lock,
+        files.atomic_write(path) as file,
+        files.atomic_write(index_path) as index,
+    ):
         _check_unfinished(planned)
-        # The record file takes its name last: then it is finished.
-        with (
-            files.atomic_write(path) as file,
-            files.atomic_write(index_path) as index,
-        ):
-            counts = BuildCounts()
-            writer = record_files.RecordWriter(file, index)
-            for part in parts:
-                writer.write(part.framed)
-                counts += part.counts
-            shard = dataclasses.replace(
-                planned,
-                sha256=writer.finish(),
-                num_bytes=writer.num_bytes,
-                counts=counts,
-            )
-            # Nothing takes its name before all have room on the disk.
-            files.flush(file)
-            files.flush(index)
-            if files.is_remote(path):  # It is not locked.
-                _check_unfinished(planned)
-            write_sidecar(shard)
+        digest, num_bytes, counts = hashlib.sha256(), 0, BuildCounts()
+        for part in parts:
+            file.write(part.framed)
+            digest.update(part.framed)
+            entries, _ = record_files.index_entries(part.framed, num_bytes)
+            index.write(entries)
+            num_bytes += len(part.framed)
+            counts += part.counts
+        end = record_files.index_end(counts.records, num_bytes, digest.digest())
+        index.write(end)
+        shard = dataclasses.replace(
+            planned,
+            sha256=digest.hexdigest(),
+            num_bytes=num_bytes,
+            counts=counts,
+        )
+        # Nothing takes its name before all have room on the disk.
+        files.flush(file)
+        files.flush(index)
+        if files.is_remote(path):  # It is not locked.
+            _check_unfinished(planned)
+        write_sidecar(shard)
     return shard
 
 
