@@ -183,7 +183,6 @@ def write(planned: Shard, parts: Iterable[BlockPart]) -> Shard:
         files.atomic_write(path) as file,
         files.atomic_write(index_path) as index,
     ):
-        _check_unfinished(planned)
         digest, num_bytes, counts = hashlib.sha256(), 0, BuildCounts()
         for part in parts:
             file.write(part.framed)
@@ -203,8 +202,12 @@ def write(planned: Shard, parts: Iterable[BlockPart]) -> Shard:
         # Nothing takes its name before all have room on the disk.
         files.flush(file)
         files.flush(index)
-        if files.is_remote(path):  # It is not locked.
-            _check_unfinished(planned)
+        # Another build may have had the lock before, or needs none.
+        if finished(planned):
+            raise ValueError(
+                f"Another process has built {path!r} in the meantime. Run the "
+                "command again when it has ended."
+            )
         write_sidecar(shard)
     return shard
 
@@ -218,11 +221,3 @@ def write_sidecar(shard: Shard) -> None:
         {"version": shards.FORMAT_VERSION, **values},
         sort_keys=True,
     )
-
-
-def _check_unfinished(planned: Shard) -> None:
-    if finished(planned):
-        raise ValueError(
-            f"Another process has built {planned.path!r} in the meantime. Run "
-            "the command again when it has ended."
-        )
