@@ -47,7 +47,7 @@ def run(
     # In a process of its own, which can end at once, whatever Beam's threads
     # wait for.
     with ordered_workers.map_in_order(
-        run_pipeline, [config], num_workers=1, in_this_process=False
+        run_pipeline, [config], num_workers=1, may_be_here=False
     ) as results:
         (num_bad_lines,) = results
     now = files.for_all(files.status, chosen)
