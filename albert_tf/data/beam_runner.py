@@ -47,11 +47,18 @@ def run(
     # In a process of its own, which can end at once, whatever Beam's threads
     # wait for.
     with ordered_workers.map_in_order(
-        run_pipeline, [config], num_workers=1, in_this_process=False
+        run_pipeline, [config], num_workers=1, may_be_here=False
     ) as results:
         (num_bad_lines,) = results
     now = files.for_all(files.status, chosen)
-    written = files.for_all(_read_shard, chosen)
+    try:
+        written = files.for_all(shards.read, chosen)
+    except FileNotFoundError as error:
+        raise ValueError(
+            f"The pipeline has ended, but a shard is not here: {error}. Output "
+            "files must be in a folder that this machine and all workers "
+            "share, or have a path with a scheme (gs://)."
+        ) from error
     result = BuildResult(finished=[], built=[], num_bad_lines=num_bad_lines)
     for shard, old, new in zip(written, before, now, strict=True):
         (result.finished if old == new else result.built).append(shard)
@@ -145,17 +152,6 @@ def build_shard(
 _load_tokenizer = functools.lru_cache(maxsize=1)(
     PretrainingDataConfig.load_tokenizer
 )
-
-
-def _read_shard(path: str) -> Shard:
-    shard = shards.read(path)
-    if shard is None:
-        raise ValueError(
-            f"The pipeline has ended, but {path!r} is not here. Output files "
-            "must be in a folder that this machine and all workers share, or "
-            "have a path with a scheme (gs://)."
-        )
-    return shard
 
 
 def finish(pipeline: Any) -> Any:

@@ -12,7 +12,6 @@ an example may occur twice, even in one batch.
 """
 
 import functools
-import threading
 import weakref
 
 import numpy as np
@@ -42,14 +41,12 @@ class BucketedOrder:
         self.batch_size = batch_size
         self.pool_size = min(POOL_SIZE, max(1, len(lengths) // batch_size))
         self._order = example_order.TrainingOrder(len(lengths), seed)
-        self._lock = threading.Lock()
         self._pool = functools.lru_cache(maxsize=2)(self._make_pool)
 
     def batch(self, step: int) -> np.ndarray:
         """Returns the numbers of the records of a step, int64 `[B]`."""
         pool, position = divmod(step, self.pool_size)
-        with self._lock:
-            return np.asarray(self._pool(pool)[position])
+        return np.asarray(self._pool(pool)[position])
 
     def _make_pool(self, pool: int) -> np.ndarray:
         size = self.pool_size * self.batch_size

@@ -51,15 +51,9 @@ def encode_examples(
     `columns` has, for the name of each feature, an array `[N, length]` or
     `Ragged` rows.
     """
-    fields = [
-        _encode_column(feature, _to_ragged(columns[feature.name]))
-        for feature in features
-    ]
-    messages = (
-        b"".join(itertools.chain.from_iterable(row))
-        for row in zip(*fields, strict=True)
-    )
-    return [encode_field(1, message) for message in messages]
+    fields = [_encode_column(each, columns[each.name]) for each in features]
+    rows = zip(*fields, strict=True)
+    return [encode_field(1, b"".join(row)) for row in rows]
 
 
 def decode_example(data: bytes) -> dict[str, np.ndarray]:
@@ -82,17 +76,13 @@ def decode_example(data: bytes) -> dict[str, np.ndarray]:
     return columns
 
 
-def _to_ragged(column: np.ndarray | Ragged) -> Ragged:
-    if isinstance(column, Ragged):
-        return column
-    num_rows, length = column.shape
-    return Ragged(column.ravel(), np.arange(num_rows + 1) * length)
-
-
 def _encode_column(
-    feature: record_features.Feature, column: Ragged
-) -> Iterator[tuple[bytes, bytes]]:
-    """Yields, for each row, the bytes before the packed values, and those."""
+    feature: record_features.Feature, column: np.ndarray | Ragged
+) -> Iterator[bytes]:
+    """Yields the entry of each row in the map of features."""
+    if isinstance(column, np.ndarray):
+        num_rows, length = column.shape
+        column = Ragged(column.ravel(), np.arange(num_rows + 1) * length)
     if feature.dtype == "float32":
         payload = column.values.astype("<f4").tobytes()
         starts = column.starts * np.dtype(np.float32).itemsize
@@ -100,10 +90,9 @@ def _encode_column(
     else:
         payload, starts = _encode_varints(column)
         kind = _INT64_LIST
-    borders = starts.tolist()
-    for begin, end in zip(borders[:-1], borders[1:], strict=True):
+    for begin, end in itertools.pairwise(starts.tolist()):
         prefix = _field_prefix(feature.record_name, kind, end - begin)
-        yield prefix, payload[begin:end]
+        yield prefix + payload[begin:end]
 
 
 def _encode_varints(column: Ragged) -> tuple[bytes, np.ndarray]:
@@ -115,8 +104,7 @@ def _encode_varints(column: Ragged) -> tuple[bytes, np.ndarray]:
     num_bytes = np.ones(len(values), np.int64)
     for bits in range(_VARINT_BITS, largest.bit_length(), _VARINT_BITS):
         num_bytes += values >= (1 << bits)
-    ends = np.zeros(len(values) + 1, np.int64)
-    np.cumsum(num_bytes, out=ends[1:])
+    ends = np.concatenate(([0], np.cumsum(num_bytes)))
     encoded = np.empty(ends[-1], np.uint8)
     for index in range(int(num_bytes.max())):
         rows = np.nonzero(num_bytes > index)[0]

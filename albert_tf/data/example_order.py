@@ -21,9 +21,6 @@ from collections.abc import Callable, Iterator, Mapping
 import numpy as np
 import tensorflow as tf
 
-# Positions in the stream of examples -> epoch and example index of each.
-Order = Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]
-
 # The threads that read.
 _READING: set[int] = set()
 # How long no thread must read before the interpreter may end.
@@ -206,6 +203,8 @@ def ahead(batches: tf.data.Dataset) -> tf.data.Dataset:
     """Returns the batches, made ahead of time and kept in order."""
     options = tf.data.Options()
     options.deterministic = True
+    # Batches are made in parallel, so each needs only one thread.
+    options.threading.max_intra_op_parallelism = 1
     # The thread that tunes numbers of threads and batches sleeps twice as long
     # each time, and who lets go of an iterator waits until it wakes up: as long
     # again as an evaluation took. Without it, all cores make batches.

@@ -1,11 +1,11 @@
-"""Masks tokens of a batch of rows: the half that reads dynamic records.
+"""Makes batches of dynamic records in the graph: draws segment order and masks.
 
-Data flow: rows of tokens -> [this file] -> masked rows and their targets.
+Data flow: parsed records -> [this file] -> batch of `input_pipeline.py`.
 TensorFlow, for `tf.data` on the host. Letters: b rows, S tokens, W words of
 the longest row, P targets, m masked tokens of all rows.
 
-`masking.py` lists the steps and their sources, and says why there are two
-halves; functions of the same name do the same step.
+`masking.py`, which masks static records, lists the steps and their sources, and
+says why there are two halves; functions of the same name do the same step.
 
 The draws need no state: what a row gets depends on (seed, epoch, example
 index) alone, so it is the same in any batch, on any replica and after a
@@ -20,7 +20,7 @@ pseudorandom number generators"; `absorb(key, c)` is output c of their
 SplitMix64 started at `key`.
 """
 
-from typing import NamedTuple
+from collections.abc import Mapping
 
 import numpy as np
 import tensorflow as tf
@@ -29,7 +29,8 @@ from albert_tf.data import masking
 from albert_tf.data.shards import RecordSettings, Shard
 
 # Streams of random numbers, one for each kind of draw.
-SWAP_STREAM, _PRIORITY, _SPAN_LENGTH, _TREATMENT, _REPLACEMENT = range(5)
+_SWAP, _PRIORITY, _SPAN_LENGTH, _TREATMENT, _REPLACEMENT = range(5)
+_SWAP_PROBABILITY = 0.5
 
 # Steele et al. 2014, figure 16: the golden ratio in 64 bits, and the
 # multipliers and shifts of Stafford's variant 13 of the MurmurHash3 finalizer.
@@ -38,16 +39,95 @@ _MULTIPLIERS = (0xBF58476D1CE4E5B9, 0x94D049BB133111EB)
 _SHIFTS = (30, 27, 31)
 
 
-class WordsOfRows(NamedTuple):
-    """Words and special tokens of each row; W is the most that a row has.
+def draw_batch(
+    records: Mapping[str, tf.Tensor | tf.RaggedTensor],
+    *,
+    epochs: tf.Tensor,
+    indices: tf.Tensor,
+    seed: int,
+    shard: Shard,
+) -> dict[str, tf.Tensor]:
+    """Draws segment order and masks for a batch of unmasked pairs.
 
-    `start` is the position of the first token; `num_left` counts the words from
-    here (included) to the end of the segment, and is 0 for a special token.
+    `records` has the fields of `features.dynamic_pretraining_features`:
+    `pair_ids` and `token_boundary` int64 ragged `[b, (n)]`, `segment_a_length`
+    and `pair_label` int64 `[b, 1]`. For `epochs`, `indices` and `seed`, see
+    `example_keys`. Returns a batch as that of `training_dataset`:
+    padding and unused slots are 0, positions ascend.
     """
+    keys = example_keys(seed, epochs, indices)
+    labels = tf.cast(tf.squeeze(records["pair_label"], 1), tf.int32)
+    swapped = tf.zeros_like(labels, tf.bool)
+    if shard.settings.pair_objective == "sop":
+        draws = draw(keys, _SWAP, 0)
+        # Segments of two documents have no order; their label 1 stays.
+        swapped = (labels == 0) & (draws < _SWAP_PROBABILITY)
+    size_a = tf.cast(tf.squeeze(records["segment_a_length"], 1), tf.int32)
+    size_b = tf.cast(records["pair_ids"].row_lengths(), tf.int32) - size_a
+    first = 1 + tf.where(swapped, size_b, size_a)
+    second_size = tf.where(swapped, size_a, size_b)
+    last = first + tf.where(second_size > 0, second_size + 1, 0)
+    separators = tf.stack([first, last], axis=1)
+    # Where the segments are in the pair.
+    starts = tf.stack(
+        [tf.where(swapped, size_a, 0), tf.where(swapped, 0, size_a)], axis=1
+    )
+    input_ids, is_start = _lay_out(records, starts, separators, shard)
+    position = tf.range(shard.settings.max_seq_length)[None]
+    cut = 1 - shard.special_ids.num_before
+    is_real = position <= last[:, None] - 2 * cut
+    return {
+        "input_mask": tf.cast(is_real, tf.int32),
+        "segment_ids": tf.cast(is_real & (position > first[:, None]), tf.int32),
+        "sentence_order_labels": labels + tf.cast(swapped, tf.int32),
+        **mask_rows(
+            input_ids,
+            is_start=is_start,
+            separators=separators,
+            keys=keys,
+            shard=shard,
+        ),
+    }
 
-    start: tf.Tensor  # [b, W]
-    num_left: tf.Tensor  # [b, W]
-    of_token: tf.Tensor  # [b, S], the word of each position
+
+def _lay_out(
+    records: Mapping[str, tf.Tensor | tf.RaggedTensor],
+    starts: tf.Tensor,
+    separators: tf.Tensor,
+    shard: Shard,
+) -> tuple[tf.Tensor, tf.Tensor]:
+    """Writes `[CLS] first [SEP] second [SEP]`, or `[CLS] first [SEP]`.
+
+    `starts` and `separators`, int32 `[b, 2]`, are where the segments begin in
+    the pair, and end in the row. Returns `input_ids` and `is_start` as
+    `mask_rows` takes them.
+    """
+    special_ids = shard.special_ids
+    cut = 1 - special_ids.num_before
+    position = tf.range(shard.settings.max_seq_length + 2 * cut)[None]
+    first_from, second_from = tf.split(starts, 2, axis=1)
+    separator, last = tf.split(separators, 2, axis=1)
+    is_first = (position > 0) & (position < separator)
+    is_maskable = is_first | (position > separator) & (position < last)
+    source = tf.where(
+        is_first,
+        first_from + position - 1,
+        second_from + position - separator - 1,
+    )
+    row_starts = records["pair_ids"].row_starts()[:, None]
+    source = tf.where(is_maskable, tf.cast(source, tf.int64) + row_starts, 0)
+    ids = tf.cast(tf.gather(records["pair_ids"].flat_values, source), tf.int32)
+    cls_id, sep_id = special_ids.cls or 0, special_ids.sep or 0
+    special = tf.where(position == 0, cls_id, sep_id)
+    is_real = is_start = position <= last
+    if shard.settings.do_whole_word_mask:
+        # Truncation may have cut a word; its rest counts as a word.
+        is_start &= ~is_maskable | (position == 1) | (position == separator + 1)
+        boundary = tf.gather(records["token_boundary"].flat_values, source)
+        is_start |= is_maskable & (boundary > 0)
+    # Padding is 0 in every vocabulary, as in the original's records.
+    special_or_padding = tf.where(is_real, special, 0)
+    return tf.where(is_maskable, ids, special_or_padding), is_start
 
 
 def mask_rows(
@@ -65,13 +145,13 @@ def mask_rows(
     first `[SEP]` is and the last; for `keys`, see `example_keys`. Returns
     `input_ids`, masked, and the three `masked_lm` entries of the batch.
     """
-    words = find_words(is_start, separators)
+    start, num_left, word = find_words(is_start, separators)
     # Room for `[CLS]` and `[SEP]` that this vocabulary has not is cut off.
     cut, size = 1 - shard.special_ids.num_before, shard.settings.max_seq_length
     lengths = separators[:, 1] + 1 - 2 * cut
     budget = num_to_predict(lengths, shard.settings)
-    chosen = choose_words(words, budget, keys, shard.settings)
-    masked = tf.gather(chosen, words.of_token, batch_dims=1)
+    chosen = choose_words(start, num_left, budget, keys, shard.settings)
+    masked = tf.gather(chosen, word, batch_dims=1)
     at = tf.where(masked)  # [m, 2], rows and positions of m tokens
     ids = tf.gather_nd(input_ids, at)
     shown = replace_tokens(ids, tf.gather(keys, at[:, 0]), at[:, 1], shard)
@@ -92,8 +172,15 @@ def mask_rows(
     }
 
 
-def find_words(is_start: tf.Tensor, separators: tf.Tensor) -> WordsOfRows:
-    """Groups the tokens of each row into words; arguments as `mask_rows`."""
+def find_words(
+    is_start: tf.Tensor, separators: tf.Tensor
+) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
+    """Groups the tokens of each row into words; arguments as `mask_rows`.
+
+    A special token counts as a word. Returns, int32, where each word starts,
+    `[b, W]`; how many words are left from it (included) to the end of its
+    segment, `[b, W]`, 0 for a special token; the word of each token, `[b, S]`.
+    """
     width = tf.shape(is_start)[1]
     positions = tf.broadcast_to(tf.range(width), tf.shape(is_start))
     start = tf.ragged.boolean_mask(positions, is_start).to_tensor()
@@ -102,11 +189,7 @@ def find_words(is_start: tf.Tensor, separators: tf.Tensor) -> WordsOfRows:
     first_end, second_end = segment_ends[:, :1], segment_ends[:, 1:]
     word = tf.range(tf.shape(start)[1])[None]
     num_left = tf.where(word <= first_end, first_end, second_end) - word
-    return WordsOfRows(
-        start=start,
-        num_left=tf.where(word > 0, tf.maximum(num_left, 0), 0),
-        of_token=of_token,
-    )
+    return start, tf.where(word > 0, tf.maximum(num_left, 0), 0), of_token
 
 
 def num_to_predict(lengths: tf.Tensor, settings: RecordSettings) -> tf.Tensor:
@@ -118,23 +201,25 @@ def num_to_predict(lengths: tf.Tensor, settings: RecordSettings) -> tf.Tensor:
 
 
 def choose_words(
-    words: WordsOfRows,
+    start: tf.Tensor,
+    num_left: tf.Tensor,
     budget: tf.Tensor,
     keys: tf.Tensor,
     settings: RecordSettings,
 ) -> tf.Tensor:
     """Chooses words, in spans of random length and in random order.
 
-    `keys` are those of `example_keys`; for the others, see `choose_spans`.
+    For `start` and `num_left`, see `find_words`; `keys` are those of
+    `example_keys`; `budget` and what is returned are those of `choose_spans`.
     """
-    word = tf.range(tf.shape(words.start)[1])[None]
+    word = tf.range(tf.shape(start)[1])[None]
     lengths = draw_span_lengths(keys[:, None], word, settings)
     priority = absorb(absorb(keys[:, None], _PRIORITY), word)
     # Without the lowest bit it fits into int64.
     priority = tf.bitwise.right_shift(priority, tf.constant(1, tf.uint64))
     return choose_spans(
-        words.start,
-        tf.minimum(lengths, words.num_left),
+        start,
+        tf.minimum(lengths, num_left),
         tf.cast(priority, tf.int64),
         budget=budget,
     )

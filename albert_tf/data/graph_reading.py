@@ -20,7 +20,6 @@ in which all records are shuffled, whatever their files.
 """
 
 import dataclasses
-import functools
 import os
 from typing import NamedTuple
 
@@ -44,7 +43,7 @@ _READ_SIZE = 2**20
 
 
 class _Files(NamedTuple):
-    """The files of a source as tensors, which functions share."""
+    """Files of a source as tensors, or one of them."""
 
     paths: tf.Tensor
     counts: tf.Tensor
@@ -75,19 +74,21 @@ class _Order:
         key = graph_masking.absorb(tf.constant(_ROOT, tf.uint64), seed)
         return graph_masking.absorb(graph_masking.absorb(key, epoch), stream)
 
-    def lanes(self, epoch: tf.Tensor) -> list[tf.Tensor]:
-        """Returns the numbers of the files of each lane, int64, in order."""
+    def lanes(self, epoch: tf.Tensor) -> list[_Files]:
+        """Returns the files of each lane, in order."""
         key = self.key(epoch, _FILE_STREAM)
-        order = tf.cast(
-            _random_order(key, tf.range(len(self.files.paths))), tf.int64
-        )
+        order = _random_order(key, tf.range(len(self.files.paths)))
         host = order[self.shard.shard_index :: self.shard.num_input_shards]
-        return [host[lane :: self.num_lanes] for lane in range(self.num_lanes)]
+        numbers = [host[n :: self.num_lanes] for n in range(self.num_lanes)]
+        return [
+            _Files(*(tf.gather(values, lane) for values in self.files))
+            for lane in numbers
+        ]
 
     def sizes(self, epoch: tf.Tensor) -> tf.Tensor:
         """Returns the number of records of each lane, int64."""
-        counts = [tf.gather(self.files.counts, f) for f in self.lanes(epoch)]
-        return tf.stack([*map(tf.reduce_sum, counts)])
+        lanes = self.lanes(epoch)
+        return tf.stack([tf.reduce_sum(lane.counts) for lane in lanes])
 
 
 def training_examples(
@@ -138,11 +139,6 @@ def evaluation_examples(
     """
     num_rows = shard.num_rows(batch_size)
     rows_of_host = num_rows * shard.replicas_per_shard
-    read = functools.partial(_read, _as_tensors(source))
-
-    def is_of_shard(positions: tf.Tensor, *_: tf.Tensor) -> tf.Tensor:
-        host = positions[0] % batch_size // rows_of_host
-        return host == shard.shard_index
 
     def named(
         positions: tf.Tensor, examples: tuple[tf.Tensor, tf.Tensor]
@@ -152,13 +148,14 @@ def evaluation_examples(
         return {"records": records, "epochs": epochs, "indices": indices}
 
     return (
-        tf.data.Dataset.range(len(source.counts))
-        .flat_map(_not_converted(read))
+        tf.data.Dataset.from_tensor_slices(_as_tensors(source))
+        .flat_map(_not_converted(_read))
         .repeat()
         .enumerate()
         .take(num_steps * batch_size)
-        .batch(num_rows, drop_remainder=True)
-        .filter(_not_converted(is_of_shard))
+        .batch(rows_of_host, drop_remainder=True)
+        .shard(shard.num_input_shards, shard.shard_index)
+        .rebatch(num_rows, drop_remainder=True)
         .map(_not_converted(named))
     )
 
@@ -200,7 +197,7 @@ def _read_epoch(
     empty = tf.zeros([0], tf.string), tf.zeros([0], tf.int64)
     nothing = tf.data.Dataset.from_tensors(empty).repeat()
     lanes = tuple(
-        _read_lane(order.files, lane, num_skipped=first_pool * size)
+        _read_lane(lane, num_skipped=first_pool * size)
         .batch(size)
         .prefetch(1)
         .concatenate(nothing)
@@ -225,26 +222,22 @@ def _read_epoch(
     return pools.flat_map(_not_converted(shuffle))
 
 
-def _read_lane(
-    files: _Files, lane: tf.Tensor, *, num_skipped: tf.Tensor
-) -> tf.data.Dataset:
+def _read_lane(lane: _Files, *, num_skipped: tf.Tensor) -> tf.data.Dataset:
     """Returns records and their numbers, of files one after the other."""
-    ends = tf.cumsum(tf.gather(files.counts, lane))
+    ends = tf.cumsum(lane.counts)
     is_skipped = ends <= num_skipped
     num_files = tf.math.count_nonzero(is_skipped)
     before = tf.reduce_max(tf.where(is_skipped, ends, 0))
-    numbers = tf.data.Dataset.from_tensor_slices(lane).skip(num_files)
-    read = _not_converted(functools.partial(_read, files))
-    return numbers.flat_map(read).skip(num_skipped - before)
+    left = tf.data.Dataset.from_tensor_slices(lane).skip(num_files)
+    return left.flat_map(_not_converted(_read)).skip(num_skipped - before)
 
 
-def _read(files: _Files, file: tf.Tensor) -> tf.data.Dataset:
+def _read(file: _Files) -> tf.data.Dataset:
     """Returns the records of a file and their numbers in the source."""
-    path, count, first = (tf.gather(values, file) for values in files)
-    records = tf.data.TFRecordDataset(path, buffer_size=_READ_SIZE).apply(
-        tf.data.experimental.assert_cardinality(count)
+    records = tf.data.TFRecordDataset(file.paths, buffer_size=_READ_SIZE).apply(
+        tf.data.experimental.assert_cardinality(file.counts)
     )
-    numbers = tf.data.Dataset.range(first, tf.int64.max)
+    numbers = tf.data.Dataset.range(file.first_numbers, tf.int64.max)
     return tf.data.Dataset.zip(records, numbers)
 
 

@@ -1,11 +1,15 @@
 """Reads records as batches of pretraining examples.
 
 Data flow: record source -> [this file] -> batches for the training loop.
-`tf.data`. Letters: b rows, S tokens, P prediction slots.
+`tf.data`. Letters: b rows, S tokens, P prediction slots, n parts of a batch
+whose m sequences each share rows.
 
 The order is that of `example_order.py`, or, by operations of the graph alone,
 that of `graph_reading.py`. Nothing here has a state: a dataset that starts at
 an example delivers the batches of one that reached it.
+
+Source of the packing: Johnson 1973, "Near-optimal bin packing algorithms":
+first-fit decreasing.
 """
 
 from collections.abc import Callable, Sequence
@@ -14,12 +18,7 @@ import numpy as np
 import tensorflow as tf
 
 from albert_tf import features
-from albert_tf.data import (
-    dynamic_batches,
-    example_order,
-    graph_reading,
-    row_packing,
-)
+from albert_tf.data import example_order, graph_masking, graph_reading
 from albert_tf.data.example_order import InputShard
 from albert_tf.data.record_source import RecordSource
 
@@ -56,30 +55,23 @@ def training_dataset(
         `masked_lm_positions`, `masked_lm_ids` int32 `[b, P]`,
         `masked_lm_weights` float32 `[b, P]`, and `sentence_order_labels`
         int32 `[b]`, where b is B divided by the number of replicas; with
-        `num_packed` also `packed_at`, see `row_packing.packed_at`.
+        `num_packed` also `packed_at`, see `packed_at`.
     """
 
     def to_batch(read: Batch) -> Batch:
         batch = _to_batch(source, seed, read)
         if num_packed:
-            batch["packed_at"] = row_packing.packed_at(
-                batch["input_mask"], num_packed
-            )
+            batch["packed_at"] = packed_at(batch["input_mask"], num_packed)
         return batch
 
-    if by_files:
-        examples = graph_reading.training_examples(
-            source,
-            shard,
-            batch_size=global_batch_size,
-            seed=seed,
-            start_example=start_example,
-        )
-    else:
-        order = example_order.TrainingOrder(source.num_records, seed)
-        examples = _examples(
-            source, order, shard, global_batch_size, start_example
-        )
+    read = graph_reading.training_examples if by_files else _shuffled_examples
+    examples = read(
+        source,
+        shard,
+        batch_size=global_batch_size,
+        seed=seed,
+        start_example=start_example,
+    )
     return _make_batches(examples, to_batch)
 
 
@@ -89,7 +81,6 @@ def evaluation_dataset(
     *,
     batch_size: int,
     max_steps: int | None = None,
-    by_files: bool = False,
 ) -> tf.data.Dataset:
     """Returns batches that contain every record once, in order.
 
@@ -97,25 +88,13 @@ def evaluation_dataset(
     can be compared.
 
     For arguments and batches, see `training_dataset`. At most `max_steps` are
-    delivered; the batches are the same `by_files`. They have one more key,
-    `example_weights` float32 `[b]`, 1 for an example and 0 for a row that fills
-    up the last step. The `masked_lm_weights` of such a row are 0, too.
+    delivered. They have one more key, `example_weights` float32 `[b]`, 1 for an
+    example and 0 for a row that fills up the last step. The `masked_lm_weights`
+    of such a row are 0, too.
     """
     num_steps = -(-source.num_records // batch_size)
     if max_steps is not None:
         num_steps = min(num_steps, max_steps)
-
-    def in_file_order(positions: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        return np.divmod(positions, source.num_records)
-
-    if by_files:
-        examples = graph_reading.evaluation_examples(
-            source, shard, batch_size=batch_size, num_steps=num_steps
-        )
-    else:
-        examples = _examples(
-            source, in_file_order, shard, batch_size, end_step=num_steps
-        )
 
     def to_weighted_batch(read: Batch) -> Batch:
         batch = _to_batch(source, 0, read)
@@ -124,18 +103,25 @@ def evaluation_dataset(
         batch["masked_lm_weights"] *= weights[:, None]
         return batch | {"example_weights": weights}
 
+    examples = graph_reading.evaluation_examples(
+        source, shard, batch_size=batch_size, num_steps=num_steps
+    )
     return _make_batches(examples, to_weighted_batch)
 
 
-def _examples(
+def _shuffled_examples(
     source: RecordSource,
-    order: example_order.Order,
     shard: InputShard,
+    *,
     batch_size: int,
-    start_example: int = 0,
-    end_step: int | None = None,
+    seed: int,
+    start_example: int,
 ) -> tf.data.Dataset:
-    """Returns serialized examples, their epochs and numbers, all `[b]`."""
+    """Returns endless examples as those of `graph_reading.training_examples`.
+
+    They are in the order of `example_order.TrainingOrder`.
+    """
+    order = example_order.TrainingOrder(source.num_records, seed)
 
     def read(delivery: int) -> dict[str, np.ndarray]:
         positions = shard.positions(delivery, batch_size) + start_example
@@ -146,21 +132,17 @@ def _examples(
     types = {"records": tf.string, "epochs": tf.int64, "indices": tf.int64}
     rows = [shard.num_rows(batch_size)]
     specs = {name: tf.TensorSpec(rows, dtype) for name, dtype in types.items()}
-    return example_order.deliver(shard, read, specs, end_step=end_step)
+    return example_order.deliver(shard, read, specs)
 
 
 def _make_batches(
     examples: tf.data.Dataset, to_batch: Callable[[Batch], Batch]
 ) -> tf.data.Dataset:
-    options = tf.data.Options()
-    # Batches are made in parallel, so each needs only one thread.
-    options.threading.max_intra_op_parallelism = 1
-    batches = examples.map(
-        # Autograph finds nothing to convert, in seconds.
-        tf.autograph.experimental.do_not_convert(to_batch),
-        num_parallel_calls=tf.data.AUTOTUNE,
+    # Autograph finds nothing to convert, in seconds.
+    to_batch = tf.autograph.experimental.do_not_convert(to_batch)
+    return example_order.ahead(
+        examples.map(to_batch, num_parallel_calls=tf.data.AUTOTUNE)
     )
-    return example_order.ahead(batches).with_options(options)
 
 
 def _to_batch(source: RecordSource, seed: int, read: Batch) -> Batch:
@@ -171,7 +153,7 @@ def _to_batch(source: RecordSource, seed: int, read: Batch) -> Batch:
     )
     records = read["records"]
     if settings.masking == "dynamic":
-        batch = dynamic_batches.draw(
+        batch = graph_masking.draw_batch(
             _parse(records, features.dynamic_pretraining_features()),
             epochs=read["epochs"],
             indices=read["indices"],
@@ -179,25 +161,16 @@ def _to_batch(source: RecordSource, seed: int, read: Batch) -> Batch:
             shard=source.shard,
         )
     else:
-        batch = {
-            name: values
-            if values.dtype.is_floating
-            else tf.cast(values, tf.int32)
-            for name, values in _parse(records, static_features).items()
-        }
-        label = "sentence_order_labels"
-        batch[label] = tf.squeeze(batch[label], axis=1)
-    rows = records.shape[0]
-    return {
-        feature.name: tf.ensure_shape(
-            batch[feature.name],
-            [rows]
-            if feature.name == "sentence_order_labels"
-            else [rows, feature.length],
-        )
-        for feature in static_features
-        if feature.name in batch
-    }
+        batch = _parse(records, static_features)
+    rows, shaped = records.shape[0], {}
+    for feature in static_features:
+        if feature.is_read:
+            is_label = feature.name == "sentence_order_labels"
+            shape = [rows] if is_label else [rows, feature.length]
+            dtype = tf.int32 if feature.dtype == "int64" else tf.float32
+            values = tf.reshape(batch[feature.name], shape)
+            shaped[feature.name] = tf.cast(values, dtype)
+    return shaped
 
 
 def _parse(records: tf.Tensor, fields: Sequence[features.Feature]) -> Batch:
@@ -213,3 +186,45 @@ def _parse(records: tf.Tensor, fields: Sequence[features.Feature]) -> Batch:
     }
     parsed = tf.io.parse_example(records, kinds)
     return {field.name: parsed[field.record_name] for field in read}
+
+
+def packed_at(input_mask: tf.Tensor, num_parts: int) -> tf.Tensor:
+    """Returns where in the rows of its part each sequence starts, int32 `[b]`.
+
+    `input_mask` is int32 `[b, S]`; the batch has `num_parts` equal parts. The
+    longest sequences are placed first, each in the first row with room. The
+    positions of a part, S a row, are numbered row by row.
+    """
+    num_rows, row_length = input_mask.shape
+    num_sequences = num_rows // num_parts
+    lengths = tf.reduce_max(input_mask * tf.range(1, row_length + 1), axis=1)
+    lengths = tf.reshape(lengths, [num_parts, num_sequences])  # [n, m]
+    order = tf.argsort(lengths, axis=1, direction="DESCENDING", stable=True)
+    ordered = tf.gather(lengths, order, batch_dims=1)
+    parts = tf.range(num_parts)
+
+    def place(
+        index: tf.Tensor, room: tf.Tensor, starts: tf.TensorArray
+    ) -> tuple[tf.Tensor, tf.Tensor, tf.TensorArray]:
+        length = ordered[:, index]  # [n]
+        fits = tf.cast(room >= length[:, None], tf.int32)
+        row = tf.argmax(fits, axis=1, output_type=tf.int32)
+        chosen = tf.stack([parts, row], axis=1)
+        taken = row_length - tf.gather_nd(room, chosen)
+        room = tf.tensor_scatter_nd_sub(room, chosen, length)
+        starts = starts.write(index, row * row_length + taken)
+        return index + 1, room, starts
+
+    _, _, starts = tf.while_loop(
+        lambda index, *_: index < num_sequences,
+        place,
+        (
+            tf.constant(0),
+            tf.fill([num_parts, num_sequences], row_length),
+            tf.TensorArray(tf.int32, num_sequences),
+        ),
+    )
+    by_length = tf.transpose(starts.stack())  # [n, m]
+    back = tf.argsort(order, axis=1)
+    places = tf.gather(by_length, back, batch_dims=1)
+    return tf.reshape(places, [num_rows])

@@ -11,7 +11,6 @@ No TensorFlow.
 import argparse
 import sys
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
 
 import numpy as np
 
@@ -30,47 +29,32 @@ _LABELS = {
 }
 
 
-class TokenText(NamedTuple):
-    """Formats tokens for a reader; without a tokenizer, as their ids.
-
-    `mask_id` is the id of `[MASK]`, None if it is not known.
-    """
-
-    tokenizer: Tokenizer | None
-    mask_id: int | None
-
-    def token(self, token_id: int) -> str:
-        """Returns a token, with a space in front where a word starts."""
-        return "".join(self._name(token_id))
-
-    def target(self, shown_id: int, original_id: int) -> str:
-        """Returns a token to predict, with the token that replaces it."""
-        space, original = self._name(original_id)
-        if shown_id == self.mask_id:
-            return f"{space}[MASK:{original}]"
-        if shown_id == original_id:
-            return f"{space}{{{original}}}"
-        return f"{space}{{{self._name(shown_id)[1]}->{original}}}"
-
-    def _name(self, token_id: int) -> tuple[str, str]:
-        if self.tokenizer is None:
-            return " ", str(token_id)
-        token = self.tokenizer.id_to_token(token_id)
-        if token in base.SENTENCEPIECE_NAMES:
-            return " ", token
-        if isinstance(self.tokenizer, WordPieceTokenizer):
-            rest = token.removeprefix("##")
-            return (" " if rest == token else ""), rest
-        rest = token.removeprefix("\u2581")
-        return ("" if rest == token else " "), rest
+def _name(token_id: int, tokenizer: Tokenizer | None) -> tuple[str, str]:
+    """Returns a space where a word starts, and the token or else its id."""
+    if tokenizer is None:
+        return " ", str(token_id)
+    token = tokenizer.id_to_token(token_id)
+    if token in base.SENTENCEPIECE_NAMES:
+        return " ", token
+    if isinstance(tokenizer, WordPieceTokenizer):
+        rest = token.removeprefix("##")
+        return (" " if rest == token else ""), rest
+    rest = token.removeprefix("\u2581")
+    return ("" if rest == token else " "), rest
 
 
-def render_record(data: bytes, shard: Shard, text: TokenText) -> str:
+def render_record(
+    data: bytes, shard: Shard, tokenizer: Tokenizer | None
+) -> str:
     """Returns a serialized example as lines of text."""
     values = example_codec.decode_example(data)
+    has_ids = shard if shard.has_sidecar else tokenizer
+    mask_id = has_ids.special_ids.mask if has_ids else None
     objective = shard.settings.pair_objective
-    if shard.settings.masking == "dynamic":
-        tokens = [*map(text.token, values["pair_ids"].tolist())]
+    is_dynamic = shard.settings.masking == "dynamic"
+    ids = values["pair_ids" if is_dynamic else "input_ids"].tolist()
+    tokens = ["".join(_name(token_id, tokenizer)) for token_id in ids]
+    if is_dynamic:
         size_a = int(values["segment_a_length"][0])
         label = int(values["pair_label"][0])
         # Segments are swapped when they are read.
@@ -78,15 +62,21 @@ def render_record(data: bytes, shard: Shard, text: TokenText) -> str:
         heading = f"{len(tokens)} tokens without special ones, no masks yet"
     else:
         length = int(values["input_mask"].sum())
-        ids = values["input_ids"].tolist()
-        tokens = [*map(text.token, ids[:length])]
         used = values["masked_lm_weights"] > 0
         for position, original in zip(
             values["masked_lm_positions"][used].tolist(),
             values["masked_lm_ids"][used].tolist(),
             strict=True,
         ):
-            tokens[position] = text.target(ids[position], original)
+            shown, (space, target) = ids[position], _name(original, tokenizer)
+            if shown == mask_id:
+                target = f"[MASK:{target}]"
+            elif shown == original:
+                target = f"{{{target}}}"
+            else:
+                target = f"{{{_name(shown, tokenizer)[1]}->{target}}}"
+            tokens[position] = space + target
+        tokens = tokens[:length]
         size_a = int((values["segment_ids"][:length] == 0).sum())
         label = int(values["next_sentence_labels"][0])
         heading = f"{length} tokens of {len(ids)}, {used.sum()} to predict"
@@ -132,8 +122,6 @@ def _find_tokenizer(
 def _report(arguments: argparse.Namespace) -> Iterator[str]:
     source = record_source.open_records([arguments.file])
     tokenizer = _find_tokenizer(arguments, source)
-    has_ids = source.shard if source.shard.has_sidecar else tokenizer
-    text = TokenText(tokenizer, has_ids.special_ids.mask if has_ids else None)
     yield (
         f"{arguments.file}: {source.num_records} records, "
         f"{source.shard.settings.masking} masks"
@@ -141,7 +129,8 @@ def _report(arguments: argparse.Namespace) -> Iterator[str]:
     )
     shown = np.arange(source.num_records)[: arguments.n]
     for index, data in zip(shown, source.get(shown), strict=True):
-        yield f"\nrecord {index}: {render_record(data, source.shard, text)}"
+        text = render_record(data, source.shard, tokenizer)
+        yield f"\nrecord {index}: {text}"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -25,8 +25,6 @@ Source: Lan et al. 2020, section 3.1 and equation 1 (n-gram lengths);
 google-research/albert, `create_pretraining_data.create_masked_lm_predictions`.
 """
 
-import dataclasses
-
 import numpy as np
 
 from albert_tf.data.shards import RecordSettings
@@ -34,21 +32,6 @@ from albert_tf.text.base import Tokenizer
 
 MASK_PROBABILITY = 0.8
 KEEP_PROBABILITY = 0.1
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class Words:
-    """The words of a batch of rows, int64.
-
-    `of_token` is the word that a token belongs to, W for one that is never
-    masked. Words v to w - 1 have `bounds[:, w] - bounds[:, v]` tokens.
-    `num_left` counts the words from w (included) to the end of its segment; it
-    is 0 where the row has no word w.
-    """
-
-    of_token: np.ndarray  # [B, S]
-    bounds: np.ndarray  # [B, W + 1]
-    num_left: np.ndarray  # [B, W]
 
 
 def mask_rows(
@@ -78,10 +61,12 @@ def mask_rows(
         `masked_lm_ids`, the original tokens, both int32 `[B, P]`, and
         `masked_lm_weights` float32 `[B, P]`, 1. All are 0 in unused slots.
     """
-    words = find_words(is_maskable, is_word_start)
+    bounds, num_left, word = find_words(is_maskable, is_word_start)
     budget = num_to_predict(lengths, config)
-    masked_words = choose_words(rng, words, budget=budget, config=config)
-    masked = words_to_tokens(words, masked_words)
+    masked_words = choose_words(
+        rng, bounds, num_left, budget=budget, config=config
+    )
+    masked = words_to_tokens(word, masked_words)
     masked_ids = replace_tokens(
         rng,
         input_ids,
@@ -93,20 +78,31 @@ def mask_rows(
     )
     if config.do_permutation:
         moved_words = choose_words(
-            rng, words, budget=budget, config=config, taken=masked_words
+            rng,
+            bounds,
+            num_left,
+            budget=budget,
+            config=config,
+            taken=masked_words,
         )
-        moved = words_to_tokens(words, moved_words)
+        moved = words_to_tokens(word, moved_words)
         masked_ids = permute_tokens(rng, masked_ids, moved)
         masked |= moved
     targets = _list_targets(input_ids, masked, config.num_prediction_slots)
     return {"input_ids": masked_ids, **targets}
 
 
-def find_words(is_maskable: np.ndarray, is_word_start: np.ndarray) -> Words:
+def find_words(
+    is_maskable: np.ndarray, is_word_start: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Groups the maskable tokens of each row into words.
 
     Adjacent maskable tokens make a segment; a word ends where its segment
-    ends. Arguments are those of `mask_rows`.
+    ends. Arguments are those of `mask_rows`. Returns, int64, bounds of words,
+    `[B, W + 1]`: words v to w - 1 have `bounds[:, w] - bounds[:, v]` tokens;
+    how many words are left from each (included) to the end of its segment,
+    `[B, W]`, 0 where the row has no such word; the word of each token,
+    `[B, S]`, W for one that is never masked.
     """
     # Differs: in the reference, if truncation cuts the first word of B, its
     # rest joins the last word of A, and spans reach across the [SEP] between.
@@ -125,18 +121,13 @@ def find_words(is_maskable: np.ndarray, is_word_start: np.ndarray) -> Words:
     segment_ends = np.cumsum(np.bincount(segment))
     num_left = np.zeros((len(word), num_words), np.int64)
     num_left[in_rows] = segment_ends[segment] - np.arange(len(segment))
-    return Words(
-        of_token=np.where(is_maskable, word, num_words),
-        bounds=bounds,
-        num_left=num_left,
-    )
+    return bounds, num_left, np.where(is_maskable, word, num_words)
 
 
-def words_to_tokens(words: Words, marked: np.ndarray) -> np.ndarray:
+def words_to_tokens(word: np.ndarray, marked: np.ndarray) -> np.ndarray:
     """Returns which tokens belong to marked words, bool `[B, S]`."""
-    padded = np.zeros((len(marked), marked.shape[1] + 1), bool)
-    padded[:, :-1] = marked
-    return np.take_along_axis(padded, words.of_token, axis=1)
+    padded = np.pad(marked, ((0, 0), (0, 1)))
+    return np.take_along_axis(padded, word, axis=1)
 
 
 def num_to_predict(lengths: np.ndarray, config: RecordSettings) -> np.ndarray:
@@ -148,7 +139,8 @@ def num_to_predict(lengths: np.ndarray, config: RecordSettings) -> np.ndarray:
 
 def choose_words(
     rng: np.random.Generator,
-    words: Words,
+    bounds: np.ndarray,
+    num_left: np.ndarray,
     *,
     budget: np.ndarray,
     config: RecordSettings,
@@ -156,14 +148,13 @@ def choose_words(
 ) -> np.ndarray:
     """Chooses words, in spans of random length and in random order.
 
-    `budget`, `taken` and what is returned are those of `choose_spans`.
+    `budget`, `taken` and what is returned are those of `choose_spans`, `bounds`
+    and `num_left` of `find_words`.
     """
-    shape = words.num_left.shape
-    lengths = np.minimum(draw_span_lengths(rng, shape, config), words.num_left)
+    shape = num_left.shape
+    lengths = np.minimum(draw_span_lengths(rng, shape, config), num_left)
     order = np.argsort(rng.random(shape, np.float32), axis=1)
-    return choose_spans(
-        lengths, order, words.bounds, budget=budget, taken=taken
-    )
+    return choose_spans(lengths, order, bounds, budget=budget, taken=taken)
 
 
 def draw_span_lengths(
@@ -203,7 +194,7 @@ def choose_spans(
 
     Word w proposes itself and the `spans - 1` words after it, int64 `[B, W]`,
     or nothing; `order`, int64 `[B, W]`, has the words in the order of their
-    turns, and `bounds` is that of `Words`. Those chosen have at most `budget`
+    turns; for `bounds`, see `find_words`. Those chosen have at most `budget`
     tokens, int64 `[B]`, fewer only if no other span fits, and are not `taken`,
     bool `[B, W]`.
     """
@@ -279,9 +270,7 @@ def _list_targets(
 ) -> dict[str, np.ndarray]:
     """Lists the original tokens of the masked places, `num_slots` a row."""
     rows, columns = np.nonzero(masked)
-    counts = masked.sum(axis=1)
-    first = np.cumsum(counts) - counts
-    slots = np.arange(len(rows)) - first[rows]
+    slots = np.cumsum(masked, axis=1)[masked] - 1
     shape = (len(masked), num_slots)
     positions, ids = np.zeros(shape, np.int32), np.zeros(shape, np.int32)
     weights = np.zeros(shape, np.float32)

@@ -35,15 +35,15 @@ def map_in_order(
     items: Iterable[Item],
     *,
     num_workers: int,
-    in_this_process: bool | None = None,
+    may_be_here: bool = True,
 ) -> Iterator[Iterator[Result]]:
     """Yields `map(function, items)`, computed by `num_workers` processes.
 
     The processes end when the `with` block ends, even in the middle of an
     item, and also if this process is killed. Function, items and results can
-    be pickled. By default, one worker is this process itself.
+    be pickled. One worker is this process itself, if that `may_be_here`.
     """
-    if num_workers == 1 if in_this_process is None else in_this_process:
+    if num_workers == 1 and may_be_here:
         yield map(function, items)
         return
     with contextlib.ExitStack() as stack:
@@ -89,7 +89,6 @@ def _results(
     items: Iterator[Any],
     num_workers: int,
 ) -> Iterator[Any]:
-    """Yields the results of the items, in order."""
     waiting: collections.deque[futures.Future[Any]] = collections.deque()
     num_items = num_workers * _ITEMS_PER_WORKER + _MORE_ITEMS
     for item in itertools.islice(items, num_items):

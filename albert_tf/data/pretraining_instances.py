@@ -136,7 +136,7 @@ def divide_sentences(
         # An ellipsis, and marks like `?!`, are one end.
         ends = np.flatnonzero(is_final[:-1] & ~is_final[1:])
         borders = [first, *(first + 1 + ends).tolist(), end]
-        for start, stop in zip(borders[:-1], borders[1:], strict=True):
+        for start, stop in itertools.pairwise(borders):
             size = stop - start
             num_parts = -(-size // max_length)
             added += [start + size * k // num_parts for k in range(num_parts)]

@@ -22,7 +22,7 @@ import mmap
 import os
 import struct
 from collections.abc import Iterable
-from typing import IO, NamedTuple
+from typing import NamedTuple
 
 import google_crc32c
 
@@ -81,36 +81,28 @@ def frame_records(records: Iterable[bytes]) -> bytes:
     return b"".join(parts)
 
 
-class RecordWriter:
-    """Writes framed records to a file, and their index to another.
+def index_entries(
+    framed: mmap.mmap | bytes, first: int = 0
+) -> tuple[bytes, int]:
+    """Returns the entries of framed records, and where the last whole one ends.
 
-    Attributes:
-        num_bytes: Bytes of records so far.
+    The first one begins at byte `first` of the file.
     """
+    entries, position, size = bytearray(), 0, len(framed)
+    while position + _FRAME_SIZE <= size:
+        end = position + _FRAME_SIZE + _LENGTH.unpack_from(framed, position)[0]
+        if end > size:
+            break
+        (checksum,) = _CHECKSUM.unpack_from(framed, end - _CHECKSUM.size)
+        entries += ENTRY.pack(first + position, checksum)
+        position = end
+    return bytes(entries), position
 
-    def __init__(self, file: IO[bytes], index: IO[bytes]) -> None:
-        self._file = file
-        self._index = index
-        self._digest = hashlib.sha256()
-        self._num_records = 0
-        self.num_bytes = 0
 
-    def write(self, framed: bytes) -> None:
-        """Writes the next records."""
-        self._file.write(framed)
-        self._digest.update(framed)
-        entries, _ = _entries(framed, self.num_bytes)
-        self._index.write(entries)
-        self._num_records += len(entries) // ENTRY.size
-        self.num_bytes += len(framed)
-
-    def finish(self) -> str:
-        """Ends the index; returns the SHA-256 of the records, hexadecimal."""
-        footer = Footer(
-            _MARK, self._num_records, self.num_bytes, self._digest.digest()
-        )
-        self._index.write(ENTRY.pack(self.num_bytes, 0) + _FOOTER.pack(*footer))
-        return self._digest.hexdigest()
+def index_end(num_records: int, num_bytes: int, sha256: bytes) -> bytes:
+    """Returns what follows the entries of all records in an index."""
+    footer = _FOOTER.pack(_MARK, num_records, num_bytes, sha256)
+    return ENTRY.pack(num_bytes, 0) + footer
 
 
 class RecordFile:
@@ -121,6 +113,7 @@ class RecordFile:
     lengths and checksums of all records are read. Each record is checked when
     it is read. The file is memory-mapped, so that the system keeps in memory
     what is used. A process keeps at most `MAX_OPEN_FILES` record files open.
+    `entries` are those of a file that was opened without an index, else empty.
     """
 
     def __init__(self, path: files.Path, *, sha256: str | None = None) -> None:
@@ -133,20 +126,12 @@ class RecordFile:
             footer = None
         # A file that replaces this one under its name has another key.
         self._key = (self.path, status.st_ino, status.st_mtime_ns, footer)
-        self._entries = b"" if footer else _scan(self.path)
-        num_scanned = len(self._entries) // ENTRY.size - 1
+        self.entries = b"" if footer else _scan(self.path)
+        num_scanned = len(self.entries) // ENTRY.size - 1
         self._num_records = footer.num_records if footer else num_scanned
 
     def __len__(self) -> int:
         return self._num_records
-
-    @property
-    def entries_sha256(self) -> str:
-        """Digest of where all records are and of their checksums.
-
-        Only of a file that was opened without an index.
-        """
-        return hashlib.sha256(self._entries).hexdigest()
 
     def get(self, number: int) -> bytes:
         """Returns a record, numbered from 0; refuses one that was changed."""
@@ -189,7 +174,7 @@ class RecordFile:
                 "copy the file again."
             )
         start, checksum, end = _ENTRY_AND_NEXT.unpack_from(
-            self._entries or entries, number * ENTRY.size
+            self.entries or entries, number * ENTRY.size
         )
         record = data[start + _HEADER_SIZE : end - _CHECKSUM.size]
         return start, checksum, end, record
@@ -236,18 +221,13 @@ def _map_file(path: str) -> mmap.mmap:
 
 def _read_footer(path: str) -> Footer | None:
     """Returns the footer of an index; None if there is none."""
-    if not os.path.exists(path):
-        return None
-    with open(path, "rb") as file:
-        size = file.seek(0, os.SEEK_END)
-        file.seek(max(0, size - _FOOTER.size))
-        data = file.read()
-    if len(data) != _FOOTER.size:
-        return None
-    footer = Footer(*_FOOTER.unpack(data))
-    entries_size = (footer.num_records + 1) * ENTRY.size
-    is_index = footer.mark == _MARK and size == entries_size + _FOOTER.size
-    return footer if is_index else None
+    try:
+        index = _map_file(path)
+        footer = Footer(*_FOOTER.unpack(index[-_FOOTER.size :]))
+    except (FileNotFoundError, ValueError, struct.error):
+        return None  # It is missing, empty or cut short.
+    size = (footer.num_records + 1) * ENTRY.size + _FOOTER.size
+    return footer if (footer.mark, len(index)) == (_MARK, size) else None
 
 
 def _scan(path: str) -> bytes:
@@ -258,7 +238,7 @@ def _scan(path: str) -> bytes:
     length, checksum = data[: _LENGTH.size], data[_LENGTH.size : _HEADER_SIZE]
     entries, end = b"", 0
     if checksum == _CHECKSUM.pack(masked_checksum(length)):
-        entries, end = _entries(data)
+        entries, end = index_entries(data)
     if end < len(data):
         raise ValueError(
             f"{path!r} is not a whole TFRecord file: the record at byte {end} "
@@ -267,19 +247,3 @@ def _scan(path: str) -> bytes:
             "or build or copy the file again."
         )
     return entries + ENTRY.pack(end, 0)
-
-
-def _entries(framed: mmap.mmap | bytes, first: int = 0) -> tuple[bytes, int]:
-    """Returns the entries of framed records, and where the last whole one ends.
-
-    The first one begins at byte `first` of the file.
-    """
-    entries, position, size = bytearray(), 0, len(framed)
-    while position + _FRAME_SIZE <= size:
-        end = position + _FRAME_SIZE + _LENGTH.unpack_from(framed, position)[0]
-        if end > size:
-            break
-        (checksum,) = _CHECKSUM.unpack_from(framed, end - _CHECKSUM.size)
-        entries += ENTRY.pack(first + position, checksum)
-        position = end
-    return bytes(entries), position

@@ -14,7 +14,7 @@ import itertools
 import logging
 import math
 from collections.abc import Collection, Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -31,9 +31,7 @@ _SAMPLE_SIZE = 100
 _LARGE_PART = 2 / 3
 
 
-class _OpenShard(NamedTuple):
-    shard: Shard
-    records: RecordFile
+_OpenShard = tuple[Shard, RecordFile]
 
 
 class RecordSource:
@@ -115,34 +113,24 @@ def open_by_length(
         verify: Whether to read all files and compare their checksums.
     """
     by_length, masks = collections.defaultdict(list), mask_settings or {}
-    for file in _open_files(patterns, masks, verify):
-        length = file.shard.settings.max_seq_length if lengths else 0
-        by_length[length].append(file)
+    for shard, records in _open_files(patterns, masks, verify):
+        length = shard.settings.max_seq_length if lengths else 0
+        by_length[length].append((shard, records))
     if lengths and by_length.keys() != {*lengths}:
-        examples = [f"{n} ({by_length[n][0].shard.path})" for n in by_length]
+        examples = [f"{n} ({by_length[n][0][0].path})" for n in by_length]
         raise ValueError(
             f"The records of {patterns!r} have the lengths "
             f"{checks.listed(examples)}; the phases read "
             f"{checks.listed(lengths)}. Name other files, or correct "
             "--max_seq_length or --length_schedule."
         )
-    return {
-        length: _make_source(by_length[length], vocab_size, masks)
-        for length in lengths or by_length
-    }
-
-
-def _make_source(
-    opened: list[_OpenShard],
-    vocab_size: int | None,
-    masks: Mapping[str, object],
-) -> RecordSource:
-    source = RecordSource(opened)
-    for shard in source.shards:
-        _check_agreement(source.shard, shard)
-        _check_masks(shard, masks)
-    _check_sample(source, vocab_size)
-    return source
+    sources = {n: RecordSource(by_length[n]) for n in lengths or by_length}
+    for source in sources.values():
+        for shard in source.shards:
+            _check_agreement(source.shard, shard)
+            _check_masks(shard, masks)
+        _check_sample(source, vocab_size)
+    return sources
 
 
 def _open_files(
@@ -156,8 +144,8 @@ def _open_files(
     ]
     open_file = functools.partial(_open_file, masks=masks)
     opened = files.for_all(open_file, paths)
-    shards.check_sets([file.shard for file in opened])
-    with_records = [file for file in opened if len(file.records)]
+    shards.check_sets([shard for shard, _ in opened])
+    with_records = [(shard, file) for shard, file in opened if len(file)]
     if not with_records:
         raise ValueError(
             f"There is no record in {patterns!r}. Pass record files, or build "
@@ -170,10 +158,13 @@ def _open_files(
 
 
 def _open_file(path: str, masks: Mapping[str, object]) -> _OpenShard:
-    shard = shards.read(path, is_needed=files.is_remote(path))
-    if shard is None:
+    try:
+        shard = shards.read(path)
+    except FileNotFoundError:
+        if files.is_remote(path):
+            raise
         records = RecordFile(path)
-        return _OpenShard(_describe(records), records)
+        return _describe(records), records
     if files.is_remote(path):
         records = RemoteRecordFile(path, shard.counts.records)
     else:
@@ -188,7 +179,7 @@ def _open_file(path: str, masks: Mapping[str, object]) -> _OpenShard:
         )
     if shard.settings.masking == "dynamic":
         shard = shard.with_masks(masks)
-    return _OpenShard(shard, records)
+    return shard, records
 
 
 def _describe(records: RecordFile) -> Shard:
@@ -221,7 +212,7 @@ def _describe(records: RecordFile) -> Shard:
         },
         counts=BuildCounts(records=len(records)),
         num_bytes=records.num_bytes,
-        sha256=records.entries_sha256,
+        sha256=hashlib.sha256(records.entries).hexdigest(),
     )
 
 

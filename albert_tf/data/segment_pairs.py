@@ -54,13 +54,13 @@ class TokenBlock:
 # int64, have no type of their own.
 Pairs: TypeAlias = Any
 Pair = tuple[int, int, int, int, int]
-_COLUMNS = (
-    "a_start",
-    "a_length",  # At least 1.
-    "b_start",
-    "b_length",  # 0 if there is no second segment.
-    "label",  # 0 if B follows A, 1 if they are swapped or unrelated.
-)
+_COLUMNS = [
+    ("a_start", np.int64),
+    ("a_length", np.int64),  # At least 1.
+    ("b_start", np.int64),
+    ("b_length", np.int64),  # 0 if there is no second segment.
+    ("label", np.int64),  # 0 if B follows A, 1 if swapped or unrelated.
+]
 
 
 class Chunker:
@@ -335,6 +335,4 @@ def num_distinct_tokens(pairs: Pairs) -> int:
 
 
 def _to_arrays(pairs: Sequence[Pair]) -> Pairs:
-    """Returns pairs as columns."""
-    columns = [(name, np.int64) for name in _COLUMNS]
-    return np.array(pairs, columns).view(np.recarray)
+    return np.array(pairs, _COLUMNS).view(np.recarray)

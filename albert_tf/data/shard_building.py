@@ -14,6 +14,7 @@ and written with the rest.
 
 import contextlib
 import dataclasses
+import hashlib
 import itertools
 import logging
 import os
@@ -130,14 +131,15 @@ def _shares(
 def finished(planned: Shard) -> Shard | None:
     """Returns a shard as it was written; None if it has to be built."""
     path = planned.path
-    shard = shards.read(path)
-    if shard is None:
+    try:
+        shard = shards.read(path)
+    except FileNotFoundError:
         for name in (path, record_files.index_path(path)):
             if files.status(name):
                 raise ValueError(
                     f"{name!r} exists already, and no sidecar says what made "
                     "it. Choose another output file."
-                )
+                ) from None
         return None
     status = files.status(path)
     if status is None:
@@ -168,36 +170,45 @@ def write(planned: Shard, parts: Iterable[BlockPart]) -> Shard:
     """
     path = planned.path
     index_path = record_files.index_path(path)
-    with contextlib.ExitStack() as stack:
-        if not files.is_remote(path):
-            message = (
-                f"Another process is building {path!r}. Wait until it ends, or "
-                "choose another output file."
+    lock: contextlib.AbstractContextManager[None] = contextlib.nullcontext()
+    if not files.is_remote(path):
+        message = (
+            f"Another process is building {path!r}. Wait until it ends, or "
+            "choose another output file."
+        )
+        lock = files.locked(files.lock_path(path), message)
+    # The record file takes its name last: then it is finished.
+    with (
+        lock,
+        files.atomic_write(path) as file,
+        files.atomic_write(index_path) as index,
+    ):
+        digest, num_bytes, counts = hashlib.sha256(), 0, BuildCounts()
+        for part in parts:
+            file.write(part.framed)
+            digest.update(part.framed)
+            entries, _ = record_files.index_entries(part.framed, num_bytes)
+            index.write(entries)
+            num_bytes += len(part.framed)
+            counts += part.counts
+        end = record_files.index_end(counts.records, num_bytes, digest.digest())
+        index.write(end)
+        shard = dataclasses.replace(
+            planned,
+            sha256=digest.hexdigest(),
+            num_bytes=num_bytes,
+            counts=counts,
+        )
+        # Nothing takes its name before all have room on the disk.
+        files.flush(file)
+        files.flush(index)
+        # Another build may have had the lock before, or needs none.
+        if finished(planned):
+            raise ValueError(
+                f"Another process has built {path!r} in the meantime. Run the "
+                "command again when it has ended."
             )
-            stack.enter_context(files.locked(files.lock_path(path), message))
-        _check_unfinished(planned)
-        # The record file takes its name last: then it is finished.
-        with (
-            files.atomic_write(path) as file,
-            files.atomic_write(index_path) as index,
-        ):
-            counts = BuildCounts()
-            writer = record_files.RecordWriter(file, index)
-            for part in parts:
-                writer.write(part.framed)
-                counts += part.counts
-            shard = dataclasses.replace(
-                planned,
-                sha256=writer.finish(),
-                num_bytes=writer.num_bytes,
-                counts=counts,
-            )
-            # Nothing takes its name before all have room on the disk.
-            files.flush(file)
-            files.flush(index)
-            if files.is_remote(path):  # It is not locked.
-                _check_unfinished(planned)
-            write_sidecar(shard)
+        write_sidecar(shard)
     return shard
 
 
@@ -210,11 +221,3 @@ def write_sidecar(shard: Shard) -> None:
         {"version": shards.FORMAT_VERSION, **values},
         sort_keys=True,
     )
-
-
-def _check_unfinished(planned: Shard) -> None:
-    if finished(planned):
-        raise ValueError(
-            f"Another process has built {planned.path!r} in the meantime. Run "
-            "the command again when it has ended."
-        )

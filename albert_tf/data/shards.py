@@ -225,15 +225,10 @@ class Shard:
         return dataclasses.replace(self, config={**self.config, **masks})
 
 
-def read(record_path: files.Path, *, is_needed: bool = False) -> Shard | None:
-    """Reads the sidecar of a record file, if it has one, as some need to."""
+def read(record_path: files.Path) -> Shard:
+    """Reads the sidecar of a record file; FileNotFoundError if it has none."""
     path = os.fspath(record_path) + ".json"
-    try:
-        text = files.read_bytes(path)
-    except FileNotFoundError:
-        if is_needed:
-            raise
-        return None
+    text = files.read_bytes(path)
     try:
         values = json.loads(text)
         if (version := values.pop("version")) != FORMAT_VERSION:

@@ -329,7 +329,6 @@ def _evaluation(
         records,
         batch_size=config.eval_batch_size,
         max_steps=config.num_eval_steps,
-        by_files=config.read_order == "files",
     )
     return evaluator(task, strategy, batches)
 

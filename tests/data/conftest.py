@@ -1,7 +1,7 @@
 """Tiny record files, written with TensorFlow's own messages."""
 
 import dataclasses
-import io
+import hashlib
 
 import pytest
 
@@ -21,20 +21,21 @@ def write_records(tmp_path):
     def write(name, records, *, with_sidecar=True, with_index=True, **changes):
         path = str(tmp_path / name)
         serialized = list(map(tiny_records.serialize, records))
-        file, index = io.BytesIO(), io.BytesIO()
-        writer = record_files.RecordWriter(file, index)
-        writer.write(record_files.frame_records(serialized))
+        framed = record_files.frame_records(serialized)
+        digest = hashlib.sha256(framed)
         measured = {
             "counts": BuildCounts(records=len(serialized)),
-            "sha256": writer.finish(),
-            "num_bytes": writer.num_bytes,
+            "sha256": digest.hexdigest(),
+            "num_bytes": len(framed),
         }
-        (tmp_path / name).write_bytes(file.getvalue())
+        (tmp_path / name).write_bytes(framed)
         if with_sidecar:
             shard = tiny_records.make_shard(**measured | changes)
             shard_building.write_sidecar(dataclasses.replace(shard, path=path))
         if with_sidecar and with_index:
-            (tmp_path / f"{name}.index").write_bytes(index.getvalue())
+            entries, size = record_files.index_entries(framed)
+            end = record_files.index_end(len(serialized), size, digest.digest())
+            (tmp_path / f"{name}.index").write_bytes(entries + end)
         return path
 
     return write

@@ -7,7 +7,7 @@ import numpy as np
 import tensorflow as tf
 from scipy import stats
 
-from albert_tf.data import dynamic_batches
+from albert_tf.data import graph_masking
 from albert_tf.data.pretraining_config import PretrainingDataConfig
 from albert_tf.data.shards import Shard
 from albert_tf.text.base import SpecialIds
@@ -107,7 +107,7 @@ def draw(rows, *, indices=None, epoch=0, seed=11, **changes):
     }
     for name in ("segment_a_length", "pair_label"):
         pairs[name] = tf.constant(columns[name], tf.int64)
-    batch = dynamic_batches.draw(
+    batch = graph_masking.draw_batch(
         pairs,
         epochs=tf.constant(np.full(len(rows), epoch), tf.int64),
         indices=tf.constant(indices, tf.int64),

@@ -12,14 +12,14 @@ IS_WORD_START = np.array([[1, 1, 0, 1, 1, 0, 1, 0, 0, 1, 0]], bool)
 
 
 def test_tokens_join_the_word_before_them_but_not_across_a_separator():
-    words = masking.find_words(IS_MASKABLE, IS_WORD_START)
+    bounds, num_left, word = masking.find_words(IS_MASKABLE, IS_WORD_START)
 
     # Words: a a' | b | c' | d d' d'; 4 stands for no word.
-    assert words.of_token.tolist() == [[4, 0, 0, 1, 4, 2, 3, 3, 3, 4, 4]]
-    assert words.bounds.tolist() == [[0, 2, 3, 4, 7]]
-    assert words.num_left.tolist() == [[2, 1, 2, 1]]
+    assert word.tolist() == [[4, 0, 0, 1, 4, 2, 3, 3, 3, 4, 4]]
+    assert bounds.tolist() == [[0, 2, 3, 4, 7]]
+    assert num_left.tolist() == [[2, 1, 2, 1]]
     marked = np.array([[True, False, False, True]])
-    tokens = masking.words_to_tokens(words, marked)
+    tokens = masking.words_to_tokens(word, marked)
     assert np.nonzero(tokens[0])[0].tolist() == [1, 2, 6, 7, 8]
 
 

@@ -23,12 +23,17 @@ def write(tmp_path):
     """A function that writes records and their index; returns path, sha256."""
 
     def run(name="a", records=RECORDS):
-        path = str(tmp_path / name)
-        with open(path, "wb") as file, open(f"{path}.index", "wb") as index:
-            writer = record_files.RecordWriter(file, index)
-            for record in records:
-                writer.write(record_files.frame_records([record]))
-            return path, writer.finish()
+        content = entries = b""
+        for record in records:
+            framed = record_files.frame_records([record])
+            entries += record_files.index_entries(framed, len(content))[0]
+            content += framed
+        digest = hashlib.sha256(content)
+        size = len(content)
+        end = record_files.index_end(len(records), size, digest.digest())
+        (tmp_path / name).write_bytes(content)
+        (tmp_path / f"{name}.index").write_bytes(entries + end)
+        return str(tmp_path / name), digest.hexdigest()
 
     return run
 

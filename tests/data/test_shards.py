@@ -12,7 +12,8 @@ COUNTS = BuildCounts(documents=3, record_tokens=40_000)
 
 def test_a_shard_is_read_from_its_sidecar_as_it_was_written(tmp_path):
     path = tmp_path / "a.tf_record"
-    assert shards.read(path) is None
+    with pytest.raises(FileNotFoundError, match=r"a.tf_record\.json"):
+        shards.read(path)
     shard = make_shard(
         str(path),
         ngram=2,
