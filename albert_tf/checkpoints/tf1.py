@@ -44,14 +44,6 @@ def describe(path: str, albert_config: AlbertConfig | None) -> Checkpoint:
     return describe_folders(folders, _lazy_arrays(prefix))
 
 
-def of_run(path: str) -> Checkpoint:
-    """Returns the weights in a folder that a run has saved, and metadata."""
-    prefix = os.path.join(path, run_checkpoints.MODEL_PREFIX)
-    return Checkpoint(
-        path=path, arrays=_lazy_arrays(prefix), metadata=metadata.read(path)
-    )
-
-
 def describe_folders(
     folders: Sequence[str], arrays: checkpoint.Arrays
 ) -> Checkpoint:
