@@ -14,11 +14,8 @@ from albert_tf.checkpoints import (
     checkpoint,
     compatibility,
     huggingface,
-    huggingface_tokenizer,
     keras_file,
     keras_hub,
-    metadata,
-    run_checkpoints,
     tf1,
 )
 from albert_tf.checkpoints.checkpoint import Checkpoint
@@ -34,18 +31,6 @@ EXPORTED_MODELS = {
     # As transformers.js calls them.
     ONNX: ("onnx/model_int8.onnx", "onnx/model.onnx"),
 }
-
-
-def _describe_tf1(path: str, albert_config: AlbertConfig | None) -> Checkpoint:
-    source = tf1.describe(path, albert_config)
-    # The files of transformers may be there, without its weights.
-    folder = run_checkpoints.folders_of(path)[0]
-    settings = huggingface_tokenizer.settings_of(
-        folder, is_wordpiece=source.is_wordpiece
-    )
-    theirs = huggingface.metadata_of(folder, settings)
-    known = metadata.combined(source.metadata, theirs)
-    return dataclasses.replace(source, metadata=known)
 
 
 def _describe_export(path: str, _: AlbertConfig | None) -> Checkpoint:
@@ -67,7 +52,7 @@ def _describe_export(path: str, _: AlbertConfig | None) -> Checkpoint:
 
 # They describe a checkpoint at a path, with arrays that are not read yet.
 _DESCRIBERS: Mapping[str, Callable[[str, AlbertConfig | None], Checkpoint]] = {
-    "tf1": _describe_tf1,
+    "tf1": tf1.describe,
     "huggingface": huggingface.describe,
     "keras_hub": keras_hub.describe,
     KERAS_FILE: keras_file.describe,

@@ -17,6 +17,8 @@ import numpy as np
 from albert_tf import checks, files
 from albert_tf.checkpoints import (
     checkpoint,
+    huggingface,
+    huggingface_tokenizer,
     metadata,
     run_checkpoints,
     tensor_bundle,
@@ -41,7 +43,14 @@ def describe(path: str, albert_config: AlbertConfig | None) -> Checkpoint:
     module = os.path.dirname(folders[0])
     if os.path.isfile(os.path.join(module, _HUB_FILE)):
         folders = [os.path.join(module, "assets")]
-    return describe_folders(folders, _lazy_arrays(prefix))
+    source = describe_folders(folders, _lazy_arrays(prefix))
+    # The files of transformers may be there, without its weights.
+    facts = huggingface_tokenizer.settings_of(
+        folders[0], is_wordpiece=source.is_wordpiece
+    )
+    theirs = huggingface.metadata_of(folders[0], facts)
+    known = metadata.combined(source.metadata, theirs)
+    return dataclasses.replace(source, metadata=known)
 
 
 def describe_folders(
