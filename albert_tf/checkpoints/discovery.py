@@ -41,13 +41,7 @@ def _describe_export(path: str, _: AlbertConfig | None) -> Checkpoint:
         )
 
     arrays = checkpoint.LazyArrays(path, no_arrays)
-    source = tf1.describe_folders([path], arrays)
-    if not source.metadata.head:
-        raise ValueError(
-            f"{path!r} was exported by an older version, or by another "
-            "program. Export it again."
-        )
-    return source
+    return tf1.describe_folders([path], arrays)
 
 
 # They describe a checkpoint at a path, with arrays that are not read yet.

@@ -25,7 +25,6 @@ from albert_tf.checkpoints import (
     variable_names,
 )
 from albert_tf.checkpoints.checkpoint import Checkpoint, LazyArrays, Note
-from albert_tf.checkpoints.metadata import Metadata
 from albert_tf.config import CONFIG_FILE, AlbertConfig
 
 # TF1: the stem of the released checkpoints.
@@ -70,14 +69,11 @@ def describe_folders(
         found, own_notes = vocabulary_in(folder)
         vocabulary = vocabulary or found
         notes += own_notes
-    # Older versions have written the settings into the folder of the run alone.
-    run = run_checkpoints.read_fingerprint(folders[-1])
-    settings = Metadata(settings=run.get(run_checkpoints.SETTINGS))
     return Checkpoint(
         arrays=arrays,
         config=config,
         vocabulary=vocabulary,
-        metadata=metadata.combined(metadata.read(folders[0]), settings),
+        metadata=metadata.read(folders[0]),
         notes=tuple(notes),
     )
 
