@@ -23,7 +23,6 @@ from albert_tf.config import AlbertConfig, load_config
 from albert_tf.text import tokenizer
 from albert_tf.text.tokenizer import Tokenizer
 
-KERAS_FILE = "keras_file"
 LITERT, ONNX = "litert", "onnx"
 # The models that an export has in its folder; the first one there is run.
 EXPORTED_MODELS = {
@@ -49,7 +48,7 @@ _DESCRIBERS: Mapping[str, Callable[[str, AlbertConfig | None], Checkpoint]] = {
     "tf1": tf1.describe,
     "huggingface": huggingface.describe,
     "keras_hub": keras_hub.describe,
-    KERAS_FILE: keras_file.describe,
+    "keras_file": keras_file.describe,
     **dict.fromkeys(EXPORTED_MODELS, _describe_export),
 }
 
@@ -61,7 +60,7 @@ def recognise(path: files.Path) -> str:
     """
     name = files.check_local(path)
     if name.endswith(".keras"):
-        return KERAS_FILE
+        return "keras_file"
     weights = (os.path.join(name, one) for one in huggingface.WEIGHTS_FILES)
     if any(map(os.path.isfile, weights)):
         return "huggingface"
@@ -100,7 +99,7 @@ def open(  # noqa: A001
     wanted = albert_config or None
     if isinstance(wanted, str):
         wanted = load_config(wanted)
-    name = files.check_local(hub.local_folder(path))
+    name = files.check_local(hub.local_folder(os.fspath(path)))
     name = huggingface.model_folder(name)
     format_name = recognise(name)
     # Our own files name themselves in errors.

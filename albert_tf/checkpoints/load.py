@@ -11,7 +11,7 @@ from typing import Any
 import keras
 import numpy as np
 
-from albert_tf import checks, files, hub
+from albert_tf import checks, files
 from albert_tf.checkpoints import (
     compatibility,
     discovery,
@@ -51,13 +51,11 @@ def load_checkpoint(
         Sorted names of its arrays of heads that the model does not have.
     """
     config = getattr(model, "config", None)
-    if not isinstance(source, Checkpoint):
-        source = discovery.open(
-            source, albert_config=config, may_change_layers=from_group_0
-        )
-    source = compatibility.with_config(
-        source, config, may_change_layers=from_group_0
-    )
+    options = {"may_change_layers": from_group_0}
+    if isinstance(source, Checkpoint):
+        source = compatibility.with_config(source, config, **options)
+    else:
+        source = discovery.open(source, albert_config=config, **options)
     variables = variable_names.variables_by_tf1_name(model.weights)
     weights = _with_pooler(source, variables)
     if from_group_0:
@@ -129,10 +127,9 @@ def load_model(
         `MultipleChoiceModel`, `SpanModel`, `BeamSpanModel` or
         `TokenClassifierModel`.
     """
-    path = hub.local_folder(path)
     is_whole = (head, num_labels, config, dtype) == (None,) * 4
-    if is_whole and discovery.recognise(path) == discovery.KERAS_FILE:
-        return keras_file.load(os.fspath(path))
+    if is_whole and os.fspath(path).endswith(".keras"):
+        return keras_file.load(files.check_local(path))
     source, sizes = discovery.open(path, albert_config=config), {}
     if num_labels is None:
         head = source.head(head)
