@@ -13,13 +13,10 @@ import itertools
 import json
 import logging
 import os
-import struct
-import zipfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
-import safetensors
 
 from albert_tf import checks, files
 from albert_tf.checkpoints import heads, variable_names
@@ -38,17 +35,6 @@ VOCABULARY = "vocabulary"
 # Kinds of notes: a tokenizer that is not supported, and one of other ids.
 REFUSED, DIFFERS = "refused", "differs"
 Arrays = Mapping[str, np.ndarray]  # by TF1 name, without `module/`
-# What reading a file of another program may raise if it is damaged.
-_DAMAGES = (
-    AttributeError,
-    FileNotFoundError,
-    LookupError,
-    TypeError,
-    ValueError,
-    struct.error,
-    zipfile.BadZipFile,
-    safetensors.SafetensorError,
-)
 _OUTPUT_WEIGHTS, _OUTPUT_BIAS = "output_weights", "output_bias"
 
 
@@ -137,7 +123,9 @@ def naming(path: str) -> Iterator[None]:
     """Names what another program wrote in errors that do not."""
     try:
         yield
-    except _DAMAGES as error:
+    except (ImportError, MemoryError, PermissionError):
+        raise
+    except Exception as error:  # Of any package that reads files.
         if isinstance(error, ValueError) and path in str(error):
             raise
         reason = " ".join(str(error).split())
