@@ -9,7 +9,7 @@ import dataclasses
 import logging
 import os
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -42,9 +42,6 @@ _TIED = {
 }
 # Constants that older versions stored.
 _CONSTANTS = {"albert.embeddings.position_ids", "embeddings.position_ids"}
-# The package says nothing of its types.
-_deserialize: Callable[[bytes], Any] = safetensors.deserialize
-_DTYPES = {"BF16": "bfloat16", "F16": "<f2", "F32": "<f4", "F64": "<f8"}
 
 # Their names of our activations; what they call `gelu` is the exact one.
 _ACTIVATIONS = {
@@ -263,6 +260,8 @@ def _check_groups(config: AlbertConfig) -> None:
 
 
 def _read_tensors(folder: str) -> dict[str, np.ndarray]:
+    import ml_dtypes  # noqa: F401  NumPy then knows bfloat16.
+
     # As in transformers, an index beside the one file is not read.
     names = {_WEIGHTS_FILE}
     if not os.path.isfile(os.path.join(folder, _WEIGHTS_FILE)):
@@ -272,20 +271,16 @@ def _read_tensors(folder: str) -> dict[str, np.ndarray]:
         names = {*map(str, weight_map.values())}
     tensors: dict[str, np.ndarray] = {}
     for name in sorted(names):
-        with files.open_read(os.path.join(folder, name)) as file:
-            found = _deserialize(file.read())
-        tensors |= {n: _float32(v) for n, v in found if n not in _CONSTANTS}
+        found = safetensors.numpy.load_file(os.path.join(folder, name))
+        tensors |= {
+            name: array.astype(np.float32, copy=False)
+            for name, array in found.items()
+            if name not in _CONSTANTS
+        }
     if any(name.startswith(_PREFIX) for name in tensors):
         return tensors
     # The file of a bare AlbertModel has names without the prefix.
     return {_PREFIX + name: array for name, array in tensors.items()}
-
-
-def _float32(values: Mapping[str, Any]) -> np.ndarray:
-    import ml_dtypes  # noqa: F401  NumPy then knows bfloat16.
-
-    array = np.frombuffer(values["data"], _DTYPES[values["dtype"]])
-    return array.astype(np.float32).reshape(values["shape"])
 
 
 def write(folder: str, source: Checkpoint) -> checkpoint.WriteReport:
