@@ -56,7 +56,8 @@ def describe(path: str, albert_config: AlbertConfig | None) -> Checkpoint:
     config = _read_config(os.path.join(path, CONFIG_FILE))
     vocabulary = os.path.join(path, _VOCABULARY)
     known, notes = metadata.read(path, name=METADATA_FILE), []
-    if _read_task(path)[1].get("activation") == "sigmoid":
+    _, task = _read(os.path.join(path, _TASK_FILE))
+    if task.get("activation") == "sigmoid":
         known = metadata.combined(known, Metadata(multi_label=True))
     if known.do_lower_case is None:
         text = "do_lower_case=true (it is not said; KerasHub keeps capitals)"
@@ -71,9 +72,8 @@ def describe(path: str, albert_config: AlbertConfig | None) -> Checkpoint:
     return checkpoint.with_projection(source)
 
 
-def _read_task(folder: str) -> tuple[str, dict[str, Any]]:
-    """Returns the name and the settings of a preset's task, if it has one."""
-    path = os.path.join(folder, _TASK_FILE)
+def _read(path: str) -> tuple[str, dict[str, Any]]:
+    """Returns the class that a file names, if it is there, and its config."""
     values = files.read_json_object(path, missing_ok=True)
     name = str(values.get("registered_name", ""))
     return name.replace(*_OLD_PACKAGE), files.object_of(values, "config", path)
@@ -93,14 +93,12 @@ def _read_arrays(folder: str, config: AlbertConfig) -> checkpoint.Arrays:
 
 
 def _read_config(path: str) -> AlbertConfig:
-    values = files.read_json_object(path)
-    name = str(values.get("registered_name")).replace(*_OLD_PACKAGE)
+    name, theirs = _read(path)
     if name != _BACKBONE:
         raise ValueError(
             f"{path!r} is the config of {name!r}, but only {_BACKBONE!r} is "
             "supported."
         )
-    theirs = files.object_of(values, "config", path)
     fields = {ours: theirs.get(name) for ours, name in _FIELDS.items()}
     return AlbertConfig.from_dict(fields, where=path)
 
@@ -114,7 +112,7 @@ def _backbone(config: AlbertConfig) -> Any:
 
 def _load_task(folder: str, backbone: Any) -> Any:
     """Returns the model with the weights of its head; or else the backbone."""
-    name, settings = _read_task(folder)
+    name, settings = _read(os.path.join(folder, _TASK_FILE))
     weights = os.path.join(folder, _TASK_WEIGHTS_FILE)
     if not name or not os.path.isfile(weights):
         return backbone
