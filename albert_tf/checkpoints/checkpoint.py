@@ -88,24 +88,22 @@ def stored_head(known: Metadata, left_out: Iterable[str]) -> Metadata:
 class LazyArrays(Mapping[str, np.ndarray]):
     """Arrays that are read when they are first asked for; errors name `path`.
 
-    `read` returns the arrays, or functions that read each of them.
+    `read` takes it, and returns the arrays, or functions that read each.
     """
 
     def __init__(
-        self,
-        path: str,
-        read: Callable[[], Mapping[str, np.ndarray | Callable[[], np.ndarray]]],
+        self, path: str, read: Callable[[str], Mapping[str, Any]]
     ) -> None:
         self._path = path
         self._read = read
 
     @functools.cached_property
-    def _arrays(self) -> dict[str, np.ndarray | Callable[[], np.ndarray]]:
+    def _arrays(self) -> dict[str, Any]:
         with naming(self._path):
-            return {**self._read()}
+            return {**self._read(self._path)}
 
     def __getitem__(self, name: str) -> np.ndarray:
-        array = self._arrays[name]
+        array: np.ndarray = self._arrays[name]
         if callable(array):
             with naming(self._path):
                 array = self._arrays[name] = array()
@@ -261,7 +259,17 @@ class Checkpoint:
 
     @functools.cached_property
     def tokenizer(self) -> Tokenizer:
-        """The tokenizer of a checkpoint that has a vocabulary."""
+        """The tokenizer of a checkpoint that must have one vocabulary."""
+        if self.vocabulary is None:
+            texts = [note.text for note in self.notes]
+            reasons = [text for text in texts if text.startswith(VOCABULARY)]
+            raise ValueError(
+                f"There is no one vocabulary beside {self.path!r}"
+                f"{''.join(f': {reason}' for reason in reasons)}. Name that of "
+                "the training: --spm_model_file or --vocab_file, in Python "
+                "vocabulary. Or put it there, alone (beside a .keras file, "
+                "only that of a run)."
+            )
         for note in self.notes:
             if note.kind == DIFFERS:
                 _LOGGER.warning("%s: %s", self.path, note.text)

@@ -222,19 +222,6 @@ def find_labels(
     return labels
 
 
-def check_vocabulary(source: Checkpoint) -> None:
-    """Checks that a checkpoint has one vocabulary."""
-    if source.vocabulary is None:
-        texts = [note.text for note in source.notes]
-        reasons = [t for t in texts if t.startswith(checkpoint.VOCABULARY)]
-        raise ValueError(
-            f"There is no one vocabulary beside {source.path!r}"
-            f"{''.join(f': {reason}' for reason in reasons)}. Name that of the "
-            "training: --spm_model_file or --vocab_file, in Python vocabulary. "
-            "Or put it there, alone (beside a .keras file, only that of a run)."
-        )
-
-
 def with_vocabulary(
     source: Checkpoint, options: VocabularyBeside, *, may_lack: bool = False
 ) -> Checkpoint:
@@ -259,9 +246,8 @@ def with_vocabulary(
         if None not in (known, value) and known != value:
             text = "The checkpoint says %s=%s; %s is used, as you say."
             _LOGGER.warning(text, name, known, value)
-    if path is None:
-        if not may_lack or any(x.kind == REFUSED for x in result.notes):
-            check_vocabulary(result)
+    is_refused = any(note.kind == REFUSED for note in result.notes)
+    if path is None and may_lack and not is_refused:
         return result
     num_tokens = result.tokenizer.vocab_size
     vocab_size = source.known_config.vocab_size
@@ -293,12 +279,11 @@ def with_new_tokens(source: Checkpoint, names: Sequence[str]) -> Checkpoint:
     """
     if not names:
         return source
-    check_vocabulary(source)
     source = as_trained(source)
     old, new = source.tokenizer, source.tokenizer.with_tokens(names)
     size = max(source.known_config.vocab_size, new.vocab_size)
 
-    def read() -> Mapping[str, np.ndarray]:
+    def read(_: str) -> Mapping[str, np.ndarray]:
         arrays = source.weights
         for name in _ROWS_BY_TOKEN & arrays.keys():
             rows = arrays[name]

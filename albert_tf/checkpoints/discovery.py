@@ -33,14 +33,15 @@ EXPORTED_MODELS = {
 
 
 def _describe_export(path: str, _: AlbertConfig | None) -> Checkpoint:
-    def no_arrays() -> checkpoint.Arrays:
-        raise ValueError(
-            f"{path!r} is an export for LiteRT or ONNX, which only "
-            "`load_predictor` runs. Pass the checkpoint it was made of."
-        )
-
-    arrays = checkpoint.LazyArrays(path, no_arrays)
+    arrays = checkpoint.LazyArrays(path, _no_arrays)
     return tf1.describe_folders([path], arrays)
+
+
+def _no_arrays(path: str) -> checkpoint.Arrays:
+    raise ValueError(
+        f"{path!r} is an export for LiteRT or ONNX, which only "
+        "`load_predictor` runs. Pass the checkpoint it was made of."
+    )
 
 
 # They describe a checkpoint at a path, with arrays that are not read yet.
@@ -140,6 +141,5 @@ def load_tokenizer(
             keep_accents=keep_accents,
         )
     source = open(path)
-    compatibility.check_vocabulary(source)
     stated = {"do_lower_case": do_lower_case, "keep_accents": keep_accents}
     return compatibility.as_trained(source, **stated).tokenizer

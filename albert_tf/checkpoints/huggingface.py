@@ -73,7 +73,7 @@ def describe(path: str, albert_config: AlbertConfig | None) -> Checkpoint:
     facts, tokenizer = huggingface_tokenizer.read(path)
     known = metadata.combined(metadata.read(path), metadata_of(path, facts))
     source = Checkpoint(
-        arrays=LazyArrays(path, lambda: _read_arrays(path)),
+        arrays=LazyArrays(path, _read_arrays),
         config=config,
         metadata=known,
         **tokenizer,

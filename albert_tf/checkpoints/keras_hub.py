@@ -63,7 +63,7 @@ def describe(path: str, albert_config: AlbertConfig | None) -> Checkpoint:
         text = "do_lower_case=true (it is not said; KerasHub keeps capitals)"
         notes.append(Note("assumed", text))
     source = Checkpoint(
-        arrays=LazyArrays(path, lambda: _read_arrays(path, config)),
+        arrays=LazyArrays(path, lambda _: _read_arrays(path, config)),
         config=config,
         vocabulary=vocabulary if os.path.isfile(vocabulary) else None,
         metadata=known,

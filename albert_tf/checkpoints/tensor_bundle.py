@@ -16,6 +16,8 @@ import numpy as np
 from albert_tf.data import example_codec, record_files
 
 INDEX = ".index"
+# TF-Hub modules begin every name with this.
+_MODULE = "module/"
 _MAGIC = 0xDB4775248B80FB57
 _FOOTER_SIZE = 48
 # Those of weights and steps, by the number of a `tensorflow.DataType`.
@@ -41,7 +43,7 @@ def readers(prefix: str) -> dict[str, Callable[[], np.ndarray]]:
     (_, header), *entries = _table(index)
     num_shards = _number(header, 1)
     return {
-        key.decode(): functools.partial(
+        key.decode().removeprefix(_MODULE): functools.partial(
             _array, prefix, key.decode(), num_shards, entry
         )
         for key, entry in entries

@@ -9,7 +9,7 @@ import dataclasses
 import glob
 import os
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -22,7 +22,6 @@ from albert_tf.checkpoints import (
     metadata,
     run_checkpoints,
     tensor_bundle,
-    variable_names,
 )
 from albert_tf.checkpoints.checkpoint import Checkpoint, LazyArrays, Note
 from albert_tf.config import CONFIG_FILE, AlbertConfig
@@ -42,7 +41,8 @@ def describe(path: str, albert_config: AlbertConfig | None) -> Checkpoint:
     module = os.path.dirname(folders[0])
     if os.path.isfile(os.path.join(module, _HUB_FILE)):
         folders = [os.path.join(module, "assets")]
-    source = describe_folders(folders, _lazy_arrays(prefix))
+    arrays = LazyArrays(prefix, tensor_bundle.readers)
+    source = describe_folders(folders, arrays)
     # The files of transformers may be there, without its weights.
     facts = huggingface_tokenizer.settings_of(
         folders[0], is_wordpiece=source.is_wordpiece
@@ -127,20 +127,9 @@ def resolve(path: files.Path) -> str:
     return prefixes[0]
 
 
-def _lazy_arrays(prefix: str) -> LazyArrays:
-    """Returns the arrays, by name without `module/`."""
-
-    def readers() -> dict[str, Callable[[], np.ndarray]]:
-        found = tensor_bundle.readers(prefix)
-        module = variable_names.MODULE_PREFIX
-        return {name.removeprefix(module): found[name] for name in found}
-
-    return LazyArrays(prefix, readers)
-
-
 def read(path: files.Path) -> dict[str, np.ndarray]:
     """Reads all arrays of a checkpoint by name; for the path, see `resolve`."""
-    return dict(_lazy_arrays(resolve(path)))
+    return dict(LazyArrays(resolve(path), tensor_bundle.readers))
 
 
 def write(prefix: files.Path, arrays: Mapping[str, Any]) -> None:
