@@ -1,6 +1,5 @@
 """A bar that shows on a terminal how far something is."""
 
-import sys
 from typing import Any
 
 import tqdm
@@ -14,6 +13,6 @@ def bar(
         total=total,
         initial=done,
         unit=unit,
-        disable=not sys.stderr.isatty(),
+        disable=None,  # unless stderr is a terminal
         dynamic_ncols=True,
     )
