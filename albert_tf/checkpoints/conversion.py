@@ -268,20 +268,19 @@ def outputs(
     that is missing has its initial weights. Returns `sequence_output`
     `[B, S, H]`, `pooled_output` `[B, H]`, and the logits of all heads.
     """
-    config = source.known_config
-    batch = dict(_fixed_batch(config) if batch is None else batch)
+    batch = dict(batch or _fixed_batch(source.known_config))
     batch["p_mask"] = np.zeros(np.shape(batch["input_ids"]), np.float32)
     batch["start_positions"] = np.zeros(len(batch["input_ids"]), np.int32)
     result: dict[str, np.ndarray] = {}
     found = heads.present(source.heads, source.metadata)
     for head in (heads.ENCODER, *found):
-        model = head.make_model(config, source)
         weights = {
             name: array
             for name, array in source.weights.items()
             if variable_names.head_of(name) in {"", *head.groups}
         }
-        load.load_checkpoint(model, dataclasses.replace(source, arrays=weights))
+        own = dataclasses.replace(source, arrays=weights)
+        model, _ = load.make_model(own, head)
         rows = model.inputs_of(batch)
         if model.input_rank > rows["input_ids"].ndim:
             # They are the choices of one question.
