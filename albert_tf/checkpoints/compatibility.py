@@ -312,8 +312,7 @@ def as_trained(source: Checkpoint, **settings: Any) -> Checkpoint:
 
     If the tokenizer of its training is known, it must be that one.
     """
-    stated = {n: value for n, value in settings.items() if value is not None}
-    known = metadata.combined(Metadata(**stated), source.metadata)
+    known = metadata.combined(Metadata(**settings), source.metadata)
     source = dataclasses.replace(source, metadata=known)
     if known.tokenizer_hash is None or source.vocabulary is None:
         return source
@@ -323,9 +322,8 @@ def as_trained(source: Checkpoint, **settings: Any) -> Checkpoint:
         result = dataclasses.replace(source, metadata=text)
         if result.tokenizer.fingerprint == known.tokenizer_hash:
             return result
-    stated = known.tokenizer_settings
     raise ValueError(
         f"The model was trained with another tokenizer than "
-        f"{source.vocabulary!r} ({stated}). Pass the vocabulary, "
-        "do_lower_case and keep_accents of its training."
+        f"{source.vocabulary!r} ({known.tokenizer_settings}). Pass the "
+        "vocabulary, do_lower_case and keep_accents of its training."
     )

@@ -190,8 +190,6 @@ def _write_vector_settings(folder: str, source: Checkpoint) -> bool:
     modules = {"Transformer": "", "Pooling": "1_Pooling"}
     if source.settings.get("normalizes"):
         modules["Normalize"] = "2_Normalize"
-    for path in modules.values():
-        os.makedirs(os.path.join(folder, path), exist_ok=True)
     size = source.known_config.hidden_size
     kind = "sentence_transformers.models."
     contents: dict[str, Any] = {
