@@ -67,9 +67,7 @@ _UNNAMED_LABEL = "LABEL_"
 
 def describe(path: str, albert_config: AlbertConfig | None) -> Checkpoint:
     """Describes a folder; a config says what `hidden_act="gelu"` means."""
-    config_file = os.path.join(path, _CONFIG_FILE)
-    values = files.read_json_object(config_file)
-    config = _read_config(values, config_file, albert_config)
+    config = _read_config(os.path.join(path, _CONFIG_FILE), albert_config)
     facts, tokenizer = huggingface_tokenizer.read(path)
     known = metadata.combined(metadata.read(path), metadata_of(path, facts))
     source = Checkpoint(
@@ -220,9 +218,8 @@ def _read_arrays(folder: str) -> checkpoint.Arrays:
     return checkpoint.to_tf1(tensors, "huggingface", folder)
 
 
-def _read_config(
-    values: Mapping[str, Any], path: str, albert_config: AlbertConfig | None
-) -> AlbertConfig:
+def _read_config(path: str, albert_config: AlbertConfig | None) -> AlbertConfig:
+    values = files.read_json_object(path)
     kind, classes = values.get("model_type"), values.get("architectures") or ()
     if kind != "albert":
         raise ValueError(
