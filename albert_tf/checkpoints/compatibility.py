@@ -191,14 +191,12 @@ def check_task(source: Checkpoint, wanted: Metadata) -> None:
 def find_labels(
     known: Metadata,
     num_outputs: int,
-    *,
-    where: str,
     given: tuple[str, ...] | None = None,
 ) -> tuple[str, ...]:
     """Returns the names of a classifier's labels, in the order of its logits.
 
-    They are those `given`, or else known of the checkpoint `where`, or else
-    `0`, `1`, ...; regression, as one output is, has none.
+    They are those `given`, or else known of the checkpoint, or else `0`, `1`,
+    ...; regression, as one output is, has none.
     """
     is_regression = num_outputs == 1 or known.labels == ()
     num_labels = 0 if is_regression and not known.multi_label else num_outputs
@@ -207,7 +205,7 @@ def find_labels(
         return tuple(map(str, range(num_labels)))
     if len(labels) != num_labels:
         raise ValueError(
-            f"{where if given is None else 'What is given'} names "
+            f"{'The checkpoint' if given is None else 'What is given'} names "
             f"{len(labels)} labels ({checks.listed(labels)}), but the model "
             f"has {num_outputs} outputs, which means {num_labels} labels. Pass "
             "a name for each, in their order: --labels, in Python labels."

@@ -188,6 +188,8 @@ def _write_vector_settings(folder: str, source: Checkpoint) -> bool:
     modules = {"Transformer": "", "Pooling": "1_Pooling"}
     if source.settings.get("normalizes"):
         modules["Normalize"] = "2_Normalize"
+    for path in modules.values():
+        os.makedirs(os.path.join(folder, path), exist_ok=True)
     size = source.known_config.hidden_size
     kind = "sentence_transformers.models."
     contents: dict[str, Any] = {
@@ -335,9 +337,7 @@ def config_values(config: AlbertConfig, source: Checkpoint) -> dict[str, Any]:
         labels = tuple(f"{_UNNAMED_LABEL}{i}" for i in range(num_labels))
         labels = known.output_names or labels
         if known.labels:
-            labels = compatibility.find_labels(
-                known, num_labels, where=repr(source.path)
-            )
+            labels = compatibility.find_labels(known, num_labels)
         values["id2label"] = {str(i): name for i, name in enumerate(labels)}
         values["label2id"] = {name: i for i, name in enumerate(labels)}
         if known.multi_label:
