@@ -129,7 +129,7 @@ def naming(path: str) -> Iterator[None]:
         reason = " ".join(str(error).split())
         raise ValueError(
             f"Checkpoint {path!r} is damaged or incomplete, or another model's "
-            f"({reason}). Copy its files again."
+            f"({reason}). Copy its files again, or pass an ALBERT."
         ) from error
 
 
@@ -380,16 +380,11 @@ def from_tf1(
     return translated(arrays, source="tf1", target=target)
 
 
-def to_tf1(
-    arrays: Mapping[str, np.ndarray], source: str, where: str
-) -> dict[str, np.ndarray]:
+def to_tf1(arrays: Arrays, source: str) -> dict[str, np.ndarray]:
     """Returns all arrays of another format."""
     found, unknown = translated(arrays, source=source, target="tf1")
     if unknown:
-        raise ValueError(
-            f"{where!r} holds {len(unknown)} arrays that no ALBERT has: "
-            f"{checks.listed(unknown)}. Pass the folder of an ALBERT."
-        )
+        raise ValueError(f"arrays that no ALBERT has: {checks.listed(unknown)}")
     return found
 
 

@@ -213,21 +213,17 @@ def _read_arrays(folder: str) -> checkpoint.Arrays:
     for copy in _TIED.keys() & tensors.keys():
         array, original = tensors.pop(copy), _TIED[copy]
         if not np.array_equal(array, tensors.setdefault(original, array)):
-            raise ValueError(
-                f"In {folder!r}, {copy} differs from {original}. ALBERT "
-                "shares these weights, so this model cannot be converted."
-            )
-    return checkpoint.to_tf1(tensors, "huggingface", folder)
+            text = f"{copy} differs from {original}, which ALBERT shares"
+            raise ValueError(text)
+    return checkpoint.to_tf1(tensors, "huggingface")
 
 
 def _read_config(path: str, albert_config: AlbertConfig | None) -> AlbertConfig:
     values = files.read_json_object(path)
     kind, classes = values.get("model_type"), values.get("architectures") or ()
     if kind != "albert":
-        raise ValueError(
-            f"{path!r} has model_type={kind!r} and architectures="
-            f"{checks.listed(classes)}, but only an ALBERT is supported."
-        )
+        text = f"model_type={kind!r}, architectures={checks.listed(classes)}"
+        raise ValueError(f"{text}; only an ALBERT is supported")
     # `AlbertConfig` accepts only the epsilon that is built in.
     names = (*_FIELDS, "layer_norm_eps")
     fields = {name: values[name] for name in names if name in values}

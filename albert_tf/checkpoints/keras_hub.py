@@ -84,7 +84,7 @@ def _read_arrays(folder: str, config: AlbertConfig) -> checkpoint.Arrays:
     model = _load_task(folder, backbone)
     backbone.load_weights(os.path.join(folder, _WEIGHTS_FILE))
     theirs = {one.path: np.asarray(one) for one in model.weights}
-    arrays = checkpoint.to_tf1(theirs, "keras_hub", folder)
+    arrays = checkpoint.to_tf1(theirs, "keras_hub")
     for name, array in arrays.items():
         shape = variable_names.shape_of(name, config)
         # Attention kernels have a separate dimension for the heads.
@@ -95,10 +95,7 @@ def _read_arrays(folder: str, config: AlbertConfig) -> checkpoint.Arrays:
 def _read_config(path: str) -> AlbertConfig:
     name, theirs = _read(path)
     if name != _BACKBONE:
-        raise ValueError(
-            f"{path!r} is the config of {name!r}, but only {_BACKBONE!r} is "
-            "supported."
-        )
+        raise ValueError(f"it has a {name!r}, but only a {_BACKBONE!r} is read")
     fields = {ours: theirs.get(name) for ours, name in _FIELDS.items()}
     return AlbertConfig.from_dict(fields, where=path)
 
