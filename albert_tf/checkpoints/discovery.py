@@ -54,22 +54,21 @@ _DESCRIBERS: Mapping[str, Callable[[str, AlbertConfig | None], Checkpoint]] = {
 }
 
 
-def recognise(path: files.Path) -> str:
+def recognise(path: str) -> str:
     """Returns `tf1`, `huggingface`, `keras_hub`, `keras_file` or an export's.
 
     Checkpoints of our own runs are TF1 checkpoints.
     """
-    name = files.check_local(path)
-    if name.endswith(".keras"):
+    if path.endswith(".keras"):
         return "keras_file"
-    weights = (os.path.join(name, one) for one in huggingface.WEIGHTS_FILES)
+    weights = (os.path.join(path, one) for one in huggingface.WEIGHTS_FILES)
     if any(map(os.path.isfile, weights)):
         return "huggingface"
-    config = os.path.join(name, keras_hub.CONFIG_FILE)
+    config = os.path.join(path, keras_hub.CONFIG_FILE)
     if "registered_name" in files.read_json_object(config, missing_ok=True):
         return "keras_hub"
     for format_name in EXPORTED_MODELS:
-        if exported_model(name, format_name):
+        if exported_model(path, format_name):
             return format_name
     return "tf1"
 

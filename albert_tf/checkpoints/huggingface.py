@@ -259,9 +259,7 @@ def _read_tensors(folder: str) -> dict[str, np.ndarray]:
     names = {_WEIGHTS_FILE}
     if not os.path.isfile(os.path.join(folder, _WEIGHTS_FILE)):
         index = os.path.join(folder, _INDEX_FILE)
-        values = files.read_json_object(index)
-        weight_map = files.object_of(values, "weight_map", index)
-        names = {*map(str, weight_map.values())}
+        names = {*files.read_json_object(index)["weight_map"].values()}
     tensors: dict[str, np.ndarray] = {}
     for name in sorted(names):
         found = safetensors.numpy.load_file(os.path.join(folder, name))

@@ -133,7 +133,7 @@ def _task(
     import keras_hub
 
     models = keras_hub.models
-    sizes = () if num_classes is None else (num_classes,)
+    sizes = (num_classes,) if num_classes else ()
     model, preprocessor = (
         (models.AlbertTextClassifier, models.AlbertTextClassifierPreprocessor)
         if sizes
@@ -171,9 +171,8 @@ def write(folder: str, source: Checkpoint) -> checkpoint.WriteReport:
     found = heads.present(source.heads, source.metadata)
     has_classifier = any("task" in head.over_pooler for head in found)
     if has_classifier or "cls/predictions" in source.heads:
-        weights = source.arrays["output_weights"] if has_classifier else None
-        num_classes = None if weights is None else len(weights)
-        model = _task(model, num_classes=num_classes, tokenizer=tokenizer)
+        labels = source.arrays["output_bias"] if has_classifier else ()
+        model = _task(model, num_classes=len(labels), tokenizer=tokenizer)
     arrays, left_out = checkpoint.from_tf1(source, "keras_hub")
     for variable in model.weights:
         if variable.path not in arrays:
