@@ -85,27 +85,25 @@ def stored_head(known: Metadata, left_out: Iterable[str]) -> Metadata:
     return dataclasses.replace(known, head=None)
 
 
+@dataclasses.dataclass(frozen=True, eq=False)
 class LazyArrays(Mapping[str, np.ndarray]):
     """Arrays that are read when they are first asked for; errors name `path`.
 
     `read` takes it, and returns the arrays, or functions that read each.
     """
 
-    def __init__(
-        self, path: str, read: Callable[[str], Mapping[str, Any]]
-    ) -> None:
-        self._path = path
-        self._read = read
+    path: str
+    read: Callable[[str], Mapping[str, Any]]
 
     @functools.cached_property
     def _arrays(self) -> dict[str, Any]:
-        with naming(self._path):
-            return {**self._read(self._path)}
+        with naming(self.path):
+            return {**self.read(self.path)}
 
     def __getitem__(self, name: str) -> np.ndarray:
         array: np.ndarray = self._arrays[name]
         if callable(array):
-            with naming(self._path):
+            with naming(self.path):
                 array = self._arrays[name] = array()
         return array
 

@@ -170,7 +170,7 @@ def write_released(folder: str, source: Checkpoint) -> checkpoint.WriteReport:
     # Not in the original's configs.
     del values["parameter_sharing"]
     files.write_json(os.path.join(folder, CONFIG_FILE), values)
-    _write(os.path.join(folder, _RELEASED_PREFIX), source)
+    _write(folder, _RELEASED_PREFIX, source)
     others = source.metadata
     if others.do_lower_case:
         # So does the original by default.
@@ -182,13 +182,12 @@ def write_released(folder: str, source: Checkpoint) -> checkpoint.WriteReport:
 def write_ours(folder: str, source: Checkpoint) -> checkpoint.WriteReport:
     """Writes a checkpoint as our runs do to an empty folder."""
     source.known_config.to_json_file(os.path.join(folder, CONFIG_FILE))
-    _write(os.path.join(folder, run_checkpoints.MODEL_PREFIX), source)
+    _write(folder, run_checkpoints.MODEL_PREFIX, source)
     return [], []
 
 
-def _write(prefix: str, source: Checkpoint) -> None:
-    write(prefix, source.arrays)
-    folder = os.path.dirname(prefix)
+def _write(folder: str, stem: str, source: Checkpoint) -> None:
+    write(os.path.join(folder, stem), source.arrays)
     metadata.write(folder, source.metadata)
     if source.vocabulary:
         checkpoint.write_vocabulary(source, folder)
