@@ -5,26 +5,19 @@ and nothing pickled.
 """
 
 import functools
-import os
-
-from albert_tf import files
 
 PREFIX = "hf://"
 _PATTERNS = ("*.json", "*model*.safetensors", "*spiece.model", "*vocab.txt")
 
 
-def local_folder(path: files.Path) -> files.Path:
-    """Returns a path as it is, or the folder of a name, which is fetched."""
-    if not os.fspath(path).startswith(PREFIX):
-        return path
-    return _fetch(os.fspath(path))
-
-
 @functools.cache
-def _fetch(name: str) -> str:
+def local_folder(path: str) -> str:
+    """Returns a path as it is, or the folder of a name, which is fetched."""
+    if not path.startswith(PREFIX):
+        return path
     import huggingface_hub
 
-    repository, _, revision = name.removeprefix(PREFIX).partition("@")
+    repository, _, revision = path.removeprefix(PREFIX).partition("@")
     try:
         return huggingface_hub.snapshot_download(
             repository, revision=revision or None, allow_patterns=[*_PATTERNS]
@@ -32,7 +25,7 @@ def _fetch(name: str) -> str:
     except Exception as error:  # Of the client, and of what it is made of.
         reason = str(error).strip().partition("\n")[0]
         raise ValueError(
-            f"{name!r} cannot be fetched ({reason}). Check the name and the "
+            f"{path!r} cannot be fetched ({reason}). Check the name and the "
             "network; or fetch config.json, model.safetensors and spiece.model "
             "(or vocab.txt) by hand, and pass their folder."
         ) from error

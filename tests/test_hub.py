@@ -171,4 +171,3 @@ def test_pooling_is_fetched_and_nothing_pickled():
 
 def test_other_paths_stay():
     assert hub.local_folder("some/folder") == "some/folder"
-    assert hub.local_folder(pathlib.Path("a")) == pathlib.Path("a")

@@ -13,13 +13,10 @@ import itertools
 import json
 import logging
 import os
-import struct
-import zipfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
-import safetensors
 
 from albert_tf import checks, files
 from albert_tf.checkpoints import heads, variable_names
@@ -38,17 +35,6 @@ VOCABULARY = "vocabulary"
 # Kinds of notes: a tokenizer that is not supported, and one of other ids.
 REFUSED, DIFFERS = "refused", "differs"
 Arrays = Mapping[str, np.ndarray]  # by TF1 name, without `module/`
-# What reading a file of another program may raise if it is damaged.
-_DAMAGES = (
-    AttributeError,
-    FileNotFoundError,
-    LookupError,
-    TypeError,
-    ValueError,
-    struct.error,
-    zipfile.BadZipFile,
-    safetensors.SafetensorError,
-)
 _OUTPUT_WEIGHTS, _OUTPUT_BIAS = "output_weights", "output_bias"
 
 
@@ -99,29 +85,25 @@ def stored_head(known: Metadata, left_out: Iterable[str]) -> Metadata:
     return dataclasses.replace(known, head=None)
 
 
+@dataclasses.dataclass(frozen=True, eq=False)
 class LazyArrays(Mapping[str, np.ndarray]):
     """Arrays that are read when they are first asked for; errors name `path`.
 
-    `read` returns the arrays, or functions that read each of them.
+    `read` takes it, and returns the arrays, or functions that read each.
     """
 
-    def __init__(
-        self,
-        path: str,
-        read: Callable[[], Mapping[str, np.ndarray | Callable[[], np.ndarray]]],
-    ) -> None:
-        self._path = path
-        self._read = read
+    path: str
+    read: Callable[[str], Mapping[str, Any]]
 
     @functools.cached_property
-    def _arrays(self) -> dict[str, np.ndarray | Callable[[], np.ndarray]]:
-        with naming(self._path):
-            return {**self._read()}
+    def _arrays(self) -> dict[str, Any]:
+        with naming(self.path):
+            return {**self.read(self.path)}
 
     def __getitem__(self, name: str) -> np.ndarray:
-        array = self._arrays[name]
+        array: np.ndarray = self._arrays[name]
         if callable(array):
-            with naming(self._path):
+            with naming(self.path):
                 array = self._arrays[name] = array()
         return array
 
@@ -137,13 +119,15 @@ def naming(path: str) -> Iterator[None]:
     """Names what another program wrote in errors that do not."""
     try:
         yield
-    except _DAMAGES as error:
+    except (ImportError, MemoryError, PermissionError):
+        raise
+    except Exception as error:  # Of any package that reads files.
         if isinstance(error, ValueError) and path in str(error):
             raise
         reason = " ".join(str(error).split())
         raise ValueError(
             f"Checkpoint {path!r} is damaged or incomplete, or another model's "
-            f"({reason}). Copy its files again."
+            f"({reason}). Copy its files again, or pass an ALBERT."
         ) from error
 
 
@@ -273,7 +257,17 @@ class Checkpoint:
 
     @functools.cached_property
     def tokenizer(self) -> Tokenizer:
-        """The tokenizer of a checkpoint that has a vocabulary."""
+        """The tokenizer of a checkpoint that must have one vocabulary."""
+        if self.vocabulary is None:
+            texts = [note.text for note in self.notes]
+            reasons = [text for text in texts if text.startswith(VOCABULARY)]
+            raise ValueError(
+                f"There is no one vocabulary beside {self.path!r}"
+                f"{''.join(f': {reason}' for reason in reasons)}. Name that of "
+                "the training: --spm_model_file or --vocab_file, in Python "
+                "vocabulary. Or put it there, alone (beside a .keras file, "
+                "only that of a run)."
+            )
         for note in self.notes:
             if note.kind == DIFFERS:
                 _LOGGER.warning("%s: %s", self.path, note.text)
@@ -384,16 +378,11 @@ def from_tf1(
     return translated(arrays, source="tf1", target=target)
 
 
-def to_tf1(
-    arrays: Mapping[str, np.ndarray], source: str, where: str
-) -> dict[str, np.ndarray]:
+def to_tf1(arrays: Arrays, source: str) -> dict[str, np.ndarray]:
     """Returns all arrays of another format."""
     found, unknown = translated(arrays, source=source, target="tf1")
     if unknown:
-        raise ValueError(
-            f"{where!r} holds {len(unknown)} arrays that no ALBERT has: "
-            f"{checks.listed(unknown)}. Pass the folder of an ALBERT."
-        )
+        raise ValueError(f"arrays that no ALBERT has: {checks.listed(unknown)}")
     return found
 
 

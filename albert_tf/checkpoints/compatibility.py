@@ -191,14 +191,12 @@ def check_task(source: Checkpoint, wanted: Metadata) -> None:
 def find_labels(
     known: Metadata,
     num_outputs: int,
-    *,
-    where: str,
     given: tuple[str, ...] | None = None,
 ) -> tuple[str, ...]:
     """Returns the names of a classifier's labels, in the order of its logits.
 
-    They are those `given`, or else known of the checkpoint `where`, or else
-    `0`, `1`, ...; regression, as one output is, has none.
+    They are those `given`, or else known of the checkpoint, or else `0`, `1`,
+    ...; regression, as one output is, has none.
     """
     is_regression = num_outputs == 1 or known.labels == ()
     num_labels = 0 if is_regression and not known.multi_label else num_outputs
@@ -207,7 +205,7 @@ def find_labels(
         return tuple(map(str, range(num_labels)))
     if len(labels) != num_labels:
         raise ValueError(
-            f"{where if given is None else 'What is given'} names "
+            f"{'The checkpoint' if given is None else 'What is given'} names "
             f"{len(labels)} labels ({checks.listed(labels)}), but the model "
             f"has {num_outputs} outputs, which means {num_labels} labels. Pass "
             "a name for each, in their order: --labels, in Python labels."
@@ -220,19 +218,6 @@ def find_labels(
             f"{','.join(known.labels or ())}. Leave them out."
         )
     return labels
-
-
-def check_vocabulary(source: Checkpoint) -> None:
-    """Checks that a checkpoint has one vocabulary."""
-    if source.vocabulary is None:
-        texts = [note.text for note in source.notes]
-        reasons = [t for t in texts if t.startswith(checkpoint.VOCABULARY)]
-        raise ValueError(
-            f"There is no one vocabulary beside {source.path!r}"
-            f"{''.join(f': {reason}' for reason in reasons)}. Name that of the "
-            "training: --spm_model_file or --vocab_file, in Python vocabulary. "
-            "Or put it there, alone (beside a .keras file, only that of a run)."
-        )
 
 
 def with_vocabulary(
@@ -259,9 +244,8 @@ def with_vocabulary(
         if None not in (known, value) and known != value:
             text = "The checkpoint says %s=%s; %s is used, as you say."
             _LOGGER.warning(text, name, known, value)
-    if path is None:
-        if not may_lack or any(x.kind == REFUSED for x in result.notes):
-            check_vocabulary(result)
+    is_refused = any(note.kind == REFUSED for note in result.notes)
+    if path is None and may_lack and not is_refused:
         return result
     num_tokens = result.tokenizer.vocab_size
     vocab_size = source.known_config.vocab_size
@@ -293,12 +277,11 @@ def with_new_tokens(source: Checkpoint, names: Sequence[str]) -> Checkpoint:
     """
     if not names:
         return source
-    check_vocabulary(source)
     source = as_trained(source)
     old, new = source.tokenizer, source.tokenizer.with_tokens(names)
     size = max(source.known_config.vocab_size, new.vocab_size)
 
-    def read() -> Mapping[str, np.ndarray]:
+    def read(_: str) -> Mapping[str, np.ndarray]:
         arrays = source.weights
         for name in _ROWS_BY_TOKEN & arrays.keys():
             rows = arrays[name]
@@ -327,8 +310,7 @@ def as_trained(source: Checkpoint, **settings: Any) -> Checkpoint:
 
     If the tokenizer of its training is known, it must be that one.
     """
-    stated = {n: value for n, value in settings.items() if value is not None}
-    known = metadata.combined(Metadata(**stated), source.metadata)
+    known = metadata.combined(Metadata(**settings), source.metadata)
     source = dataclasses.replace(source, metadata=known)
     if known.tokenizer_hash is None or source.vocabulary is None:
         return source
@@ -338,9 +320,8 @@ def as_trained(source: Checkpoint, **settings: Any) -> Checkpoint:
         result = dataclasses.replace(source, metadata=text)
         if result.tokenizer.fingerprint == known.tokenizer_hash:
             return result
-    stated = known.tokenizer_settings
     raise ValueError(
         f"The model was trained with another tokenizer than "
-        f"{source.vocabulary!r} ({stated}). Pass the vocabulary, "
-        "do_lower_case and keep_accents of its training."
+        f"{source.vocabulary!r} ({known.tokenizer_settings}). Pass the "
+        "vocabulary, do_lower_case and keep_accents of its training."
     )

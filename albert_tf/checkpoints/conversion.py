@@ -5,7 +5,6 @@ The output appears as a whole, or not at all.
 
 import dataclasses
 import os
-import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -37,12 +36,6 @@ _WRITERS: Mapping[str, Callable[[str, Checkpoint], WriteReport]] = {
     "huggingface": huggingface.write,
     "keras_hub": keras_hub.write,
 }
-# The set of weights in the name of a layer's variable, and the half that the
-# variable belongs to: attention, otherwise feed-forward.
-_SUBLAYER = re.compile(
-    r"(?P<front>.*/group_)(?P<set>\d+)"
-    r"(?P<back>/inner_group_\d+/(?P<attention>attention_1/|LayerNorm/)?.*)"
-)
 # The settings of a warm start.
 _CHANGES = {field.name for field in dataclasses.fields(AlbertConfig)} & {
     field.name for field in dataclasses.fields(ConversionConfig)
@@ -235,14 +228,15 @@ def _copy_sets(
 ) -> dict[str, np.ndarray]:
     """Gives set i of one half of the layers the weights of set sources[i]."""
     copied = {}
+    rows, adapters = variable_names.SUBLAYERS[half]
     for name, array in arrays.items():
-        match = _SUBLAYER.fullmatch(name)
-        if not match or (half == "attention") != bool(match["attention"]):
+        row, numbers = variable_names.find(name, "tf1") or (None, {})
+        if row not in rows + adapters:
             copied[name] = array
             continue
         for target, origin in enumerate(sources):
-            if origin == int(match["set"]):
-                copied[f"{match['front']}{target}{match['back']}"] = array
+            if origin == int(numbers["set"]):
+                copied[row.tf1.format(**numbers | {"set": target})] = array
     return copied
 
 
@@ -274,20 +268,19 @@ def outputs(
     that is missing has its initial weights. Returns `sequence_output`
     `[B, S, H]`, `pooled_output` `[B, H]`, and the logits of all heads.
     """
-    config = source.known_config
-    batch = dict(_fixed_batch(config) if batch is None else batch)
+    batch = dict(batch or _fixed_batch(source.known_config))
     batch["p_mask"] = np.zeros(np.shape(batch["input_ids"]), np.float32)
     batch["start_positions"] = np.zeros(len(batch["input_ids"]), np.int32)
     result: dict[str, np.ndarray] = {}
     found = heads.present(source.heads, source.metadata)
     for head in (heads.ENCODER, *found):
-        model = head.make_model(config, source)
         weights = {
             name: array
             for name, array in source.weights.items()
             if variable_names.head_of(name) in {"", *head.groups}
         }
-        load.load_checkpoint(model, dataclasses.replace(source, arrays=weights))
+        own = dataclasses.replace(source, arrays=weights)
+        model, _ = load.make_model(own, head)
         rows = model.inputs_of(batch)
         if model.input_rank > rows["input_ids"].ndim:
             # They are the choices of one question.

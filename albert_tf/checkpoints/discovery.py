@@ -14,11 +14,8 @@ from albert_tf.checkpoints import (
     checkpoint,
     compatibility,
     huggingface,
-    huggingface_tokenizer,
     keras_file,
     keras_hub,
-    metadata,
-    run_checkpoints,
     tf1,
 )
 from albert_tf.checkpoints.checkpoint import Checkpoint
@@ -26,7 +23,6 @@ from albert_tf.config import AlbertConfig, load_config
 from albert_tf.text import tokenizer
 from albert_tf.text.tokenizer import Tokenizer
 
-KERAS_FILE = "keras_file"
 LITERT, ONNX = "litert", "onnx"
 # The models that an export has in its folder; the first one there is run.
 EXPORTED_MODELS = {
@@ -36,61 +32,43 @@ EXPORTED_MODELS = {
 }
 
 
-def _describe_tf1(path: str, albert_config: AlbertConfig | None) -> Checkpoint:
-    source = tf1.describe(path, albert_config)
-    # The files of transformers may be there, without its weights.
-    folder = run_checkpoints.folders_of(path)[0]
-    settings = huggingface_tokenizer.settings_of(
-        folder, is_wordpiece=source.is_wordpiece
-    )
-    theirs = huggingface.metadata_of(folder, settings)
-    known = metadata.combined(source.metadata, theirs)
-    return dataclasses.replace(source, metadata=known)
-
-
 def _describe_export(path: str, _: AlbertConfig | None) -> Checkpoint:
-    def no_arrays() -> checkpoint.Arrays:
-        raise ValueError(
-            f"{path!r} is an export for LiteRT or ONNX, which only "
-            "`load_predictor` runs. Pass the checkpoint it was made of."
-        )
+    arrays = checkpoint.LazyArrays(path, _no_arrays)
+    return tf1.describe_folders([path], arrays)
 
-    arrays = checkpoint.LazyArrays(path, no_arrays)
-    source = tf1.describe_folders([path], arrays)
-    if not source.metadata.head:
-        raise ValueError(
-            f"{path!r} was exported by an older version, or by another "
-            "program. Export it again."
-        )
-    return source
+
+def _no_arrays(path: str) -> checkpoint.Arrays:
+    raise ValueError(
+        f"{path!r} is an export for LiteRT or ONNX, which only "
+        "`load_predictor` runs. Pass the checkpoint it was made of."
+    )
 
 
 # They describe a checkpoint at a path, with arrays that are not read yet.
 _DESCRIBERS: Mapping[str, Callable[[str, AlbertConfig | None], Checkpoint]] = {
-    "tf1": _describe_tf1,
+    "tf1": tf1.describe,
     "huggingface": huggingface.describe,
     "keras_hub": keras_hub.describe,
-    KERAS_FILE: keras_file.describe,
+    "keras_file": keras_file.describe,
     **dict.fromkeys(EXPORTED_MODELS, _describe_export),
 }
 
 
-def recognise(path: files.Path) -> str:
+def recognise(path: str) -> str:
     """Returns `tf1`, `huggingface`, `keras_hub`, `keras_file` or an export's.
 
     Checkpoints of our own runs are TF1 checkpoints.
     """
-    name = files.check_local(path)
-    if name.endswith(".keras"):
-        return KERAS_FILE
-    weights = (os.path.join(name, one) for one in huggingface.WEIGHTS_FILES)
+    if path.endswith(".keras"):
+        return "keras_file"
+    weights = (os.path.join(path, one) for one in huggingface.WEIGHTS_FILES)
     if any(map(os.path.isfile, weights)):
         return "huggingface"
-    config = os.path.join(name, keras_hub.CONFIG_FILE)
+    config = os.path.join(path, keras_hub.CONFIG_FILE)
     if "registered_name" in files.read_json_object(config, missing_ok=True):
         return "keras_hub"
     for format_name in EXPORTED_MODELS:
-        if exported_model(name, format_name):
+        if exported_model(path, format_name):
             return format_name
     return "tf1"
 
@@ -121,7 +99,7 @@ def open(  # noqa: A001
     wanted = albert_config or None
     if isinstance(wanted, str):
         wanted = load_config(wanted)
-    name = files.check_local(hub.local_folder(path))
+    name = files.check_local(hub.local_folder(os.fspath(path)))
     name = huggingface.model_folder(name)
     format_name = recognise(name)
     # Our own files name themselves in errors.
@@ -162,6 +140,5 @@ def load_tokenizer(
             keep_accents=keep_accents,
         )
     source = open(path)
-    compatibility.check_vocabulary(source)
     stated = {"do_lower_case": do_lower_case, "keep_accents": keep_accents}
     return compatibility.as_trained(source, **stated).tokenizer

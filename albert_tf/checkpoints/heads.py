@@ -66,12 +66,9 @@ def _head(
     def make_model(
         config: AlbertConfig, stored: "Checkpoint", **arguments: Any
     ) -> "keras.Model":
-        from_module = importlib.import_module(f"albert_tf.modeling.{module}")
-        arguments = {**sizes(stored), **arguments}
-        model: keras.Model = getattr(from_module, model_class)(
-            config, **arguments
-        )
-        return model
+        models = importlib.import_module(f"albert_tf.modeling.{module}")
+        make: Callable[..., keras.Model] = getattr(models, model_class)
+        return make(config, **{**sizes(stored), **arguments})
 
     HEADS[name] = Head(
         name=name, make_model=make_model, model_class=model_class, **fields

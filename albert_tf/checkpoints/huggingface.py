@@ -9,7 +9,7 @@ import dataclasses
 import logging
 import os
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -42,9 +42,6 @@ _TIED = {
 }
 # Constants that older versions stored.
 _CONSTANTS = {"albert.embeddings.position_ids", "embeddings.position_ids"}
-# The package says nothing of its types.
-_deserialize: Callable[[bytes], Any] = safetensors.deserialize
-_DTYPES = {"BF16": "bfloat16", "F16": "<f2", "F32": "<f4", "F64": "<f8"}
 
 # Their names of our activations; what they call `gelu` is the exact one.
 _ACTIVATIONS = {
@@ -70,13 +67,11 @@ _UNNAMED_LABEL = "LABEL_"
 
 def describe(path: str, albert_config: AlbertConfig | None) -> Checkpoint:
     """Describes a folder; a config says what `hidden_act="gelu"` means."""
-    config_file = os.path.join(path, _CONFIG_FILE)
-    values = files.read_json_object(config_file)
-    config = _read_config(values, config_file, albert_config)
+    config = _read_config(os.path.join(path, _CONFIG_FILE), albert_config)
     facts, tokenizer = huggingface_tokenizer.read(path)
     known = metadata.combined(metadata.read(path), metadata_of(path, facts))
     source = Checkpoint(
-        arrays=LazyArrays(path, lambda: _read_arrays(path)),
+        arrays=LazyArrays(path, _read_arrays),
         config=config,
         metadata=known,
         **tokenizer,
@@ -218,22 +213,17 @@ def _read_arrays(folder: str) -> checkpoint.Arrays:
     for copy in _TIED.keys() & tensors.keys():
         array, original = tensors.pop(copy), _TIED[copy]
         if not np.array_equal(array, tensors.setdefault(original, array)):
-            raise ValueError(
-                f"In {folder!r}, {copy} differs from {original}. ALBERT "
-                "shares these weights, so this model cannot be converted."
-            )
-    return checkpoint.to_tf1(tensors, "huggingface", folder)
+            text = f"{copy} differs from {original}, which ALBERT shares"
+            raise ValueError(text)
+    return checkpoint.to_tf1(tensors, "huggingface")
 
 
-def _read_config(
-    values: Mapping[str, Any], path: str, albert_config: AlbertConfig | None
-) -> AlbertConfig:
+def _read_config(path: str, albert_config: AlbertConfig | None) -> AlbertConfig:
+    values = files.read_json_object(path)
     kind, classes = values.get("model_type"), values.get("architectures") or ()
     if kind != "albert":
-        raise ValueError(
-            f"{path!r} has model_type={kind!r} and architectures="
-            f"{checks.listed(classes)}, but only an ALBERT is supported."
-        )
+        text = f"model_type={kind!r}, architectures={checks.listed(classes)}"
+        raise ValueError(f"{text}; only an ALBERT is supported")
     # `AlbertConfig` accepts only the epsilon that is built in.
     names = (*_FIELDS, "layer_norm_eps")
     fields = {name: values[name] for name in names if name in values}
@@ -263,29 +253,25 @@ def _check_groups(config: AlbertConfig) -> None:
 
 
 def _read_tensors(folder: str) -> dict[str, np.ndarray]:
+    import ml_dtypes  # noqa: F401  NumPy then knows bfloat16.
+
     # As in transformers, an index beside the one file is not read.
     names = {_WEIGHTS_FILE}
     if not os.path.isfile(os.path.join(folder, _WEIGHTS_FILE)):
         index = os.path.join(folder, _INDEX_FILE)
-        values = files.read_json_object(index)
-        weight_map = files.object_of(values, "weight_map", index)
-        names = {*map(str, weight_map.values())}
+        names = {*files.read_json_object(index)["weight_map"].values()}
     tensors: dict[str, np.ndarray] = {}
     for name in sorted(names):
-        with files.open_read(os.path.join(folder, name)) as file:
-            found = _deserialize(file.read())
-        tensors |= {n: _float32(v) for n, v in found if n not in _CONSTANTS}
+        found = safetensors.numpy.load_file(os.path.join(folder, name))
+        tensors |= {
+            name: array.astype(np.float32, copy=False)
+            for name, array in found.items()
+            if name not in _CONSTANTS
+        }
     if any(name.startswith(_PREFIX) for name in tensors):
         return tensors
     # The file of a bare AlbertModel has names without the prefix.
     return {_PREFIX + name: array for name, array in tensors.items()}
-
-
-def _float32(values: Mapping[str, Any]) -> np.ndarray:
-    import ml_dtypes  # noqa: F401  NumPy then knows bfloat16.
-
-    array = np.frombuffer(values["data"], _DTYPES[values["dtype"]])
-    return array.astype(np.float32).reshape(values["shape"])
 
 
 def write(folder: str, source: Checkpoint) -> checkpoint.WriteReport:
@@ -345,9 +331,7 @@ def config_values(config: AlbertConfig, source: Checkpoint) -> dict[str, Any]:
         labels = tuple(f"{_UNNAMED_LABEL}{i}" for i in range(num_labels))
         labels = known.output_names or labels
         if known.labels:
-            labels = compatibility.find_labels(
-                known, num_labels, where=repr(source.path)
-            )
+            labels = compatibility.find_labels(known, num_labels)
         values["id2label"] = {str(i): name for i, name in enumerate(labels)}
         values["label2id"] = {name: i for i, name in enumerate(labels)}
         if known.multi_label:

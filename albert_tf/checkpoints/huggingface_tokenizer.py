@@ -325,8 +325,7 @@ def _their_tokenizer(folder: str) -> Any:
     path = os.path.join(folder, checkpoint.WORDPIECE_FILE)
     if not os.path.isfile(path):
         return None
-    config_file = os.path.join(folder, CONFIG_FILE)
-    config = files.read_json_object(config_file, missing_ok=True)
+    config = _object(folder, CONFIG_FILE)
     made = tokenizers.BertWordPieceTokenizer(
         path,
         lowercase=config.get("do_lower_case", True),

@@ -37,7 +37,7 @@ def describe(path: str, albert_config: AlbertConfig | None) -> Checkpoint:
     if not known.tokenizer_hash:
         vocabulary = None
     return Checkpoint(
-        arrays=LazyArrays(path, lambda: _read_arrays(path)),
+        arrays=LazyArrays(path, _read_arrays),
         config=AlbertConfig.from_dict(saved["config"]["config"]),
         vocabulary=vocabulary,
         metadata=known,

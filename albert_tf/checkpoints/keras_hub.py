@@ -56,13 +56,14 @@ def describe(path: str, albert_config: AlbertConfig | None) -> Checkpoint:
     config = _read_config(os.path.join(path, CONFIG_FILE))
     vocabulary = os.path.join(path, _VOCABULARY)
     known, notes = metadata.read(path, name=METADATA_FILE), []
-    if _read_task(path)[1].get("activation") == "sigmoid":
+    _, task = _read(os.path.join(path, _TASK_FILE))
+    if task.get("activation") == "sigmoid":
         known = metadata.combined(known, Metadata(multi_label=True))
     if known.do_lower_case is None:
         text = "do_lower_case=true (it is not said; KerasHub keeps capitals)"
         notes.append(Note("assumed", text))
     source = Checkpoint(
-        arrays=LazyArrays(path, lambda: _read_arrays(path, config)),
+        arrays=LazyArrays(path, lambda _: _read_arrays(path, config)),
         config=config,
         vocabulary=vocabulary if os.path.isfile(vocabulary) else None,
         metadata=known,
@@ -71,9 +72,8 @@ def describe(path: str, albert_config: AlbertConfig | None) -> Checkpoint:
     return checkpoint.with_projection(source)
 
 
-def _read_task(folder: str) -> tuple[str, dict[str, Any]]:
-    """Returns the name and the settings of a preset's task, if it has one."""
-    path = os.path.join(folder, _TASK_FILE)
+def _read(path: str) -> tuple[str, dict[str, Any]]:
+    """Returns the class that a file names, if it is there, and its config."""
     values = files.read_json_object(path, missing_ok=True)
     name = str(values.get("registered_name", ""))
     return name.replace(*_OLD_PACKAGE), files.object_of(values, "config", path)
@@ -84,7 +84,7 @@ def _read_arrays(folder: str, config: AlbertConfig) -> checkpoint.Arrays:
     model = _load_task(folder, backbone)
     backbone.load_weights(os.path.join(folder, _WEIGHTS_FILE))
     theirs = {one.path: np.asarray(one) for one in model.weights}
-    arrays = checkpoint.to_tf1(theirs, "keras_hub", folder)
+    arrays = checkpoint.to_tf1(theirs, "keras_hub")
     for name, array in arrays.items():
         shape = variable_names.shape_of(name, config)
         # Attention kernels have a separate dimension for the heads.
@@ -93,14 +93,9 @@ def _read_arrays(folder: str, config: AlbertConfig) -> checkpoint.Arrays:
 
 
 def _read_config(path: str) -> AlbertConfig:
-    values = files.read_json_object(path)
-    name = str(values.get("registered_name")).replace(*_OLD_PACKAGE)
+    name, theirs = _read(path)
     if name != _BACKBONE:
-        raise ValueError(
-            f"{path!r} is the config of {name!r}, but only {_BACKBONE!r} is "
-            "supported."
-        )
-    theirs = files.object_of(values, "config", path)
+        raise ValueError(f"it has a {name!r}, but only a {_BACKBONE!r} is read")
     fields = {ours: theirs.get(name) for ours, name in _FIELDS.items()}
     return AlbertConfig.from_dict(fields, where=path)
 
@@ -114,7 +109,7 @@ def _backbone(config: AlbertConfig) -> Any:
 
 def _load_task(folder: str, backbone: Any) -> Any:
     """Returns the model with the weights of its head; or else the backbone."""
-    name, settings = _read_task(folder)
+    name, settings = _read(os.path.join(folder, _TASK_FILE))
     weights = os.path.join(folder, _TASK_WEIGHTS_FILE)
     if not name or not os.path.isfile(weights):
         return backbone
@@ -138,7 +133,7 @@ def _task(
     import keras_hub
 
     models = keras_hub.models
-    sizes = () if num_classes is None else (num_classes,)
+    sizes = (num_classes,) if num_classes else ()
     model, preprocessor = (
         (models.AlbertTextClassifier, models.AlbertTextClassifierPreprocessor)
         if sizes
@@ -176,9 +171,8 @@ def write(folder: str, source: Checkpoint) -> checkpoint.WriteReport:
     found = heads.present(source.heads, source.metadata)
     has_classifier = any("task" in head.over_pooler for head in found)
     if has_classifier or "cls/predictions" in source.heads:
-        weights = source.arrays["output_weights"] if has_classifier else None
-        num_classes = None if weights is None else len(weights)
-        model = _task(model, num_classes=num_classes, tokenizer=tokenizer)
+        labels = source.arrays["output_bias"] if has_classifier else ()
+        model = _task(model, num_classes=len(labels), tokenizer=tokenizer)
     arrays, left_out = checkpoint.from_tf1(source, "keras_hub")
     for variable in model.weights:
         if variable.path not in arrays:

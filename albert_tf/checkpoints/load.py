@@ -9,9 +9,8 @@ from collections.abc import Mapping
 from typing import Any
 
 import keras
-import numpy as np
 
-from albert_tf import checks, files, hub
+from albert_tf import checks, files
 from albert_tf.checkpoints import (
     compatibility,
     discovery,
@@ -51,24 +50,21 @@ def load_checkpoint(
         Sorted names of its arrays of heads that the model does not have.
     """
     config = getattr(model, "config", None)
-    if not isinstance(source, Checkpoint):
-        source = discovery.open(
-            source, albert_config=config, may_change_layers=from_group_0
-        )
-    source = compatibility.with_config(
-        source, config, may_change_layers=from_group_0
-    )
+    options = {"may_change_layers": from_group_0}
+    if isinstance(source, Checkpoint):
+        source = compatibility.with_config(source, config, **options)
+    else:
+        source = discovery.open(source, albert_config=config, **options)
     variables = variable_names.variables_by_tf1_name(model.weights)
-    weights = _with_pooler(source, variables)
+    wanted, weights = _without_new_pooler(variables, source), source.weights
     if from_group_0:
         origins = {name: _GROUP.sub("/group_0/", name) for name in variables}
         weights = {
             **{n: a for n, a in weights.items() if not _GROUP.search(n)},
             **{n: weights[o] for n, o in origins.items() if o in weights},
         }
-    wanted = variables
     if allow_new_heads:
-        wanted = _without_new_heads(variables, weights, source.path)
+        wanted = _without_new_heads(wanted, weights, source.path)
     shapes = {name: tuple(v.shape) for name, v in wanted.items()}
     compatibility.check_fit(weights, shapes, source.path)
     compatibility.check_values(
@@ -129,10 +125,9 @@ def load_model(
         `MultipleChoiceModel`, `SpanModel`, `BeamSpanModel` or
         `TokenClassifierModel`.
     """
-    path = hub.local_folder(path)
     is_whole = (head, num_labels, config, dtype) == (None,) * 4
-    if is_whole and discovery.recognise(path) == discovery.KERAS_FILE:
-        return keras_file.load(os.fspath(path))
+    if is_whole and os.fspath(path).endswith(".keras"):
+        return keras_file.load(files.check_local(path))
     source, sizes = discovery.open(path, albert_config=config), {}
     if num_labels is None:
         head = source.head(head)
@@ -155,27 +150,18 @@ def load_model(
     return model
 
 
-def _with_pooler(
-    source: Checkpoint, variables: Mapping[str, keras.Variable]
-) -> dict[str, np.ndarray]:
-    """Returns the weights, with the model's own pooler if they have none.
-
-    Not if a head was trained on the pooler that is missing.
-    """
+def _without_new_pooler(
+    variables: dict[str, Any], source: Checkpoint
+) -> dict[str, Any]:
+    """Returns those to load: no pooler that is missing and was not used."""
     found = heads.present(source.heads, source.metadata)
-    if source.has_pooler or any(
-        head.over_pooler & source.heads for head in found
-    ):
-        return source.weights
-    _LOGGER.warning(
-        "%s has no pooler: do not use `pooled_output` before training it",
-        source.path,
-    )
-    return source.weights | {
-        name: np.asarray(variable)
-        for name, variable in variables.items()
-        if name.startswith(variable_names.POOLER_PREFIX)
-    }
+    is_used = any(head.over_pooler & source.heads for head in found)
+    if source.has_pooler or is_used:
+        return variables
+    text = "%s has no pooler: do not use `pooled_output` before training it"
+    _LOGGER.warning(text, source.path)
+    prefix = variable_names.POOLER_PREFIX
+    return {n: v for n, v in variables.items() if not n.startswith(prefix)}
 
 
 def _without_new_heads(

@@ -157,9 +157,6 @@ def from_values(path: str, values: Mapping[str, Any]) -> Metadata:
         name: tuple(value) if isinstance(value, list) else value
         for name, value in values.items()
     }
-    # Older versions did not state the head, which has a classifier's arrays.
-    if facts.get("task") == "race":
-        facts.setdefault("head", "multiple_choice")
     try:
         return Metadata(**facts)
     # Keys that are not known are a TypeError.

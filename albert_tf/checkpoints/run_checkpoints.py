@@ -24,7 +24,7 @@ FLAGS_FILE = "flags.txt"
 RESULTS_FILE = "eval_results.json"
 # What the run remembered besides the weights.
 STATE_FILE = "state.json"
-# What `state.json` and `run.json` have under this key.
+# What `run.json` has under this key.
 VERSION, VERSION_KEY = 1, "version"
 # Key of a state: the score of the weights in `best/`; None if there are none.
 BEST_SCORE = "best_score"

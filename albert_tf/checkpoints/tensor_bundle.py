@@ -16,23 +16,18 @@ import numpy as np
 from albert_tf.data import example_codec, record_files
 
 INDEX = ".index"
+# TF-Hub modules begin every name with this.
+_MODULE = "module/"
 _MAGIC = 0xDB4775248B80FB57
 _FOOTER_SIZE = 48
-# By the number of a `tensorflow.DataType`.
+# Those of weights and steps, by the number of a `tensorflow.DataType`.
 _TYPES = {
     1: "float32",
     2: "float64",
     3: "int32",
-    4: "uint8",
-    5: "int16",
-    6: "int8",
     9: "int64",
-    10: "bool",
     14: "bfloat16",
-    17: "uint16",
     19: "float16",
-    22: "uint32",
-    23: "uint64",
 }
 # Fields of a `BundleEntryProto`.
 _TYPE, _SHAPE, _SHARD, _OFFSET, _SIZE, _CHECKSUM, _SLICES = range(1, 8)
@@ -48,7 +43,7 @@ def readers(prefix: str) -> dict[str, Callable[[], np.ndarray]]:
     (_, header), *entries = _table(index)
     num_shards = _number(header, 1)
     return {
-        key.decode(): functools.partial(
+        key.decode().removeprefix(_MODULE): functools.partial(
             _array, prefix, key.decode(), num_shards, entry
         )
         for key, entry in entries
@@ -100,7 +95,7 @@ def _number(message: bytes, field: int) -> int:
 def _array(prefix: str, name: str, num_shards: int, entry: bytes) -> np.ndarray:
     dtype = _TYPES.get(_number(entry, _TYPE))
     if dtype is None or example_codec.values_of(entry, _SLICES):
-        # Text, or an array in several parts.
+        # Of another type, or in several parts.
         import tensorflow as tf
 
         return np.asarray(tf.train.load_checkpoint(prefix).get_tensor(name))

@@ -9,7 +9,7 @@ import dataclasses
 import glob
 import os
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -17,13 +17,13 @@ import numpy as np
 from albert_tf import checks, files
 from albert_tf.checkpoints import (
     checkpoint,
+    huggingface,
+    huggingface_tokenizer,
     metadata,
     run_checkpoints,
     tensor_bundle,
-    variable_names,
 )
 from albert_tf.checkpoints.checkpoint import Checkpoint, LazyArrays, Note
-from albert_tf.checkpoints.metadata import Metadata
 from albert_tf.config import CONFIG_FILE, AlbertConfig
 
 # TF1: the stem of the released checkpoints.
@@ -41,15 +41,15 @@ def describe(path: str, albert_config: AlbertConfig | None) -> Checkpoint:
     module = os.path.dirname(folders[0])
     if os.path.isfile(os.path.join(module, _HUB_FILE)):
         folders = [os.path.join(module, "assets")]
-    return describe_folders(folders, _lazy_arrays(prefix))
-
-
-def of_run(path: str) -> Checkpoint:
-    """Returns the weights in a folder that a run has saved, and metadata."""
-    prefix = os.path.join(path, run_checkpoints.MODEL_PREFIX)
-    return Checkpoint(
-        path=path, arrays=_lazy_arrays(prefix), metadata=metadata.read(path)
+    arrays = LazyArrays(prefix, tensor_bundle.readers)
+    source = describe_folders(folders, arrays)
+    # The files of transformers may be there, without its weights.
+    facts = huggingface_tokenizer.settings_of(
+        folders[0], is_wordpiece=source.is_wordpiece
     )
+    theirs = huggingface.metadata_of(folders[0], facts)
+    known = metadata.combined(source.metadata, theirs)
+    return dataclasses.replace(source, metadata=known)
 
 
 def describe_folders(
@@ -69,14 +69,11 @@ def describe_folders(
         found, own_notes = vocabulary_in(folder)
         vocabulary = vocabulary or found
         notes += own_notes
-    # Older versions have written the settings into the folder of the run alone.
-    run = run_checkpoints.read_fingerprint(folders[-1])
-    settings = Metadata(settings=run.get(run_checkpoints.SETTINGS))
     return Checkpoint(
         arrays=arrays,
         config=config,
         vocabulary=vocabulary,
-        metadata=metadata.combined(metadata.read(folders[0]), settings),
+        metadata=metadata.read(folders[0]),
         notes=tuple(notes),
     )
 
@@ -130,20 +127,9 @@ def resolve(path: files.Path) -> str:
     return prefixes[0]
 
 
-def _lazy_arrays(prefix: str) -> LazyArrays:
-    """Returns the arrays, by name without `module/`."""
-
-    def readers() -> dict[str, Callable[[], np.ndarray]]:
-        found = tensor_bundle.readers(prefix)
-        module = variable_names.MODULE_PREFIX
-        return {name.removeprefix(module): found[name] for name in found}
-
-    return LazyArrays(prefix, readers)
-
-
 def read(path: files.Path) -> dict[str, np.ndarray]:
     """Reads all arrays of a checkpoint by name; for the path, see `resolve`."""
-    return dict(_lazy_arrays(resolve(path)))
+    return dict(LazyArrays(resolve(path), tensor_bundle.readers))
 
 
 def write(prefix: files.Path, arrays: Mapping[str, Any]) -> None:
@@ -184,7 +170,7 @@ def write_released(folder: str, source: Checkpoint) -> checkpoint.WriteReport:
     # Not in the original's configs.
     del values["parameter_sharing"]
     files.write_json(os.path.join(folder, CONFIG_FILE), values)
-    _write(os.path.join(folder, _RELEASED_PREFIX), source)
+    _write(folder, _RELEASED_PREFIX, source)
     others = source.metadata
     if others.do_lower_case:
         # So does the original by default.
@@ -196,13 +182,12 @@ def write_released(folder: str, source: Checkpoint) -> checkpoint.WriteReport:
 def write_ours(folder: str, source: Checkpoint) -> checkpoint.WriteReport:
     """Writes a checkpoint as our runs do to an empty folder."""
     source.known_config.to_json_file(os.path.join(folder, CONFIG_FILE))
-    _write(os.path.join(folder, run_checkpoints.MODEL_PREFIX), source)
+    _write(folder, run_checkpoints.MODEL_PREFIX, source)
     return [], []
 
 
-def _write(prefix: str, source: Checkpoint) -> None:
-    write(prefix, source.arrays)
-    folder = os.path.dirname(prefix)
+def _write(folder: str, stem: str, source: Checkpoint) -> None:
+    write(os.path.join(folder, stem), source.arrays)
     metadata.write(folder, source.metadata)
     if source.vocabulary:
         checkpoint.write_vocabulary(source, folder)

@@ -133,7 +133,6 @@ class Checkpointer:
                 f"{error} Or move the folder {path!r} elsewhere: the run then "
                 "goes on from the checkpoint before it, if there is one."
             ) from error
-        state.pop(run_checkpoints.VERSION_KEY, None)
         for name, variable in (self._weights | self._slots).items():
             variable.assign(arrays[name])
         return state
@@ -165,5 +164,4 @@ def _write_folder(
 
 def _write_state(folder: str, state: Mapping[str, Any]) -> None:
     path = os.path.join(folder, run_checkpoints.STATE_FILE)
-    version = {run_checkpoints.VERSION_KEY: run_checkpoints.VERSION}
-    files.write_text(path, json.dumps(version | dict(state)))
+    files.write_text(path, json.dumps(dict(state)))

@@ -22,8 +22,6 @@ _ENCODER_PARTS = frozenset({"embeddings", "encoder", "pooler"})
 _OTHER_HEADS = "heads/"
 SLOT_SUFFIXES = ("/adam_m", "/adam_v")
 GLOBAL_STEP = "global_step"
-# TF-Hub modules begin every name with this.
-MODULE_PREFIX = "module/"
 # Marks the name of a matrix that is stored transposed.
 TRANSPOSED = "^T"
 
@@ -222,7 +220,7 @@ def _patterns(column: str) -> tuple[tuple[re.Pattern[str], Row], ...]:
     return tuple(patterns)
 
 
-def _find(name: str, column: str) -> tuple[Row, dict[str, str]] | None:
+def find(name: str, column: str) -> tuple[Row, dict[str, str]] | None:
     """Returns the row with this name in a column, and the name's numbers."""
     for pattern, row in _patterns(column):
         match = pattern.fullmatch(name)
@@ -244,7 +242,7 @@ def translate(
     name, and whether the matrix is transposed; None if the table or the other
     column has no such variable.
     """
-    match = _find(name, source)
+    match = find(name, source)
     if not match or not getattr(match[0], target):
         return None
     old, new = getattr(match[0], source), getattr(match[0], target)
@@ -257,7 +255,7 @@ def shape_of(name: str, config: AlbertConfig) -> tuple[int | None, ...]:
 
     None stands for a length that no config determines; empty if unknown.
     """
-    match = _find(name, "tf1")
+    match = find(name, "tf1")
     letters = match[0].shape if match else ""
     lengths = {
         "V": config.vocab_size,

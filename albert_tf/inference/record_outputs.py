@@ -16,8 +16,8 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import tqdm
 
-from albert_tf import progress
 from albert_tf.data import record_columns
 from albert_tf.data.record_columns import (
     EvaluationPlan,
@@ -96,7 +96,10 @@ class OutputComputer:
         results: dict[str, Any] = {}
         lengths = columns.lengths.tolist()
         nothing = [None] * columns.num_records
-        with progress.bar(total=columns.num_records, unit="record") as bar:
+        # Off where stderr is not a terminal.
+        with tqdm.tqdm(
+            total=columns.num_records, unit="record", disable=None
+        ) as bar:
             computed = self._outputs(columns, plan)
             for batch, outputs in zip(plan, computed, strict=True):
                 # Without the rows that only fill the batch.

@@ -18,7 +18,12 @@ from typing import Any, TypeVar
 import numpy as np
 
 from albert_tf import files
-from albert_tf.checkpoints import compatibility, heads, run_checkpoints, tf1
+from albert_tf.checkpoints import (
+    compatibility,
+    discovery,
+    heads,
+    run_checkpoints,
+)
 from albert_tf.checkpoints.checkpoint import Checkpoint
 from albert_tf.checkpoints.metadata import Metadata
 from albert_tf.devices import workers as workers_lib
@@ -207,7 +212,7 @@ def _run_seeds(
     workers.run_in_chief(_copy_weights, configs[best].output_dir, path)
     final_run = make_run(config, dataclasses.replace(sets, train=None))
     result = final_run.evaluate_and_predict(
-        tf1.of_run(path), all_seeds=all_seeds
+        discovery.open(path), all_seeds=all_seeds
     )
     return result._replace(scores=medians)
 

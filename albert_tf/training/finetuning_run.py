@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, cast
 
 import numpy as np
 
-from albert_tf.checkpoints import run_checkpoints, tf1
+from albert_tf.checkpoints import discovery, run_checkpoints
 from albert_tf.checkpoints.checkpoint import Checkpoint
 from albert_tf.devices.workers import Workers
 from albert_tf.inference import record_outputs, replica_outputs
@@ -131,7 +131,7 @@ class FinetuningRun:
         if not is_finished:
             return None
         path = run_checkpoints.trained_weights(config.output_dir)
-        return tf1.of_run(path) if path else None
+        return discovery.open(path) if path else None
 
     def evaluate(self) -> Scores:
         """Returns the scores of the current weights, and the `loss`."""

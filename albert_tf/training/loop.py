@@ -22,8 +22,8 @@ from typing import Any
 
 import numpy as np
 import tensorflow as tf
+import tqdm
 
-from albert_tf import progress
 from albert_tf.devices import strategies
 from albert_tf.metrics.scores import Scores
 from albert_tf.tasks.task import Batch
@@ -103,8 +103,12 @@ class TrainingLoop:
             # Earlier evaluations were of weights that are trained further.
             self.state.best_score = self.state.best_loss = None
             self.state.evaluations_since_best = 0
-        self._bar = progress.bar(
-            total=config.num_train_steps, done=self.state.step
+        self._bar = tqdm.tqdm(
+            total=config.num_train_steps,
+            initial=self.state.step,
+            unit="step",
+            disable=None,  # Off where stderr is not a terminal.
+            dynamic_ncols=True,
         )
 
     def run(self) -> bool:

@@ -14,7 +14,7 @@ import numpy as np
 import tensorflow as tf
 
 from albert_tf import checks, settings
-from albert_tf.checkpoints import compatibility, discovery, tf1
+from albert_tf.checkpoints import compatibility, discovery
 from albert_tf.checkpoints.checkpoint import Checkpoint
 from albert_tf.checkpoints.metadata import Metadata
 from albert_tf.data import example_order, input_pipeline, record_source, shards
@@ -400,7 +400,7 @@ def _weights_to_evaluate(
 ) -> Checkpoint:
     """Returns the weights to evaluate, after training or without it."""
     if config.do_train:
-        return tf1.of_run(run_folder.weights_to_use(config.output_dir))
+        return discovery.open(run_folder.weights_to_use(config.output_dir))
     run_folder.check_model(config, None)
     path = run_folder.weights_to_use(config.output_dir, config.init_checkpoint)
     weights = discovery.open(path, albert_config=config.albert_config)

@@ -3,6 +3,7 @@
 Plain Python, so that a bad flag is reported before TensorFlow is imported.
 """
 
+import os
 from collections.abc import Collection, Mapping
 from typing import Any
 
@@ -24,7 +25,7 @@ def resolved(
     """
     result = {name: given[name] for name in given if name in names}
     if path := given.get("init_checkpoint"):
-        result["init_checkpoint"] = hub.local_folder(path)
+        result["init_checkpoint"] = hub.local_folder(os.fspath(path))
     return result
 
 

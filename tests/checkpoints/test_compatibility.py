@@ -48,9 +48,7 @@ def test_configs_that_make_the_same_outputs(change, same):
 def test_labels_are_the_given_or_the_known_ones(
     known, given, num_outputs, expected
 ):
-    labels = compatibility.find_labels(
-        Metadata(**known), num_outputs, where="x", given=given
-    )
+    labels = compatibility.find_labels(Metadata(**known), num_outputs, given)
 
     assert labels == expected
 

@@ -83,18 +83,11 @@ def test_several_vocabularies_of_a_run_are_named(tmp_path):
         albert_tf.load_tokenizer(tmp_path)
 
 
-@pytest.mark.parametrize(
-    ("known", "message"),
-    [
-        ({"head": "span"}, "which only `load_predictor` runs"),
-        ({}, "exported by an older version"),
-    ],
-)
-def test_an_export_for_litert_has_no_arrays(tmp_path, known, message):
-    _write(tmp_path, metadata=known)
+def test_an_export_for_litert_has_no_arrays(tmp_path):
+    _write(tmp_path, metadata={"head": "span"})
     (tmp_path / "model.tflite").touch()
 
-    with pytest.raises(ValueError, match=message):
+    with pytest.raises(ValueError, match="which only `load_predictor` runs"):
         discovery.open(tmp_path).arrays["output_bias"]
 
 
@@ -110,9 +103,8 @@ def _write(folder, **values):
 
 def _weights(run, place, **known):
     """Writes the files of weights, without arrays, and what is known."""
-    prefix = run / place if "model" in place else run / place / "model"
-    _write(prefix.parent, metadata=known)
-    prefix.with_name(f"{prefix.name}.index").touch()
+    _write(run / place, metadata=known)
+    (run / place / "model.index").touch()
 
 
 def test_files_of_transformers_beside_weights_of_tf1_are_read(tmp_path):
@@ -136,25 +128,3 @@ def test_a_run_stands_for_its_best_weights(tmp_path):
         found = discovery.open(tmp_path)
 
         assert found.metadata.null_threshold == threshold
-
-
-@pytest.mark.parametrize(
-    ("path", "is_known"),
-    [
-        ("run", True),
-        ("run/best", True),
-        ("run/best/model.ckpt", True),
-        ("run/checkpoints/step-00000002/model.ckpt", True),
-        ("run/other/model.ckpt", False),
-        ("best/model.ckpt", False),
-    ],
-)
-def test_weights_know_the_settings_of_the_run_that_made_them(
-    path, is_known, tmp_path
-):
-    _write(tmp_path / "run", run={"task": "custom", "settings": {"a": 1}})
-    _weights(tmp_path, path if "model" in path else "run/best/model.ckpt")
-
-    found = discovery.open(tmp_path / path)
-
-    assert found.settings == ({"a": 1} if is_known else {})

@@ -30,12 +30,6 @@ def test_what_is_written_is_read(known, tmp_path):
     assert metadata.read(tmp_path) == known
 
 
-def test_the_head_of_an_older_race_is_known():
-    assert metadata.from_values("a", {"task": "race"}).head == "multiple_choice"
-    stated = {"task": "race", "head": "encoder"}
-    assert metadata.from_values("a", stated).head == "encoder"
-
-
 def test_nothing_known_is_no_file(tmp_path):
     metadata.write(tmp_path, Metadata())
 

@@ -210,9 +210,7 @@ def _truncated(write, name):
 
 
 def _labels(given, num_outputs):
-    return lambda case: compatibility.find_labels(
-        _LABELS, num_outputs, where="run", given=given
-    )
+    return lambda case: compatibility.find_labels(_LABELS, num_outputs, given)
 
 
 def _task(known, **wanted):

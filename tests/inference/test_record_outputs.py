@@ -1,5 +1,6 @@
 """Outputs of every record: their values, their order, and failures."""
 
+import io
 import os
 import threading
 
@@ -48,6 +49,21 @@ def test_outputs_are_those_of_each_record_alone(outputs, columns):
         np.testing.assert_array_equal(
             found["token_sums"][index], alone["token_sums"][0]
         )
+
+
+class Terminal(io.StringIO):
+    def isatty(self):
+        return True
+
+
+@pytest.mark.parametrize("stream", [io.StringIO, Terminal])
+def test_progress_is_shown_on_terminals_alone(stream, outputs, monkeypatch):
+    stderr = stream()
+    monkeypatch.setattr("sys.stderr", stderr)
+
+    outputs()
+
+    assert ("13/13" in stderr.getvalue()) == stderr.isatty()
 
 
 def test_one_cpu_computes_two_batches_at_a_time(outputs):

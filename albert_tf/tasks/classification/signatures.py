@@ -45,10 +45,7 @@ def make_signatures(exported: Exported) -> list[Signature]:
     model = exported.model
     num_outputs = model.task_head.output_bias.shape[0]
     labels = compatibility.find_labels(
-        exported.metadata,
-        num_outputs,
-        where="The checkpoint",
-        given=settings.labels or None,
+        exported.metadata, num_outputs, settings.labels or None
     )
     known = settings.applied_to(exported.metadata)
     head_flags.check_single_label(

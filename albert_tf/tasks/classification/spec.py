@@ -84,9 +84,7 @@ class ClassifierSpec(HeadSpec):
             facts = dataclasses.replace(facts, labels=(), multi_label=None)
         return ClassificationData(
             name=facts.task or "texts",
-            labels=compatibility.find_labels(
-                facts, model.num_labels, where=repr(source.path), given=given
-            ),
+            labels=compatibility.find_labels(facts, model.num_labels, given),
             score_names=(),
             tokenizer=source.tokenizer,
             max_seq_length=settings["max_seq_length"],

@@ -46,9 +46,7 @@ def make_signatures(exported: Exported) -> list[Signature]:
         with exported.weights.scope():
             return {"logits": head(sequence)}
 
-    labels = compatibility.find_labels(
-        exported.metadata, model.num_labels, where="The checkpoint"
-    )
+    labels = compatibility.find_labels(exported.metadata, model.num_labels)
     find_words = _words_of_tokens
     if settings.words == data_lib.SPACED:
         find_words = _spaced_words

@@ -43,10 +43,7 @@ class TaggingSpec(HeadSpec):
         from albert_tf.tasks.tagging.data import TaggingData
 
         labels = compatibility.find_labels(
-            source.metadata,
-            model.num_labels,
-            where=repr(source.path),
-            given=settings.get("given_labels"),
+            source.metadata, model.num_labels, settings.get("given_labels")
         )
         return TaggingData(
             tokenizer=source.tokenizer,
