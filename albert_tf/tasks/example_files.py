@@ -50,22 +50,6 @@ def rows_in_memory(name: str, rows: Any) -> RowsInMemory:
     return RowsInMemory(name, rows)
 
 
-def given_file(
-    config: Any, use: str, given_examples: Mapping[str, RowsInMemory]
-) -> Source | None:
-    """Returns rows in memory, or the file that the settings name for a use.
-
-    It is None if the file is to be found in `data_dir`.
-    """
-    if use in given_examples:
-        return given_examples[use]
-    names = [n for n in ("data_dir", f"{use}_file") if hasattr(config, n)]
-    *_, path = values = [getattr(config, name) for name in names]
-    if not any(values):
-        raise ValueError(f"--{' or --'.join(names)} must be given.")
-    return path or None
-
-
 def find_split(
     data_dir: files.Path | None,
     split: str,

@@ -19,7 +19,9 @@ from albert_tf.checkpoints.heads import Head
 from albert_tf.checkpoints.metadata import Metadata
 from albert_tf.metrics.scores import Scores
 from albert_tf.tasks import task
+from albert_tf.tasks.example_files import RowsInMemory
 from albert_tf.tasks.task import AnswerData, ExampleSet, Outputs, Sets
+from albert_tf.text.tokenizer import Tokenizer
 
 if TYPE_CHECKING:
     from albert_tf.serving.exported_encoder import ExportedWeights
@@ -171,6 +173,23 @@ class HeadSpec(abc.ABC):
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
+class DataRequest:
+    """What a run wants of the examples of a task.
+
+    `uses` are some of `train`, `eval` and `predict`; `given_examples` are rows
+    in place of files, by use. To train, the `weights` in use are none.
+    """
+
+    uses: Sequence[str]
+    tokenizer: Tokenizer
+    max_seq_length: int
+    weights: Checkpoint = task.NO_WEIGHTS
+    given_examples: Mapping[str, RowsInMemory] = dataclasses.field(
+        default_factory=dict
+    )
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
 class FinetuningSpec:
     """What is fine-tuned by one command, or by one function call.
 
@@ -180,10 +199,8 @@ class FinetuningSpec:
             has a `name`, for presets; optionally `is_table` and
             `count_windows_as_epochs`, see `plan`.
         defaults: Defaults of run settings, by name, where the task's differ.
-        read_sets: Function of a config and of `uses`, some of `train`, `eval`,
-            `predict`, that returns the `Sets` of examples. It also gets
-            `tokenizer`, `max_seq_length`, the `weights` in use, and
-            `given_examples`, rows in place of files, by use.
+        read_sets: Function of a config and of a request that returns the
+            `Sets` of examples.
         make_task: Function of config and sets that returns a `MakeTask`.
         head_spec: Returns what is done with the head that a config selects.
         predict_arguments: Function of the sets that returns what
@@ -198,7 +215,7 @@ class FinetuningSpec:
     task_names: tuple[str, ...]
     config_class: type
     defaults: Mapping[str, Any]
-    read_sets: Callable[..., Sets[Any]]
+    read_sets: Callable[[Any, DataRequest], Sets[Any]]
     make_task: Callable[[Any, Sets[Any]], task.MakeTask]
     head_spec: Callable[[Any], HeadSpec]
     predict_arguments: Callable[[Sets[Any]], str]

@@ -219,19 +219,17 @@ class WordCountConfig:
     )
 
 
-def _read_sets(
-    config, uses, *, tokenizer, max_seq_length, weights, given_examples
-):
+def _read_sets(config, request):
     data = WordCountData(
-        tokenizer=tokenizer,
-        max_seq_length=max_seq_length,
+        tokenizer=request.tokenizer,
+        max_seq_length=request.max_seq_length,
         most_words=config.most_words,
     )
     sets = {}
-    for use in uses:
+    for use in request.uses:
+        rows = example_files.read_objects(request.given_examples[use])
         examples = [
-            Words(guid=str(line), text=row["text"])
-            for line, row in example_files.read_objects(given_examples[use])
+            Words(guid=str(line), text=row["text"]) for line, row in rows
         ]
         sets[use] = [ExampleSet(examples=examples, data=data)]
     return task.sets_by_use(sets)

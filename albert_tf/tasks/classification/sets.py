@@ -9,23 +9,19 @@ import functools
 import logging
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from albert_tf import checks, files
-from albert_tf.checkpoints.checkpoint import Checkpoint
-from albert_tf.checkpoints.metadata import Metadata
 from albert_tf.settings import setting
-from albert_tf.tasks import example_files, task
+from albert_tf.tasks import held_out, task
 from albert_tf.tasks.classification import examples as examples_lib
 from albert_tf.tasks.classification import glue
 from albert_tf.tasks.classification.spec import ClassifierSpec
-from albert_tf.tasks.example_files import RowsInMemory
 from albert_tf.tasks.head_flags import HeadFlags
 from albert_tf.tasks.held_out import FileFlags
-from albert_tf.tasks.spec import FinetuningSpec
+from albert_tf.tasks.spec import DataRequest, FinetuningSpec
 from albert_tf.tasks.task import ExampleSet, MakeTask, Sets
-from albert_tf.text.tokenizer import Tokenizer
 
 _LOGGER = logging.getLogger(__name__)
 
@@ -175,26 +171,18 @@ class ClassificationConfig(HeadFlags, FileFlags):
         )
 
 
-def read_sets(
-    config: ClassificationConfig,
-    uses: Sequence[str],
-    *,
-    tokenizer: Tokenizer,
-    max_seq_length: int,
-    weights: Checkpoint = task.NO_WEIGHTS,
-    given_examples: Mapping[str, RowsInMemory] = {},
-) -> Sets[Any]:
+def read_sets(config: ClassificationConfig, request: DataRequest) -> Sets[Any]:
     """Reads the examples of a run, and checks that they can be used."""
     from albert_tf.tasks.classification import custom
     from albert_tf.tasks.classification.data import ClassificationData
     from albert_tf.tasks.classification.decision import Decision
 
-    known = Metadata() if "train" in uses else weights.metadata
+    known = request.weights.metadata
     make_data = functools.partial(
         ClassificationData,
         name=config.name,
-        tokenizer=tokenizer,
-        max_seq_length=max_seq_length,
+        tokenizer=request.tokenizer,
+        max_seq_length=request.max_seq_length,
         decision=Decision(
             temperature=known.temperature if config.calibrate else None,
             thresholds=None if config.decide else known.thresholds,
@@ -202,12 +190,10 @@ def read_sets(
         goal=config.decide,
         calibrates=config.calibrate,
     )
-    if config.decide and "eval" not in uses:
+    if config.decide and "eval" not in request.uses:
         raise ValueError("--decide needs --do_eval, which chooses by it.")
     if config.is_table:
-        data, by_use = custom.read_examples(
-            config, uses, make_data, weights, given_examples
-        )
+        data, by_use = custom.read_examples(config, request, make_data)
         _check_goal(config, data.labels)
         return task.sets_by_use(
             {
@@ -223,7 +209,7 @@ def read_sets(
         prediction_range=dataset.prediction_range,
     )
     return task.sets_by_use(
-        {use: _read(config, use, data, given_examples) for use in uses}
+        {use: _read(config, request, use, data) for use in request.uses}
     )
 
 
@@ -243,14 +229,11 @@ def _check_goal(config: ClassificationConfig, labels: Sequence[str]) -> None:
 
 
 def _read(
-    config: ClassificationConfig,
-    use: str,
-    data: Any,
-    given_examples: Mapping[str, RowsInMemory],
+    config: ClassificationConfig, request: DataRequest, use: str, data: Any
 ) -> list[ExampleSet]:
     """Reads the sets of GLUE for a use, or the file that replaces them."""
     dataset = glue.GLUE_DATASETS[config.name]
-    given: Any = example_files.given_file(config, use, given_examples)
+    given: Any = held_out.given_file(config, request, use)
     sets = []
     for one in dataset.files[use][: 1 if given else None]:
         folder = config.data_dir or ""

@@ -7,6 +7,7 @@ from albert_tf.checkpoints.metadata import Metadata
 from albert_tf.tasks import example_files
 from albert_tf.tasks.classification import examples, sets
 from albert_tf.tasks.classification.sets import ClassificationConfig
+from albert_tf.tasks.spec import DataRequest
 
 CUSTOM = {"task_name": "custom", "text_columns": ("text",)}
 TABLE = CUSTOM | {"label_column": "kind", "train_file": "train.tsv"}
@@ -53,10 +54,12 @@ def read_sets(words, tmp_path, monkeypatch):
     (tmp_path / "test.tsv").write_text("text\nthree\n")
     return lambda use, values, **known: sets.read_sets(
         ClassificationConfig(**values),
-        [use],
-        tokenizer=words,
-        max_seq_length=12,
-        weights=Checkpoint(**known),
+        DataRequest(
+            uses=[use],
+            tokenizer=words,
+            max_seq_length=12,
+            weights=Checkpoint(**known),
+        ),
     )
 
 
