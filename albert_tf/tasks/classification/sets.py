@@ -9,7 +9,6 @@ import functools
 import logging
 import os
 import re
-from collections.abc import Sequence
 from typing import Any
 
 from albert_tf import checks, files
@@ -192,40 +191,31 @@ def read_sets(config: ClassificationConfig, request: DataRequest) -> Sets[Any]:
     )
     if config.decide and "eval" not in request.uses:
         raise ValueError("--decide needs --do_eval, which chooses by it.")
-    if config.is_table:
-        data, by_use = custom.read_examples(config, request, make_data)
-        _check_goal(config, data.labels)
-        return task.sets_by_use(
-            {
-                use: [ExampleSet(examples=rows, data=data)]
-                for use, rows in by_use.items()
-            }
-        )
-    dataset = glue.GLUE_DATASETS[config.name]
-    _check_goal(config, dataset.labels)
-    data = make_data(
-        labels=dataset.labels,
-        score_names=dataset.score_names,
-        prediction_range=dataset.prediction_range,
-    )
-    return task.sets_by_use(
-        {use: _read(config, request, use, data) for use in request.uses}
-    )
-
-
-def _check_goal(config: ClassificationConfig, labels: Sequence[str]) -> None:
-    if not config.decide:
-        return
-    if not _GOAL.fullmatch(config.decide):
+    if config.decide and not _GOAL.fullmatch(config.decide):
         raise ValueError(
             "--decide must be precision, recall or false_positive_rate, and a "
             "number between 0 and 1, such as precision:0.95. Received: "
             f"{config.decide}."
         )
-    if len(labels) != 2:
-        raise ValueError(
-            f"--decide is for two labels, and there are {len(labels)}."
+    if config.is_table:
+        data, by_use = custom.read_examples(config, request, make_data)
+        sets = {
+            use: [ExampleSet(examples=rows, data=data)]
+            for use, rows in by_use.items()
+        }
+    else:
+        dataset = glue.GLUE_DATASETS[config.name]
+        data = make_data(
+            labels=dataset.labels,
+            score_names=dataset.score_names,
+            prediction_range=dataset.prediction_range,
         )
+        sets = {use: _read(config, request, use, data) for use in request.uses}
+    if config.decide and len(data.labels) != 2:
+        raise ValueError(
+            f"--decide is for two labels, and there are {len(data.labels)}."
+        )
+    return task.sets_by_use(sets)
 
 
 def _read(
