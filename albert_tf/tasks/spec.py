@@ -10,6 +10,7 @@ Plain Python: a package imports its slow parts where they are used.
 
 import abc
 import dataclasses
+import importlib
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
@@ -167,9 +168,14 @@ class HeadSpec(abc.ABC):
         """Returns arguments of the model's class that the settings decide."""
         return {}
 
-    @abc.abstractmethod
+    # The module whose `make_signatures` traces them, which is slow to import.
+    signatures_module: ClassVar[str]
+
     def make_signatures(self, exported: Exported) -> Signatures:
         """Traces the signatures of an exported model."""
+        module: Any = importlib.import_module(self.signatures_module)
+        traced: Signatures = module.make_signatures(exported)
+        return traced
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

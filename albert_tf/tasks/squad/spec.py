@@ -10,7 +10,7 @@ from albert_tf.checkpoints.checkpoint import Checkpoint
 from albert_tf.checkpoints.metadata import Metadata
 from albert_tf.settings import setting
 from albert_tf.tasks import inputs
-from albert_tf.tasks.spec import Exported, HeadSpec, ServingSettings, Signatures
+from albert_tf.tasks.spec import HeadSpec, ServingSettings
 from albert_tf.tasks.squad.data import SquadData
 from albert_tf.tasks.squad.examples import SquadExample
 from albert_tf.tasks.squad.predictions import SpanLimits
@@ -135,12 +135,7 @@ class SpanSpec(HeadSpec):
     serving_settings = SpanSettings
     # A context may have any length.
     served_batch_size = 8
-
-    def make_signatures(self, exported: Exported) -> Signatures:
-        """Traces those of the answer to a question."""
-        from albert_tf.tasks.squad import signatures
-
-        return signatures.make_signatures(exported)
+    signatures_module = "albert_tf.tasks.squad.signatures"
 
 
 class BeamSpanSpec(SpanSpec):
