@@ -86,10 +86,8 @@ class MultipleChoiceData:
         Its rows are padded to the longest choice.
         """
         num_cut_articles = num_cut_questions = 0
-        longest, special = (
-            self.lengths.max_qa_length,
-            self.tokenizer.special_ids,
-        )
+        longest = self.lengths.max_qa_length
+        special = self.tokenizer.special_ids
         room = self.max_seq_length - NUM_SPECIAL_TOKENS
         for first in range(0, len(examples), QUESTIONS_PER_CALL):
             chunk = examples[first : first + QUESTIONS_PER_CALL]
