@@ -121,8 +121,8 @@ class BeamScorer:
     def spans(
         self, outputs: Tensors, input_mask: tf.Tensor, limits: SpanLimits
     ) -> list[SpanTensors]:
-        """Returns the spans of the beams."""
-        return [beam_spans(outputs, self._model.end_n_top)]
+        """Returns the spans of the beams, as both sets."""
+        return [beam_spans(outputs, self._model.end_n_top)] * 2
 
     def null_scores(self, outputs: Tensors) -> tf.Tensor:
         """Returns the logits of there being no answer."""
