@@ -109,22 +109,19 @@ def read_sets(config: SquadConfig, request: DataRequest) -> Sets[Any]:
         questions = data.questions(examples_lib.read_examples(path))
         return [ExampleSet(examples=questions, data=data)]
 
-    def lack_of_answers(own: list[ExampleSet]) -> str | None:
-        return examples_lib.lack_of_answers(
-            own[0].examples, config.version_2_with_negative
-        )
-
     sets = {use: read(use) for use in ("train", "predict") if use in uses}
     if config.eval_file or "eval" in request.given_examples:
         sets["eval"] = read("eval")
     elif "eval" in uses or (
         # TF1: --do_predict evaluates, too, and chooses the best weights.
-        "predict" in uses and not lack_of_answers(sets["predict"])
+        "predict" in uses
+        and not data.lack_of_answers(sets["predict"][0].examples)
     ):
         sets["eval"] = sets.get("predict") or read("predict")
     for use in ("train", "eval"):
-        if use in sets and (lack := lack_of_answers(sets[use])):
-            raise ValueError(lack)
+        for one in sets.get(use, ()):
+            if lack := data.lack_of_answers(one.examples):
+                raise ValueError(lack)
     return task.sets_by_use(sets)
 
 
