@@ -5,12 +5,12 @@ import dataclasses
 import hashlib
 import json
 import math
+import os
 from collections.abc import Callable, Collection, Sequence
 from typing import Any, ClassVar
 
-from albert_tf import checks
+from albert_tf import checks, files
 from albert_tf.settings import setting
-from albert_tf.tasks import example_files
 from albert_tf.tasks.example_files import Source
 from albert_tf.tasks.spec import DataRequest
 from albert_tf.tasks.task import SPLITS
@@ -70,15 +70,27 @@ def find(
 ) -> Any:
     """Returns the `Source` of a use: as named, or found in the folder.
 
-    `config` are `FileFlags`.
+    `config` are `FileFlags`. A file in the folder, such as `train.tsv`, may be
+    gzipped; None is there if it `is_optional`.
     """
     named = use in request.given_examples or getattr(config, f"{use}_file")
     if is_optional and not (named or config.data_dir):
         return None
-    path = given_file(config, request, use)
-    return path or example_files.find_split(
-        config.data_dir, SPLITS[use], config.endings, is_optional=is_optional
-    )
+    if path := given_file(config, request, use):
+        return path
+    folder, split = files.check_local(config.data_dir), SPLITS[use]
+    names = [f"{split}{e}{gz}" for gz in ("", ".gz") for e in config.endings]
+    paths = (os.path.join(folder, name) for name in names)
+    found = [*filter(os.path.isfile, paths)]
+    if len(found) > 1:
+        raise ValueError(
+            f"There are several files for {split}: {', '.join(found)}. Name "
+            "the one to read."
+        )
+    if not (found or is_optional):
+        few = checks.listed(names[: len(config.endings)])
+        raise FileNotFoundError(f"{folder!r} has none of {few}.")
+    return found[0] if found else None
 
 
 def read(

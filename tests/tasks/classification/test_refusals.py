@@ -4,7 +4,6 @@ import pytest
 
 from albert_tf.checkpoints.checkpoint import Checkpoint
 from albert_tf.checkpoints.metadata import Metadata
-from albert_tf.tasks import example_files
 from albert_tf.tasks.classification import examples, sets
 from albert_tf.tasks.classification.sets import ClassificationConfig
 from albert_tf.tasks.spec import DataRequest
@@ -196,11 +195,3 @@ def test_columns_that_are_a_label_each_hold_0_and_1(tmp_path):
 
     with pytest.raises(ValueError, match="line 2: .*toxic=0, insult=-1"):
         examples.read_examples(path, columns, labels=("toxic", "insult"))
-
-
-def test_a_split_in_several_files_is_refused(tmp_path):
-    for name in ("train.tsv", "train.json"):
-        (tmp_path / name).touch()
-
-    with pytest.raises(ValueError, match=r"several files for train: .*n.json"):
-        example_files.find_split(tmp_path, "train", (".tsv", ".json"))
