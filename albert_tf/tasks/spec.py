@@ -159,10 +159,8 @@ class HeadSpec(abc.ABC):
     # Those whose exports `load_predictor` runs.
     runtimes: ClassVar[tuple[str, ...]] = (discovery.LITERT, discovery.ONNX)
 
-    @property
-    def litert_head(self) -> str:
-        """The head that an export for LiteRT has, which takes ids alone."""
-        return self.head.name
+    # The head that an export for LiteRT has, which takes ids alone, if another.
+    litert_head: ClassVar[str] = ""
 
     def model_arguments(self, settings: Mapping[str, Any]) -> dict[str, Any]:
         """Returns arguments of the model's class that the settings decide."""

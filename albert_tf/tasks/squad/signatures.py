@@ -49,21 +49,16 @@ def make_signatures(exported: Exported) -> list[Signature]:
     settings: SpanSettings = exported.settings
     known = settings.applied_to(exported.metadata)
     compares_null = settings.null_from_cls or bool(known.null_from_cls)
-    model, tokenizer = exported.model, exported.tokenizer
     scorer: BeamScorer | LogitScorer
     threshold = known.null_threshold or 0.0
-    if isinstance(model, BeamSpanModel):
-        scorer = BeamScorer(
-            model, exported.weights, tokenizer.special_ids.sep or 0
-        )
+    if isinstance(exported.model, BeamSpanModel):
+        scorer = BeamScorer(exported)
     else:
-        scorer = LogitScorer(
-            model, exported.weights, compares_null=compares_null
-        )
+        scorer = LogitScorer(exported, compares_null=compares_null)
         if not compares_null:
             threshold = math.inf
     lengths, limits = settings.window_lengths(), settings.span_limits()
-    reader = _Reader(scorer, tokenizer, lengths, limits, threshold)
+    reader = _Reader(scorer, exported.tokenizer, lengths, limits, threshold)
     return signature.text_and_token_signatures(
         reader.answer, scorer.outputs, example=_EXAMPLE
     )
