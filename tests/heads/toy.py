@@ -96,9 +96,7 @@ class WordCountData:
     def records(self, examples, *, is_training):
         for one in examples:
             ids = self.tokenizer.encode(one.text)
-            record = task.pair_record(
-                ids, [], self.tokenizer, self.max_seq_length
-            )
+            record = task.pair_record(self, ids)
             count = np.float32(len(one.text.split()) / self.most_words)
             yield record | {"label_ids": count}
 
