@@ -132,13 +132,15 @@ class SquadData:
     def records(
         self, examples: Questions, *, is_training: bool
     ) -> Iterator[Record]:
-        """Returns a record for each window; see `windows.make_records`."""
-        return windows.make_records(
+        """Yields a record for each window; see `TaskData.records`."""
+        names = [spec.name for spec in self.array_specs]
+        for record in windows.make_records(
             # Training does not need the windows again; they are not kept.
             examples.split() if is_training else examples.windowed,
             self.tokenizer.special_ids,
             is_training=is_training,
-        )
+        ):
+            yield {name: record[name] for name in names}
 
     def predict(
         self, examples: Questions, outputs: Outputs
