@@ -255,7 +255,7 @@ def _write_for_runtime(  # noqa: PLR0913
 
     Returns how many labels it keeps, if texts are given.
     """
-    if config.format == LITERT and spec.litert_head != spec.head.name:
+    if config.format == LITERT and spec.litert_head:
         spec = table.spec_of(spec.litert_head)
     known = dataclasses.replace(
         exported.settings.applied_to(source.metadata),

@@ -12,11 +12,10 @@ import csv
 import itertools
 import json
 import math
-import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
-from albert_tf import checks, files
+from albert_tf import files
 from albert_tf.text import text_lines
 
 _JSONL_ENDINGS = (".jsonl", ".json", ".jsonl.gz", ".json.gz")
@@ -48,48 +47,6 @@ def rows_in_memory(name: str, rows: Any) -> RowsInMemory:
     if not all(isinstance(row, Mapping) for row in rows):
         raise ValueError(f"`{name}` must be rows: dicts of values by column.")
     return RowsInMemory(name, rows)
-
-
-def given_file(
-    config: Any, use: str, given_examples: Mapping[str, RowsInMemory]
-) -> Source | None:
-    """Returns rows in memory, or the file that the settings name for a use.
-
-    It is None if the file is to be found in `data_dir`.
-    """
-    if use in given_examples:
-        return given_examples[use]
-    names = [n for n in ("data_dir", f"{use}_file") if hasattr(config, n)]
-    *_, path = values = [getattr(config, name) for name in names]
-    if not any(values):
-        raise ValueError(f"--{' or --'.join(names)} must be given.")
-    return path or None
-
-
-def find_split(
-    data_dir: files.Path | None,
-    split: str,
-    endings: Sequence[str],
-    *,
-    is_optional: bool = False,
-) -> str | None:
-    """Returns the file of a split in a folder, such as `train.tsv`.
-
-    Files with these endings may be gzipped. None is there if it `is_optional`.
-    """
-    folder = files.check_local(data_dir or "")
-    names = [f"{split}{end}{gz}" for gz in ("", ".gz") for end in endings]
-    paths = (os.path.join(folder, name) for name in names)
-    found = [*filter(os.path.isfile, paths)]
-    if len(found) > 1:
-        raise ValueError(
-            f"There are several files for {split}: {', '.join(found)}. Name "
-            "the one to read."
-        )
-    if not (found or is_optional):
-        few = checks.listed(names[: len(endings)])
-        raise FileNotFoundError(f"{folder!r} has none of {few}.")
-    return found[0] if found else None
 
 
 def read_header(path: Source) -> tuple[str, ...]:

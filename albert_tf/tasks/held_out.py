@@ -5,12 +5,14 @@ import dataclasses
 import hashlib
 import json
 import math
-from collections.abc import Callable, Collection, Mapping, Sequence
+import os
+from collections.abc import Callable, Collection, Sequence
 from typing import Any, ClassVar
 
+from albert_tf import checks, files
 from albert_tf.settings import Settings, setting
-from albert_tf.tasks import example_files
-from albert_tf.tasks.example_files import RowsInMemory
+from albert_tf.tasks.example_files import Source
+from albert_tf.tasks.spec import DataRequest
 from albert_tf.tasks.task import SPLITS
 
 
@@ -47,32 +49,52 @@ class FileFlags(Settings):
     )
 
 
+def given_file(config: Any, request: DataRequest, use: str) -> Source | None:
+    """Returns rows in memory, or the file that the settings name for a use.
+
+    It is None if the file is to be found in `data_dir`.
+    """
+    if use in request.given_examples:
+        return request.given_examples[use]
+    names = [n for n in ("data_dir", f"{use}_file") if hasattr(config, n)]
+    *_, path = values = [getattr(config, name) for name in names]
+    if not any(values):
+        raise ValueError(f"--{' or --'.join(names)} must be given.")
+    return path or None
+
+
 def find(
-    config: Any,
-    use: str,
-    given_examples: Mapping[str, RowsInMemory],
-    *,
-    is_optional: bool = False,
+    config: Any, request: DataRequest, use: str, *, is_optional: bool = False
 ) -> Any:
     """Returns the `Source` of a use: as named, or found in the folder.
 
-    `config` are `FileFlags`.
+    `config` are `FileFlags`. A file in the folder, such as `train.tsv`, may be
+    gzipped; None is there if it `is_optional`.
     """
-    named = use in given_examples or getattr(config, f"{use}_file")
+    named = use in request.given_examples or getattr(config, f"{use}_file")
     if is_optional and not (named or config.data_dir):
         return None
-    path = example_files.given_file(config, use, given_examples)
-    return path or example_files.find_split(
-        config.data_dir, SPLITS[use], config.endings, is_optional=is_optional
-    )
+    if path := given_file(config, request, use):
+        return path
+    folder, split = files.check_local(config.data_dir), SPLITS[use]
+    names = [f"{split}{e}{gz}" for gz in ("", ".gz") for e in config.endings]
+    paths = (os.path.join(folder, name) for name in names)
+    found = [*filter(os.path.isfile, paths)]
+    if len(found) > 1:
+        raise ValueError(
+            f"There are several files for {split}: {', '.join(found)}. Name "
+            "the one to read."
+        )
+    if not (found or is_optional):
+        few = checks.listed(names[: len(config.endings)])
+        raise FileNotFoundError(f"{folder!r} has none of {few}.")
+    return found[0] if found else None
 
 
 def read(
     config: Any,
-    uses: Collection[str],
-    given_examples: Mapping[str, RowsInMemory],
+    request: DataRequest,
     read_use: Callable[[str], list[Any]],
-    trained: Mapping[str, Any],
     *,
     texts: Callable[[Any], list[Any]] = lambda row: [row.text_a, row.text_b],
     label: Callable[[Any], str] = lambda _: "",
@@ -81,20 +103,20 @@ def read(
 
     With `validation_share`, the latter are a part of the training file, see
     `hold_out`. A run keeps share, seed and digests, the setting `validation`.
-    Without training, the digests are those of the weights in use, which were
-    `trained` with these settings. `config` are `FileFlags`, with the `name` of
-    the task, and `read_use` returns the examples of the file of a use.
+    Without training, the digests are those of the weights in use. `config` are
+    `FileFlags`, with the `name` of the task, and `read_use` returns the
+    examples of the file of a use.
     """
-    uses = [use for use in uses if use != "predict"]
+    uses = [use for use in request.uses if use != "predict"]
     share, seed = config.validation_share, config.validation_seed
     if not (share and uses):
         return {use: read_use(use) for use in uses}, None
-    if to_evaluate := find(config, "eval", given_examples, is_optional=True):
+    if to_evaluate := find(config, request, "eval", is_optional=True):
         raise ValueError(
             "--validation_share is for tables without a file to evaluate, "
             f"but there is {str(to_evaluate)!r}. Leave one of them out."
         )
-    trained = {} if "train" in uses else trained
+    trained = request.weights.settings
     *before, digests = trained.get("validation") or [None]
     if trained.get("task") == config.name and before != [share, seed]:
         raise ValueError(

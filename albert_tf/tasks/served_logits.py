@@ -4,41 +4,38 @@ Data flow: ids -> `ExportedEncoder` -> pooled output -> [this file] -> logits.
 """
 
 from collections.abc import Callable
-from typing import Any
 
 import tensorflow as tf
 
-from albert_tf.modeling.sequence_models import ClassifierModel
 from albert_tf.serving import exported_encoder
-from albert_tf.serving.exported_encoder import ExportedEncoder, ExportedWeights
+from albert_tf.serving.exported_encoder import ExportedEncoder
 from albert_tf.serving.signature import Tensors
 from albert_tf.tasks import early_exit
+from albert_tf.tasks.spec import Exported
 
 
 def logits_of_ids(
-    model: ClassifierModel,
-    weights: ExportedWeights,
-    *,
-    exit_patience: int,
-    num_choices: int = 1,
+    exported: Exported, num_choices: int = 1
 ) -> Callable[..., Tensors]:
     """Returns a function from ids `[B x C, S]` to `logits`, `[B, C x K]`.
 
-    C is `num_choices`. With `exit_patience` it also returns `num_layers`, int32
-    `[B]`, as `tasks.early_exit.run` does.
+    C is `num_choices`. The settings are `EarlyExitSettings`: with
+    `exit_patience` it also returns `num_layers`, int32 `[B]`, as
+    `tasks.early_exit.run` does.
     """
-    encoder = ExportedEncoder(model.albert, weights)
-    head: Any = model.task_head
+    patience = exported.settings.exit_patience
+    encoder = ExportedEncoder(exported.model.albert, exported.weights)
+    head = exported.model.task_head
     num_logits = num_choices * head.output_bias.shape[0]
 
     def logits_of(pooled: tf.Tensor) -> tf.Tensor:
-        with weights.scope():
+        with exported.weights.scope():
             return tf.reshape(head(pooled), [-1, num_logits])
 
     def classify(**ids: tf.Tensor) -> Tensors:
         return {"logits": logits_of(encoder.pooled(**ids))}
 
-    if not exit_patience:
+    if not patience:
         return classify
 
     def run_group(_: tf.Tensor, *ids: tf.Tensor) -> list[tf.Tensor]:
@@ -51,7 +48,7 @@ def logits_of_ids(
             lambda hidden: logits_of(encoder.pool(hidden)),
             hidden,
             mask,
-            patience=exit_patience,
+            patience=patience,
             num_choices=num_choices,
         )
         return [outputs["logits"], outputs["num_layers"]]

@@ -10,6 +10,7 @@ Plain Python: a package imports its slow parts where they are used.
 
 import abc
 import dataclasses
+import importlib
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
@@ -20,7 +21,9 @@ from albert_tf.checkpoints.metadata import Metadata
 from albert_tf.metrics.scores import Scores
 from albert_tf.settings import Settings
 from albert_tf.tasks import task
+from albert_tf.tasks.example_files import RowsInMemory
 from albert_tf.tasks.task import AnswerData, ExampleSet, Outputs, Sets
+from albert_tf.text.tokenizer import Tokenizer
 
 if TYPE_CHECKING:
     from albert_tf.serving.exported_encoder import ExportedWeights
@@ -158,18 +161,38 @@ class HeadSpec(abc.ABC):
     # Those whose exports `load_predictor` runs.
     runtimes: ClassVar[tuple[str, ...]] = (discovery.LITERT, discovery.ONNX)
 
-    @property
-    def litert_head(self) -> str:
-        """The head that an export for LiteRT has, which takes ids alone."""
-        return self.head.name
+    # The head that an export for LiteRT has, which takes ids alone, if another.
+    litert_head: ClassVar[str] = ""
 
     def model_arguments(self, settings: Mapping[str, Any]) -> dict[str, Any]:
         """Returns arguments of the model's class that the settings decide."""
         return {}
 
-    @abc.abstractmethod
+    # The module whose `make_signatures` traces them, which is slow to import.
+    signatures_module: ClassVar[str]
+
     def make_signatures(self, exported: Exported) -> Signatures:
         """Traces the signatures of an exported model."""
+        module: Any = importlib.import_module(self.signatures_module)
+        traced: Signatures = module.make_signatures(exported)
+        return traced
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class DataRequest:
+    """What a run wants of the examples of a task.
+
+    `uses` are some of `train`, `eval` and `predict`; `given_examples` are rows
+    in place of files, by use. To train, the `weights` in use are none.
+    """
+
+    uses: Sequence[str]
+    tokenizer: Tokenizer
+    max_seq_length: int
+    weights: Checkpoint = task.NO_WEIGHTS
+    given_examples: Mapping[str, RowsInMemory] = dataclasses.field(
+        default_factory=dict
+    )
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -182,10 +205,8 @@ class FinetuningSpec:
             has a `name`, for presets; optionally `is_table` and
             `count_windows_as_epochs`, see `plan`.
         defaults: Defaults of run settings, by name, where the task's differ.
-        read_sets: Function of a config and of `uses`, some of `train`, `eval`,
-            `predict`, that returns the `Sets` of examples. It also gets
-            `tokenizer`, `max_seq_length`, the `weights` in use, and
-            `given_examples`, rows in place of files, by use.
+        read_sets: Function of a config and of a request that returns the
+            `Sets` of examples.
         make_task: Function of config and sets that returns a `MakeTask`.
         head_spec: Returns what is done with the head that a config selects.
         predict_arguments: Function of the sets that returns what
@@ -200,7 +221,7 @@ class FinetuningSpec:
     task_names: tuple[str, ...]
     config_class: type
     defaults: Mapping[str, Any]
-    read_sets: Callable[..., Sets[Any]]
+    read_sets: Callable[[Any, DataRequest], Sets[Any]]
     make_task: Callable[[Any, Sets[Any]], task.MakeTask]
     head_spec: Callable[[Any], HeadSpec]
     predict_arguments: Callable[[Sets[Any]], str]

@@ -138,17 +138,14 @@ def encoder_specs(
 
 
 def pair_record(
-    ids_a: list[int],
-    ids_b: list[int],
-    tokenizer: Tokenizer,
-    max_seq_length: int,
+    data: AnswerData, ids_a: list[int], ids_b: Sequence[int] = ()
 ) -> Record:
-    """Returns the arrays of `encoder_specs`; `ids_b` are empty for one text."""
+    """Returns the arrays of `encoder_specs` of one text, or of two."""
     ids, segment_ids = base.encode_pair(
         ids_a,
         ids_b,
-        max_seq_length=max_seq_length,
-        special=tokenizer.special_ids,
+        max_seq_length=data.max_seq_length,
+        special=data.tokenizer.special_ids,
     )
     return {
         "input_ids": np.array(ids, np.int32),

@@ -31,7 +31,7 @@ from albert_tf.tasks import (
     paper_presets,
     small_data_defaults,
 )
-from albert_tf.tasks.spec import FinetuningSpec
+from albert_tf.tasks.spec import DataRequest, FinetuningSpec
 from albert_tf.tasks.task import NO_WEIGHTS, SPLITS, Sets
 from albert_tf.text.tokenizer import NewTokens, VocabularyBeside
 from albert_tf.training import run_folder, start
@@ -181,16 +181,17 @@ def finetuning(
     values |= _as_trained(spec, values, resolved, source, weights)
     task_config = settings.read(spec.config_class, values)
 
-    # 4. The examples.
+    # 4. The examples. Folds are parts of those to train on.
     uses = [use for use in SPLITS if values[f"do_{use}"]]
     sets = spec.read_sets(
         task_config,
-        # Folds are parts of the examples to train on.
-        uses if values["num_folds"] == 1 else ["train"],
-        tokenizer=source.tokenizer,
-        max_seq_length=values["max_seq_length"],
-        weights=weights,
-        given_examples=examples,
+        DataRequest(
+            uses=uses if values["num_folds"] == 1 else ["train"],
+            tokenizer=source.tokenizer,
+            max_seq_length=values["max_seq_length"],
+            weights=NO_WEIGHTS if values["do_train"] else weights,
+            given_examples=examples,
+        ),
     )
 
     # 5. The config, whose number of steps may depend on that of the examples.

@@ -96,9 +96,7 @@ class WordCountData:
     def records(self, examples, *, is_training):
         for one in examples:
             ids = self.tokenizer.encode(one.text)
-            record = task.pair_record(
-                ids, [], self.tokenizer, self.max_seq_length
-            )
+            record = task.pair_record(self, ids)
             count = np.float32(len(one.text.split()) / self.most_words)
             yield record | {"label_ids": count}
 
@@ -219,19 +217,17 @@ class WordCountConfig:
     )
 
 
-def _read_sets(
-    config, uses, *, tokenizer, max_seq_length, weights, given_examples
-):
+def _read_sets(config, request):
     data = WordCountData(
-        tokenizer=tokenizer,
-        max_seq_length=max_seq_length,
+        tokenizer=request.tokenizer,
+        max_seq_length=request.max_seq_length,
         most_words=config.most_words,
     )
     sets = {}
-    for use in uses:
+    for use in request.uses:
+        rows = example_files.read_objects(request.given_examples[use])
         examples = [
-            Words(guid=str(line), text=row["text"])
-            for line, row in example_files.read_objects(given_examples[use])
+            Words(guid=str(line), text=row["text"]) for line, row in rows
         ]
         sets[use] = [ExampleSet(examples=examples, data=data)]
     return task.sets_by_use(sets)

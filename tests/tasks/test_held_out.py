@@ -5,6 +5,32 @@ import pytest
 
 from albert_tf.tasks import held_out as held_out_lib
 from albert_tf.tasks.classification.examples import ClassificationExample
+from albert_tf.tasks.held_out import FileFlags
+from albert_tf.tasks.spec import DataRequest
+
+REQUEST = DataRequest(uses=(), tokenizer=None, max_seq_length=8)
+
+
+@pytest.mark.parametrize("ending", ["tsv", "csv", "jsonl", "tsv.gz", "json.gz"])
+def test_the_file_of_a_use_is_found_by_its_name(ending, tmp_path):
+    for name in (f"dev.{ending}", "train.tsv"):
+        (tmp_path / name).touch()
+    config = FileFlags(data_dir=str(tmp_path))
+
+    found = held_out_lib.find(config, REQUEST, "eval")
+    assert found == str(tmp_path / f"dev.{ending}")
+    found = held_out_lib.find(config, REQUEST, "predict", is_optional=True)
+    assert found is None
+
+
+def test_a_use_with_several_files_is_refused(tmp_path):
+    for name in ("train.tsv", "train.json"):
+        (tmp_path / name).touch()
+    config = FileFlags(data_dir=str(tmp_path))
+
+    with pytest.raises(ValueError, match=r"several files for train: .*n.json"):
+        held_out_lib.find(config, REQUEST, "train")
+
 
 hold_out = functools.partial(
     held_out_lib.hold_out,

@@ -11,7 +11,7 @@ from albert_tf.checkpoints.metadata import Metadata
 from albert_tf.settings import setting
 from albert_tf.tasks.classification.spec import ClassifierSpec
 from albert_tf.tasks.spec import FinetuningSpec
-from albert_tf.tasks.task import ExampleSet, Sets
+from albert_tf.tasks.task import NO_WEIGHTS, ExampleSet, Sets
 from albert_tf.training import plan, pretrain_config
 from albert_tf.training.run_folder import RunFolder
 
@@ -50,7 +50,7 @@ def make_plan(monkeypatch, tmp_path, tiny_spm_model):
     """Plans a fine-tuning of 320 examples.
 
     `defaults` are those of the task; other keywords are given. Returns the
-    plan, with the `settings` that `read_sets` got.
+    plan, with the `request` that `read_sets` got.
     """
     (tmp_path / "config.json").write_text(json.dumps(CONFIG))
     (tmp_path / "base").mkdir()
@@ -67,9 +67,9 @@ def make_plan(monkeypatch, tmp_path, tiny_spm_model):
         found = types.SimpleNamespace()
         some = ExampleSet(examples=Questions(range(320)), data=None)
 
-        def read_sets(config, uses, **settings):
-            found.settings = settings
-            train = some if "train" in uses else None
+        def read_sets(config, request):
+            found.request = request
+            train = some if "train" in request.uses else None
             return Sets(train=train, evaluation=(some,))
 
         spec = FinetuningSpec(
@@ -252,7 +252,7 @@ def test_lengths_are_those_of_the_training(
 
     found = make_plan({"max_seq_length": 384}, **EVALUATION, **given)
 
-    assert found.settings["max_seq_length"] == expected
+    assert found.request.max_seq_length == expected
 
 
 def test_a_preset_sets_the_dropouts_of_encoder_and_head(make_plan):
@@ -268,18 +268,18 @@ def test_a_preset_sets_the_dropouts_of_encoder_and_head(make_plan):
 def test_the_vocabulary_and_the_length_reach_the_sets(make_plan):
     found = make_plan(do_lower_case=False, max_seq_length=9)
 
-    tokenizer = found.settings["tokenizer"]
+    tokenizer = found.request.tokenizer
     assert (tokenizer.vocab_size, tokenizer.settings.do_lower_case) == (
         300,
         False,
     )
-    assert found.settings["max_seq_length"] == 9
+    assert found.request.max_seq_length == 9
 
 
 def test_new_tokens_reach_the_sets_and_the_model(make_plan):
     found = make_plan(new_tokens="[E1], [/E1]", keep_accents=True)
 
-    tokenizer = found.settings["tokenizer"]
+    tokenizer = found.request.tokenizer
     assert tokenizer.encode("[E1]the[/E1]")[::2] == [300, 301]
     assert found.config.albert_config.vocab_size == 302
     # What the run keeps, and reads its vocabulary with.
@@ -362,7 +362,7 @@ def test_without_training_the_given_weights_are_used(make_plan, tmp_path):
 
     found = make_plan(**EVALUATION)
 
-    weights = found.settings["weights"]
+    weights = found.request.weights
     assert (weights.path, weights.settings) == ("base", {})
     assert weights.metadata.labels == ("a", "b")
     assert found.plan.start is weights
@@ -373,10 +373,12 @@ def test_a_training_that_resumes_knows_its_weights(make_plan, tmp_path):
     (tmp_path / "run" / "best" / "model.ckpt.index").touch()
     (tmp_path / "run" / "run.json").write_text('{"settings": {"stride": 8}}')
 
-    weights = make_plan(init_checkpoint="base").settings["weights"]
+    found = make_plan(init_checkpoint="base")
 
-    assert weights.path == "run/best"
-    assert weights.settings == {"stride": 8}
+    assert found.plan.weights.path == "run/best"
+    assert found.plan.weights.settings == {"stride": 8}
+    # New weights are no longer those that its labels were measured on.
+    assert found.request.weights is NO_WEIGHTS
 
 
 def test_a_plan_of_a_pretraining_has_the_values_that_are_given():

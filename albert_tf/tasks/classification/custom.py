@@ -8,7 +8,7 @@ import dataclasses
 import functools
 import itertools
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -21,7 +21,7 @@ from albert_tf.tasks.classification import examples as examples_lib
 from albert_tf.tasks.classification.data import ClassificationData
 from albert_tf.tasks.classification.examples import ClassificationExample
 from albert_tf.tasks.classification.sets import ClassificationConfig
-from albert_tf.tasks.example_files import RowsInMemory
+from albert_tf.tasks.spec import DataRequest
 from albert_tf.tasks.task import Examples
 
 _LOGGER = logging.getLogger(__name__)
@@ -31,35 +31,29 @@ _Examples: TypeAlias = Sequence[ClassificationExample]
 
 def read_examples(
     config: ClassificationConfig,
-    uses: Sequence[str],
+    request: DataRequest,
     make_data: Callable[..., ClassificationData],
-    weights: Checkpoint,
-    given_examples: Mapping[str, RowsInMemory],
 ) -> tuple[ClassificationData, dict[str, Examples]]:
     """Reads the examples of a custom task by use; see `sets.read_sets`."""
-    kept = weights.metadata
+    uses, kept = request.uses, request.weights.metadata
     if not config.label_column and {"train", "eval"} & {*uses}:
         raise ValueError("--label_column must be given.")
     if "train" not in uses:
-        positive = weights.settings.get("positive_label")
+        positive = request.weights.settings.get("positive_label")
         config = dataclasses.replace(
             config,
             multi_label=config.multi_label or bool(kept.multi_label),
             positive_label=config.positive_label or positive,
         )
-        _check_fits_weights(config, weights)
-    labels = _labels(config, uses, kept.labels, given_examples)
-    find = functools.partial(
-        held_out.find, config, given_examples=given_examples
-    )
+        _check_fits_weights(config, request.weights)
+    labels = _labels(config, request)
+    find = functools.partial(held_out.find, config, request)
     known, validation = held_out.read(
         config,
-        uses,
-        given_examples,
+        request,
         lambda use: examples_lib.read_examples(
             find(use), config.columns, labels=labels
         ),
-        weights.settings,
         label=lambda row: (
             "" if isinstance(row.label, float) else str(row.label)
         ),
@@ -121,24 +115,20 @@ def _check_fits_weights(
 
 
 def _labels(
-    config: ClassificationConfig,
-    uses: Sequence[str],
-    known: tuple[str, ...] | None,
-    given_examples: Mapping[str, RowsInMemory],
+    config: ClassificationConfig, request: DataRequest
 ) -> tuple[str, ...]:
     """Returns all labels, in the order of the logits; none for regression.
 
-    They are those of the flag; else, without training, the `known` ones, of the
-    weights in use; else those of the training file.
+    They are those of the flag; else, without training, those of the weights in
+    use; else those of the training file.
     """
-    trains = "train" in uses
     if config.labels or config.regression:
         return config.labels
-    if known is not None and not trains:
+    known = request.weights.metadata.labels
+    if known is not None:
         return known
-    path = held_out.find(
-        config, "train", given_examples, is_optional=not trains
-    )
+    is_optional = "train" not in request.uses
+    path = held_out.find(config, request, "train", is_optional=is_optional)
     if not path or not config.label_column:
         raise ValueError(
             "The labels are not known. Pass --labels; or --train_file and "

@@ -154,9 +154,7 @@ class ClassificationData:
             for example, ids_a, ids_b in zip(
                 chunk, ids[::2], ids[1::2], strict=True
             ):
-                record = task.pair_record(
-                    ids_a, ids_b, self.tokenizer, self.max_seq_length
-                )
+                record = task.pair_record(self, ids_a, ids_b)
                 wanted = len(ids_a) + len(ids_b) + (3 if ids_b else 2)
                 num_cut += wanted > record["input_ids"].size
                 yield record | {"label_ids": self._label_ids(example)}

@@ -9,23 +9,18 @@ import functools
 import logging
 import os
 import re
-from collections.abc import Mapping, Sequence
 from typing import Any
 
 from albert_tf import checks, files
-from albert_tf.checkpoints.checkpoint import Checkpoint
-from albert_tf.checkpoints.metadata import Metadata
 from albert_tf.settings import setting
-from albert_tf.tasks import example_files, task
+from albert_tf.tasks import held_out, task
 from albert_tf.tasks.classification import examples as examples_lib
 from albert_tf.tasks.classification import glue
 from albert_tf.tasks.classification.spec import ClassifierSpec
-from albert_tf.tasks.example_files import RowsInMemory
 from albert_tf.tasks.head_flags import HeadFlags
 from albert_tf.tasks.held_out import FileFlags
-from albert_tf.tasks.spec import FinetuningSpec
+from albert_tf.tasks.spec import DataRequest, FinetuningSpec
 from albert_tf.tasks.task import ExampleSet, MakeTask, Sets
-from albert_tf.text.tokenizer import Tokenizer
 
 _LOGGER = logging.getLogger(__name__)
 
@@ -174,26 +169,18 @@ class ClassificationConfig(HeadFlags, FileFlags):
         )
 
 
-def read_sets(
-    config: ClassificationConfig,
-    uses: Sequence[str],
-    *,
-    tokenizer: Tokenizer,
-    max_seq_length: int,
-    weights: Checkpoint = task.NO_WEIGHTS,
-    given_examples: Mapping[str, RowsInMemory] = {},
-) -> Sets[Any]:
+def read_sets(config: ClassificationConfig, request: DataRequest) -> Sets[Any]:
     """Reads the examples of a run, and checks that they can be used."""
     from albert_tf.tasks.classification import custom
     from albert_tf.tasks.classification.data import ClassificationData
     from albert_tf.tasks.classification.decision import Decision
 
-    known = Metadata() if "train" in uses else weights.metadata
+    known = request.weights.metadata
     make_data = functools.partial(
         ClassificationData,
         name=config.name,
-        tokenizer=tokenizer,
-        max_seq_length=max_seq_length,
+        tokenizer=request.tokenizer,
+        max_seq_length=request.max_seq_length,
         decision=Decision(
             temperature=known.temperature if config.calibrate else None,
             thresholds=None if config.decide else known.thresholds,
@@ -201,55 +188,41 @@ def read_sets(
         goal=config.decide,
         calibrates=config.calibrate,
     )
-    if config.decide and "eval" not in uses:
+    if config.decide and "eval" not in request.uses:
         raise ValueError("--decide needs --do_eval, which chooses by it.")
-    if config.is_table:
-        data, by_use = custom.read_examples(
-            config, uses, make_data, weights, given_examples
-        )
-        _check_goal(config, data.labels)
-        return task.sets_by_use(
-            {
-                use: [ExampleSet(examples=rows, data=data)]
-                for use, rows in by_use.items()
-            }
-        )
-    dataset = glue.GLUE_DATASETS[config.name]
-    _check_goal(config, dataset.labels)
-    data = make_data(
-        labels=dataset.labels,
-        score_names=dataset.score_names,
-        prediction_range=dataset.prediction_range,
-    )
-    return task.sets_by_use(
-        {use: _read(config, use, data, given_examples) for use in uses}
-    )
-
-
-def _check_goal(config: ClassificationConfig, labels: Sequence[str]) -> None:
-    if not config.decide:
-        return
-    if not _GOAL.fullmatch(config.decide):
+    if config.decide and not _GOAL.fullmatch(config.decide):
         raise ValueError(
             "--decide must be precision, recall or false_positive_rate, and a "
             "number between 0 and 1, such as precision:0.95. Received: "
             f"{config.decide}."
         )
-    if len(labels) != 2:
-        raise ValueError(
-            f"--decide is for two labels, and there are {len(labels)}."
+    if config.is_table:
+        data, by_use = custom.read_examples(config, request, make_data)
+        sets = {
+            use: [ExampleSet(examples=rows, data=data)]
+            for use, rows in by_use.items()
+        }
+    else:
+        dataset = glue.GLUE_DATASETS[config.name]
+        data = make_data(
+            labels=dataset.labels,
+            score_names=dataset.score_names,
+            prediction_range=dataset.prediction_range,
         )
+        sets = {use: _read(config, request, use, data) for use in request.uses}
+    if config.decide and len(data.labels) != 2:
+        raise ValueError(
+            f"--decide is for two labels, and there are {len(data.labels)}."
+        )
+    return task.sets_by_use(sets)
 
 
 def _read(
-    config: ClassificationConfig,
-    use: str,
-    data: Any,
-    given_examples: Mapping[str, RowsInMemory],
+    config: ClassificationConfig, request: DataRequest, use: str, data: Any
 ) -> list[ExampleSet]:
     """Reads the sets of GLUE for a use, or the file that replaces them."""
     dataset = glue.GLUE_DATASETS[config.name]
-    given: Any = example_files.given_file(config, use, given_examples)
+    given: Any = held_out.given_file(config, request, use)
     sets = []
     for one in dataset.files[use][: 1 if given else None]:
         folder = config.data_dir or ""

@@ -42,19 +42,15 @@ def make_signatures(exported: Exported) -> list[Signature]:
     `[B]`.
     """
     settings: ClassifierSettings = exported.settings
-    model = exported.model
-    num_outputs = model.task_head.output_bias.shape[0]
     labels = compatibility.find_labels(
-        exported.metadata, num_outputs, settings.labels or None
+        exported.metadata, exported.model.num_labels, settings.labels or None
     )
     known = settings.applied_to(exported.metadata)
     head_flags.check_single_label(
         settings.exit_patience,
         has_one_label=bool(labels) and not known.multi_label,
     )
-    classify = served_logits.logits_of_ids(
-        model, exported.weights, exit_patience=settings.exit_patience
-    )
+    classify = served_logits.logits_of_ids(exported)
     names = tf.constant(list(labels), tf.string)
     # As in `Decision`, where they are described.
     thresholds = tf.constant(known.thresholds or [_HALF] * len(labels))

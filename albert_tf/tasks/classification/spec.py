@@ -17,7 +17,7 @@ from albert_tf.tasks import inputs
 from albert_tf.tasks.classification import glue
 from albert_tf.tasks.classification.examples import ClassificationExample
 from albert_tf.tasks.head_flags import EarlyExitSettings
-from albert_tf.tasks.spec import Exported, HeadSpec, Signatures
+from albert_tf.tasks.spec import HeadSpec
 from albert_tf.tasks.task import AnswerData, ExampleSet, Outputs
 
 _LOGGER = logging.getLogger(__name__)
@@ -141,9 +141,4 @@ class ClassifierSpec(HeadSpec):
         return super().mean_outputs(members, [{"logits": x} for x in scaled])
 
     serving_settings = ClassifierSettings
-
-    def make_signatures(self, exported: Exported) -> Signatures:
-        """Traces those of labels, or of a number."""
-        from albert_tf.tasks.classification import signatures
-
-        return signatures.make_signatures(exported)
+    signatures_module = "albert_tf.tasks.classification.signatures"

@@ -50,9 +50,7 @@ class VectorData:
         """Yields one record for each example."""
         for example in examples:
             ids_a, ids_b = map(self.tokenizer.encode, example)
-            yield task.pair_record(
-                ids_a, ids_b, self.tokenizer, self.max_seq_length
-            )
+            yield task.pair_record(self, ids_a, ids_b)
 
     def answers(
         self, examples: Sequence[OneOrTwoTexts], outputs: Outputs
@@ -111,10 +109,8 @@ class SimilarityData(ClassificationData):
         """Yields a record of each pair: `[CLS] text [SEP]`, C times."""
         for one in examples:
             texts = [one.text_a, one.text_b, one.text_c][: self.num_texts]
-            rows = [
-                task.pair_record(ids, [], self.tokenizer, self.max_seq_length)
-                for ids in map(self.tokenizer.encode, texts)
-            ]
+            encoded = map(self.tokenizer.encode, texts)
+            rows = [task.pair_record(self, ids) for ids in encoded]
             hashes = [zlib.crc32(text.encode()) for text in texts]
             yield {
                 **task.stacked_record(rows, self.tokenizer.special_ids.pad),

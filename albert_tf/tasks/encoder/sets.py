@@ -5,7 +5,7 @@ Data flow: flags -> [this file] -> sets -> run. Slow imports come after them.
 
 import dataclasses
 import functools
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from albert_tf import checks
@@ -15,11 +15,9 @@ from albert_tf.tasks import held_out, task
 from albert_tf.tasks.classification import examples as examples_lib
 from albert_tf.tasks.classification.examples import Columns
 from albert_tf.tasks.encoder.spec import EncoderSpec
-from albert_tf.tasks.example_files import RowsInMemory
 from albert_tf.tasks.held_out import FileFlags
-from albert_tf.tasks.spec import FinetuningSpec
+from albert_tf.tasks.spec import DataRequest, FinetuningSpec
 from albert_tf.tasks.task import ExampleSet, MakeTask, Sets
-from albert_tf.text.tokenizer import Tokenizer
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -78,40 +76,31 @@ class SimilarityConfig(FileFlags):
             )
 
 
-def read_sets(
-    config: SimilarityConfig,
-    uses: Sequence[str],
-    *,
-    tokenizer: Tokenizer,
-    max_seq_length: int,
-    weights: Checkpoint = task.NO_WEIGHTS,
-    given_examples: Mapping[str, RowsInMemory] = {},
-) -> Sets[Any]:
+def read_sets(config: SimilarityConfig, request: DataRequest) -> Sets[Any]:
     """Reads the pairs of a run, and checks that they can be used."""
     from albert_tf.tasks.classification import custom
     from albert_tf.tasks.encoder.data import SimilarityData
 
     def read(use: str) -> list[Any]:
-        path = held_out.find(config, use, given_examples)
+        path = held_out.find(config, request, use)
         columns = Columns(
             texts=config.text_columns[: 3 if use == "train" else 2],
             label=None if use == "predict" else config.label_column,
         )
         return examples_lib.read_examples(path, columns, labels=())
 
-    examples, validation = held_out.read(
-        config, uses, given_examples, read, weights.settings
-    )
+    examples, validation = held_out.read(config, request, read)
     if config.label_column:
         for use, rows in examples.items():
             custom.check_rows(use, rows, labels=())
-    if "predict" in uses:
+    if "predict" in request.uses:
         examples["predict"] = read("predict")
-    if "train" in uses and config.label_column and config.loss == "cosine":
+    is_cosine = config.label_column and config.loss == "cosine"
+    if is_cosine and "train" in request.uses:
         examples["train"] = _as_cosines(examples["train"])
     data: Any = SimilarityData(
-        tokenizer=tokenizer,
-        max_seq_length=max_seq_length,
+        tokenizer=request.tokenizer,
+        max_seq_length=request.max_seq_length,
         pooling=config.pooling,
         normalizes=config.normalize,
         has_scores=bool(config.label_column),

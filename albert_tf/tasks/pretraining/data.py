@@ -49,9 +49,7 @@ class MaskedTextData:
         """Yields one record for each example."""
         for example in examples:
             ids_a, ids_b = map(self._encode, example)
-            record = task.pair_record(
-                ids_a, ids_b, self.tokenizer, self.max_seq_length
-            )
+            record = task.pair_record(self, ids_a, ids_b)
             is_mask = record["input_ids"] == self.tokenizer.special_ids.mask
             positions = np.flatnonzero(is_mask)[:MAX_MASKS]
             self._check_masks(example, len(positions))

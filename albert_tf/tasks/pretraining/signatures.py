@@ -186,20 +186,18 @@ def _positions(
     # Behind `[CLS]`, if there is one.
     positions = masks - tf.gather(row_splits, rows) + num_before
     splits = ragged.row_splits(rows, ragged.size(row_splits) - 1)
+    found = tf.RaggedTensor.from_row_splits(positions, splits, validate=False)
     num_masks = splits[1:] - splits[:-1]
-    last = tf.where(num_masks > 0, splits[1:] - 1, ragged.size(masks))
-    last = ragged.gather_or(positions, last, 0)
     error = tf.where(
         num_masks > MAX_MASKS,
         f"A text may have at most {MAX_MASKS} {MASK}.",
         tf.where(
-            last >= max_seq_length - num_before,
+            tf.reduce_max(found, axis=1) >= max_seq_length - num_before,
             f"A {MASK} lies behind the cut of {max_seq_length} tokens.",
             "",
         ),
     )
     num_masks = tf.where(error == "", num_masks, 0)
-    index = tf.range(MAX_MASKS)
-    source = splits[:-1, None] + index
-    source = tf.where(index < num_masks[:, None], source, ragged.size(masks))
-    return ragged.gather_or(positions, source, 0), num_masks, error
+    padded = found.to_tensor(shape=[None, MAX_MASKS])
+    is_mask = tf.range(MAX_MASKS) < num_masks[:, None]
+    return tf.where(is_mask, padded, 0), num_masks, error

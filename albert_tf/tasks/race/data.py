@@ -1,12 +1,19 @@
 """Multiple choice, the data half: records, accuracy, predictions.
 
 Data flow: examples -> records -> [model] -> logits -> scores, files.
-Source: google-research/albert, `run_race.py`; Lai et al. 2017 (levels).
+
+A record has a row for each choice: `[CLS] article [SEP] question and option
+[SEP]`, with segment ids 0 up to the first `[SEP]` and 1 behind it. If a choice
+is too long, question and option keep their last tokens, the article its first.
+
+Source: Lai et al. 2017 (levels); google-research/albert, `race_utils`.
 """
 
 import contextlib
 import dataclasses
+import itertools
 import json
+import logging
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, TypeAlias
@@ -18,13 +25,18 @@ from albert_tf.features import ArraySpec
 from albert_tf.metrics import classification
 from albert_tf.metrics.scores import Score, Scores
 from albert_tf.tasks import error_tables, task
+from albert_tf.tasks.lengths import NUM_SPECIAL_TOKENS
 from albert_tf.tasks.race import examples as examples_lib
 from albert_tf.tasks.race.examples import ChoiceLengths, MultipleChoiceExample
 from albert_tf.tasks.task import Outputs, Record
 from albert_tf.text.tokenizer import Tokenizer
 
+_LOGGER = logging.getLogger(__name__)
+
 PREDICTIONS_FILE = "predictions.jsonl"
 SCORES_FILE = "predict_results.json"
+# Questions encoded by one call: more would take more memory, save no time.
+QUESTIONS_PER_CALL = 256
 _Examples: TypeAlias = Sequence[MultipleChoiceExample]
 
 
@@ -69,9 +81,41 @@ class MultipleChoiceData:
     def records(
         self, examples: _Examples, *, is_training: bool
     ) -> Iterator[Record]:
-        """Yields a record for each example; without an answer, of label 0."""
-        yield from examples_lib.make_records(
-            examples, self.tokenizer, self.lengths
+        """Yields a record for each example; without an answer, of label 0.
+
+        Its rows are padded to the longest choice.
+        """
+        num_cut_articles = num_cut_questions = 0
+        longest = self.lengths.max_qa_length
+        special = self.tokenizer.special_ids
+        room = self.max_seq_length - NUM_SPECIAL_TOKENS
+        for first in range(0, len(examples), QUESTIONS_PER_CALL):
+            chunk = examples[first : first + QUESTIONS_PER_CALL]
+            # Neighbours share their article, which is encoded once.
+            texts = [(e.article, *e.choice_texts()) for e in chunk]
+            distinct = list(dict.fromkeys(itertools.chain(*texts)))
+            encoded, sizes = self.tokenizer.encode_batch(distinct)
+            parts = np.split(encoded, np.cumsum(sizes)[:-1])
+            ids = dict(zip(distinct, parts, strict=True))
+            for example, own_texts in zip(chunk, texts, strict=True):
+                article, *whole = (ids[text] for text in own_texts)
+                choices = [choice[-longest:] for choice in whole]
+                num_cut_articles += len(article) > room - max(map(len, choices))
+                num_cut_questions += max(map(len, whole)) > longest
+                # With as much of the article as fits beside each choice.
+                rows = [
+                    task.two_text_record(article[: room - len(c)], c, special)
+                    for c in choices
+                ]
+                label_ids = np.array(example.label or 0, np.int32)
+                record = task.stacked_record(rows, special.pad)
+                yield record | {"label_ids": label_ids}
+        _LOGGER.info(
+            "Made records of %d questions; truncated the article of %d, and "
+            "the question or an option of %d.",
+            len(examples),
+            num_cut_articles,
+            num_cut_questions,
         )
 
     def scores(self, examples: _Examples, outputs: Outputs) -> Scores:

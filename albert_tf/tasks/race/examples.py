@@ -1,23 +1,17 @@
-"""Multiple-choice questions: their files, and their records.
+"""Multiple-choice questions, and the files that hold them.
 
-Data flow: .txt, .jsonl -> [this file] -> records -> batches.
+Data flow: .txt, .jsonl -> [this file] -> examples -> `MultipleChoiceData`.
 
 Each line of a file is a JSON object: a passage with its questions, as in RACE;
 or one question with `article`, `question`, `options`, and, if they are known,
 `answer` and `id`. RACE's archive has one passage per file, the original's
 `all.txt` has them all; both may be in a folder.
 
-A record has a row for each choice: `[CLS] article [SEP] question and option
-[SEP]`, with segment ids 0 up to the first `[SEP]` and 1 behind it. If a choice
-is too long, question and option keep their last tokens, the article its first.
-
 Source: Lai et al. 2017 (RACE); google-research/albert, `race_utils`.
 """
 
 import dataclasses
 import glob
-import itertools
-import logging
 import os
 import re
 import string
@@ -27,13 +21,9 @@ from typing import Any
 import numpy as np
 
 from albert_tf import checks, files
-from albert_tf.tasks import example_files, task
+from albert_tf.tasks import example_files
 from albert_tf.tasks.example_files import Source
-from albert_tf.tasks.lengths import NUM_SPECIAL_TOKENS, Lengths
-from albert_tf.tasks.task import Record
-from albert_tf.text.tokenizer import Tokenizer
-
-_LOGGER = logging.getLogger(__name__)
+from albert_tf.tasks.lengths import Lengths
 
 LEVELS = ("middle", "high")
 LETTERS = string.ascii_uppercase
@@ -42,8 +32,6 @@ MIN_OPTIONS = 2
 _UNDERSCORES = "[_\ufe33\ufe34\ufe4d\ufe4e\ufe4f\uff3f]+"
 # Differs: `____` and `_ _` are one blank; RACE's own files write `_`.
 BLANK = re.compile(f"{_UNDERSCORES}(?: +{_UNDERSCORES})*")
-# Questions encoded by one call: more would take more memory, save no time.
-QUESTIONS_PER_CALL = 256
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -219,47 +207,3 @@ class ChoiceLengths(Lengths):
     part = "max_qa_length"
     max_seq_length: int = 512
     max_qa_length: int = 128
-
-
-def make_records(
-    examples: Sequence[MultipleChoiceExample],
-    tokenizer: Tokenizer,
-    lengths: ChoiceLengths,
-) -> Iterator[Record]:
-    """Yields the record of each example, in order.
-
-    It has int32 `input_ids`, `input_mask` and `segment_ids`, `[C, s]`, padded
-    to the longest choice; and `label_ids` `[]`, 0 if the answer is not known.
-    """
-    num_cut_articles = num_cut_questions = 0
-    longest, special = lengths.max_qa_length, tokenizer.special_ids
-    room = lengths.max_seq_length - NUM_SPECIAL_TOKENS
-    for first in range(0, len(examples), QUESTIONS_PER_CALL):
-        chunk = examples[first : first + QUESTIONS_PER_CALL]
-        # Neighbours share their article, which is encoded once.
-        texts = [(e.article, *e.choice_texts()) for e in chunk]
-        distinct = list(dict.fromkeys(itertools.chain(*texts)))
-        encoded, sizes = tokenizer.encode_batch(distinct)
-        ids = dict(
-            zip(distinct, np.split(encoded, np.cumsum(sizes)[:-1]), strict=True)
-        )
-        for example, own_texts in zip(chunk, texts, strict=True):
-            article, *whole = (ids[text] for text in own_texts)
-            choices = [choice[-longest:] for choice in whole]
-            num_cut_articles += len(article) > room - max(map(len, choices))
-            num_cut_questions += max(map(len, whole)) > longest
-            # With as much of the article as fits beside each choice.
-            rows = [
-                task.two_text_record(article[: room - len(c)], c, special)
-                for c in choices
-            ]
-            label_ids = np.array(example.label or 0, np.int32)
-            record = task.stacked_record(rows, special.pad)
-            yield record | {"label_ids": label_ids}
-    _LOGGER.info(
-        "Made records of %d questions; truncated the article of %d, and the "
-        "question or an option of %d.",
-        len(examples),
-        num_cut_articles,
-        num_cut_questions,
-    )

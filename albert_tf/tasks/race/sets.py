@@ -7,20 +7,16 @@ Source: google-research/albert, `run_race.py`.
 import dataclasses
 import functools
 import logging
-from collections.abc import Mapping, Sequence
 from typing import Any
 
-from albert_tf.checkpoints.checkpoint import Checkpoint
 from albert_tf.settings import setting
-from albert_tf.tasks import example_files, task
-from albert_tf.tasks.example_files import RowsInMemory
+from albert_tf.tasks import example_files, held_out, task
 from albert_tf.tasks.head_flags import HeadFlags
 from albert_tf.tasks.race import examples as examples_lib
 from albert_tf.tasks.race.examples import ChoiceLengths
 from albert_tf.tasks.race.spec import MultipleChoiceSpec
-from albert_tf.tasks.spec import FinetuningSpec
+from albert_tf.tasks.spec import DataRequest, FinetuningSpec
 from albert_tf.tasks.task import ExampleSet, MakeTask, Sets
-from albert_tf.text.tokenizer import Tokenizer
 
 _LOGGER = logging.getLogger(__name__)
 
@@ -66,23 +62,14 @@ class RaceConfig(HeadFlags):
         return tuple(name for name, out in left_out.items() if not out)
 
 
-def read_sets(
-    config: RaceConfig,
-    uses: Sequence[str],
-    *,
-    tokenizer: Tokenizer,
-    max_seq_length: int,
-    weights: Checkpoint = task.NO_WEIGHTS,
-    given_examples: Mapping[str, RowsInMemory] = {},
-) -> Sets[Any]:
+def read_sets(config: RaceConfig, request: DataRequest) -> Sets[Any]:
     """Reads the questions of a run, and checks that they can be used."""
     from albert_tf.tasks.race.data import MultipleChoiceData
 
-    values = vars(config) | {"max_seq_length": max_seq_length}
-    lengths = ChoiceLengths.within(values)
+    lengths = ChoiceLengths.within(vars(config) | vars(request))
     sets = {}
-    for use in uses:
-        path: Any = example_files.given_file(config, use, given_examples)
+    for use in request.uses:
+        path: Any = held_out.given_file(config, request, use)
         if path and str(path).endswith(_RECORD_ENDINGS):
             text = "--%s_file=%s is ignored: TFRecords are not read."
             _LOGGER.warning(text, use, path)
@@ -105,7 +92,7 @@ def read_sets(
             # Now, not after hours of training.
             examples_lib.known_labels(examples)
         data = MultipleChoiceData(
-            tokenizer=tokenizer,
+            tokenizer=request.tokenizer,
             lengths=lengths,
             num_choices=examples_lib.num_options(examples, where),
         )

@@ -28,12 +28,7 @@ def make_signatures(exported: Exported) -> list[Signature]:
     settings: ChoiceSettings = exported.settings
     num_options, tokenizer = settings.num_options, exported.tokenizer
     lengths = settings.choice_lengths()
-    score = served_logits.logits_of_ids(
-        exported.model,
-        exported.weights,
-        exit_patience=settings.exit_patience,
-        num_choices=num_options,
-    )
+    score = served_logits.logits_of_ids(exported, num_options)
 
     def from_text(
         article: tf.Tensor, question: tf.Tensor, options: tf.Tensor

@@ -11,7 +11,7 @@ from albert_tf.tasks import inputs
 from albert_tf.tasks.head_flags import EarlyExitSettings
 from albert_tf.tasks.race import examples as examples_lib
 from albert_tf.tasks.race.examples import ChoiceLengths, MultipleChoiceExample
-from albert_tf.tasks.spec import Exported, HeadSpec, Signatures
+from albert_tf.tasks.spec import HeadSpec
 from albert_tf.tasks.task import AnswerData, ExampleSet
 
 _NUM_CHOICES = 4
@@ -88,9 +88,4 @@ class MultipleChoiceSpec(HeadSpec):
     # An article and several options.
     served_batch_size = 8
     runtimes = ()
-
-    def make_signatures(self, exported: Exported) -> Signatures:
-        """Traces those of the choice among options."""
-        from albert_tf.tasks.race import signatures
-
-        return signatures.make_signatures(exported)
+    signatures_module = "albert_tf.tasks.race.signatures"

@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from albert_tf import files
+from albert_tf import checks, files
 from albert_tf.features import ArraySpec
 from albert_tf.metrics import squad as metrics
 from albert_tf.metrics.scores import Role, Score, Scores
@@ -110,6 +110,24 @@ class SquadData:
     def questions(self, examples: _Examples) -> Questions:
         """Returns examples as the questions that the other methods take."""
         return Questions(examples, self.tokenizer, self.lengths)
+
+    def lack_of_answers(self, examples: _Examples) -> str | None:
+        """Says why examples cannot be scored; returns None if they can."""
+        unknown = [e.guid for e in examples if e.answers is None]
+        if unknown:
+            return (
+                f"{len(unknown)} of {len(examples)} questions have neither an "
+                f"answer nor `is_impossible`: {checks.listed(unknown)}. "
+                "Without answers, use --do_predict."
+            )
+        impossible = [e.guid for e in examples if e.is_impossible]
+        if impossible and not self.version_2_with_negative:
+            return (
+                f"{len(impossible)} of {len(examples)} questions have no "
+                f"answer: {checks.listed(impossible)}. Pass "
+                "--version_2_with_negative, or leave these questions out."
+            )
+        return None
 
     def records(
         self, examples: Questions, *, is_training: bool
@@ -258,8 +276,7 @@ class SquadData:
         if self.version_2_with_negative:
             odds = [one.null_odds for one in best]
             content[NULL_ODDS_FILE] = dict(zip(guids, odds, strict=True))
-        is_version_2 = self.version_2_with_negative
-        if not examples_lib.lack_of_answers(examples, is_version_2):
+        if not self.lack_of_answers(examples):
             scored = self._scores(examples, texts, threshold)
             content[SCORES_FILE] = scored.flat()
         for name, values in content.items():

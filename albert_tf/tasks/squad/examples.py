@@ -59,27 +59,6 @@ def has_answer(examples: Sequence[SquadExample]) -> np.ndarray:
     return np.array([bool(example.answers) for example in examples], bool)
 
 
-def lack_of_answers(
-    examples: Sequence[SquadExample], version_2_with_negative: bool
-) -> str | None:
-    """Says why examples cannot be scored; returns None if they can."""
-    unknown = [e.guid for e in examples if e.answers is None]
-    if unknown:
-        return (
-            f"{len(unknown)} of {len(examples)} questions have neither an "
-            f"answer nor `is_impossible`: {checks.listed(unknown)}. Without "
-            "answers, use --do_predict."
-        )
-    impossible = [e.guid for e in examples if e.is_impossible]
-    if impossible and not version_2_with_negative:
-        return (
-            f"{len(impossible)} of {len(examples)} questions have no answer: "
-            f"{checks.listed(impossible)}. Pass --version_2_with_negative, or "
-            "leave these questions out."
-        )
-    return None
-
-
 def read_examples(path: Source) -> list[SquadExample]:
     """Reads questions with their contexts; ids must differ.
 

@@ -6,23 +6,19 @@ Source: google-research/albert, `run_squad_v1.py`, `run_squad_v2.py`.
 
 import dataclasses
 import functools
-from collections.abc import Mapping, Sequence
 from typing import Any
 
 from albert_tf import settings as settings_lib
 from albert_tf.checkpoints import heads
-from albert_tf.checkpoints.checkpoint import Checkpoint
 from albert_tf.settings import setting
-from albert_tf.tasks import example_files, task
-from albert_tf.tasks.example_files import RowsInMemory
-from albert_tf.tasks.spec import FinetuningSpec
+from albert_tf.tasks import held_out, task
+from albert_tf.tasks.spec import DataRequest, FinetuningSpec
 from albert_tf.tasks.squad import examples as examples_lib
 from albert_tf.tasks.squad.data import SquadData
 from albert_tf.tasks.squad.predictions import SpanLimits
 from albert_tf.tasks.squad.spec import BeamSpanSpec, SpanSpec
 from albert_tf.tasks.squad.windows import WindowLengths
-from albert_tf.tasks.task import NO_WEIGHTS, ExampleSet, MakeTask, Sets
-from albert_tf.text.tokenizer import Tokenizer
+from albert_tf.tasks.task import ExampleSet, MakeTask, Sets
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -88,20 +84,12 @@ class SquadConfig(SpanLimits):
         return "squad_v2" if self.version_2_with_negative else "squad_v1"
 
 
-def read_sets(
-    config: SquadConfig,
-    uses: Sequence[str],
-    *,
-    tokenizer: Tokenizer,
-    max_seq_length: int,
-    weights: Checkpoint = NO_WEIGHTS,
-    given_examples: Mapping[str, RowsInMemory] = {},
-) -> Sets[Any]:
+def read_sets(config: SquadConfig, request: DataRequest) -> Sets[Any]:
     """Reads the questions of a run, and checks that they can be used."""
-    values = vars(config) | {"max_seq_length": max_seq_length}
+    uses = request.uses
     data = SquadData(
-        tokenizer=tokenizer,
-        lengths=WindowLengths.within(values),
+        tokenizer=request.tokenizer,
+        lengths=WindowLengths.within(vars(config) | vars(request)),
         limits=settings_lib.read(SpanLimits, vars(config)),
         metric_language=config.metric_language,
         version_2_with_negative=config.version_2_with_negative,
@@ -109,26 +97,23 @@ def read_sets(
     )
 
     def read(use: str) -> list[ExampleSet]:
-        path: Any = example_files.given_file(config, use, given_examples)
+        path: Any = held_out.given_file(config, request, use)
         questions = data.questions(examples_lib.read_examples(path))
         return [ExampleSet(examples=questions, data=data)]
 
-    def lack_of_answers(own: list[ExampleSet]) -> str | None:
-        return examples_lib.lack_of_answers(
-            own[0].examples, config.version_2_with_negative
-        )
-
     sets = {use: read(use) for use in ("train", "predict") if use in uses}
-    if config.eval_file or "eval" in given_examples:
+    if config.eval_file or "eval" in request.given_examples:
         sets["eval"] = read("eval")
     elif "eval" in uses or (
         # TF1: --do_predict evaluates, too, and chooses the best weights.
-        "predict" in uses and not lack_of_answers(sets["predict"])
+        "predict" in uses
+        and not data.lack_of_answers(sets["predict"][0].examples)
     ):
         sets["eval"] = sets.get("predict") or read("predict")
     for use in ("train", "eval"):
-        if use in sets and (lack := lack_of_answers(sets[use])):
-            raise ValueError(lack)
+        for one in sets.get(use, ()):
+            if lack := data.lack_of_answers(one.examples):
+                raise ValueError(lack)
     return task.sets_by_use(sets)
 
 

@@ -29,8 +29,6 @@ from albert_tf.tasks.squad.windows import LENGTH_WEIGHT, WindowLengths
 
 # Windows that go through the model together: memory against overhead.
 _WINDOWS_PER_CALL = 16
-# A scorer returns at most two sets of spans; see `LogitScorer.spans`.
-_NUM_SETS = 2
 _EXAMPLE = {
     "question": "Where did the snow fall?",
     "context": "The snow fell on the hills. In the valley it rained.",
@@ -49,24 +47,18 @@ def make_signatures(exported: Exported) -> list[Signature]:
     best score. Ids give the outputs of the model.
     """
     settings: SpanSettings = exported.settings
-    if exported.metadata.null_from_cls:
-        settings = dataclasses.replace(settings, null_from_cls=True)
     known = settings.applied_to(exported.metadata)
-    model, tokenizer = exported.model, exported.tokenizer
+    compares_null = settings.null_from_cls or bool(known.null_from_cls)
     scorer: BeamScorer | LogitScorer
     threshold = known.null_threshold or 0.0
-    if isinstance(model, BeamSpanModel):
-        scorer = BeamScorer(
-            model, exported.weights, tokenizer.special_ids.sep or 0
-        )
+    if isinstance(exported.model, BeamSpanModel):
+        scorer = BeamScorer(exported)
     else:
-        scorer = LogitScorer(
-            model, exported.weights, compares_null=settings.null_from_cls
-        )
-        if not settings.null_from_cls:
+        scorer = LogitScorer(exported, compares_null=compares_null)
+        if not compares_null:
             threshold = math.inf
     lengths, limits = settings.window_lengths(), settings.span_limits()
-    reader = _Reader(scorer, tokenizer, lengths, limits, threshold)
+    reader = _Reader(scorer, exported.tokenizer, lengths, limits, threshold)
     return signature.text_and_token_signatures(
         reader.answer, scorer.outputs, example=_EXAMPLE
     )
@@ -131,15 +123,6 @@ def best_windows(windows: ContextWindows, num_tokens: tf.Tensor) -> tf.Tensor:
     )
 
 
-class _WindowAnswers(NamedTuple):
-    """The best span of each set in W windows, as indices of all tokens."""
-
-    scores: tf.Tensor  # float64 [W, 2]
-    firsts: tf.Tensor  # int32 [W, 2]
-    lasts: tf.Tensor  # int32 [W, 2]
-    null_scores: tf.Tensor  # float32 [W]
-
-
 @dataclasses.dataclass(frozen=True)
 class _Reader:
     """Answers questions about contexts; see `make_signatures`."""
@@ -160,19 +143,14 @@ class _Reader:
             owners = best_windows(windows, ragged.size(tokens.ids))
         num_windows = ragged.size(windows.rows)
 
-        def search_some(begin: tf.Tensor) -> tuple[tf.Tensor, _WindowAnswers]:
+        def search_some(begin: tf.Tensor) -> tuple[tf.Tensor, list[tf.Tensor]]:
             end = tf.minimum(begin + _WINDOWS_PER_CALL, num_windows)
             some = ContextWindows(*(values[begin:end] for values in windows))
             return end, self._search(some, begin, tokens, owners)
 
-        shape = [0, _NUM_SETS]
-        none = _WindowAnswers(
-            scores=tf.zeros(shape, tf.float64),
-            firsts=tf.zeros(shape, tf.int32),
-            lasts=tf.zeros(shape, tf.int32),
-            null_scores=tf.zeros([0]),
-        )
-        found = _WindowAnswers(*ragged.in_parts(search_some, num_windows, none))
+        types = (tf.float64, tf.int32, tf.int32)
+        none = [*(tf.zeros([0, 2], one) for one in types), tf.zeros([0])]
+        found = ragged.in_parts(search_some, num_windows, none)
         with tf.device(CPU):
             return self._choose(found, windows, tokens, context)
 
@@ -182,8 +160,13 @@ class _Reader:
         first: tf.Tensor,
         tokens: Tokens,
         owners: tf.Tensor,
-    ) -> _WindowAnswers:
-        """Searches windows with the indices from `first` on."""
+    ) -> list[tf.Tensor]:
+        """Searches W windows with the indices from `first` on.
+
+        Returns scores, float64, and first and last tokens, int32, of the best
+        span of each set of the scorer, `[W, 2]`; and null scores, float32
+        `[W]`.
+        """
         ids = model_inputs.pack_ranges(
             tokens.ids,
             windows.questions,
@@ -213,47 +196,38 @@ class _Reader:
             )
             for spans in found
         ]
-        best += best[:1] * (_NUM_SETS - len(best))
         shift = windows.contexts.starts[:, None] - offsets
-        return _WindowAnswers(
-            scores=tf.concat([one.scores for one in best], 1),
-            firsts=tf.concat([one.starts for one in best], 1) + shift,
-            lasts=tf.concat([one.ends for one in best], 1) + shift,
-            null_scores=self.scorer.null_scores(outputs),
-        )
+        return [
+            tf.concat([one.scores for one in best], 1),
+            tf.concat([one.starts for one in best], 1) + shift,
+            tf.concat([one.ends for one in best], 1) + shift,
+            self.scorer.null_scores(outputs),
+        ]
 
     def _choose(
         self,
-        found: _WindowAnswers,
+        found: list[tf.Tensor],
         windows: ContextWindows,
         tokens: Tokens,
         context: tf.Tensor,
     ) -> Tensors:
         """Chooses the best window of each question and cuts out its answer."""
         rows, num_rows = windows.rows, tf.shape(context)[0]
-        num_windows = ragged.size(rows)
-        nowhere = num_windows * _NUM_SETS
-        answer_index = tf.fill([num_rows], nowhere)
-        for column in reversed(range(_NUM_SETS)):
-            scores = found.scores[:, column]
-            window = span_search.best_window(scores, rows, num_rows)
-            answer_index = tf.where(
-                window < num_windows, window * _NUM_SETS + column, answer_index
-            )
-        logit, first, last = (
-            ragged.gather_or(tf.reshape(values, [-1]), answer_index, otherwise)
-            for values, otherwise in (
-                (found.scores, 2 * predictions.NO_SPAN_SCORE),
-                (found.firsts, 0),
-                (found.lasts, 0),
-            )
+        *spans, null_scores = found
+        # The second set counts where no window has a valid span of the first.
+        best = tf.math.unsorted_segment_max(spans[0][:, 0], rows, num_rows)
+        column = tf.cast(tf.math.is_inf(tf.gather(best, rows)), tf.int32)
+        scores, firsts, lasts = (
+            tf.gather(values, column, batch_dims=1) for values in spans
         )
-        null_score = tf.math.unsorted_segment_min(
-            found.null_scores, rows, num_rows
-        )
+        window = span_search.best_window(scores, rows, num_rows)
+        logit = ragged.gather_or(scores, window, 2 * predictions.NO_SPAN_SCORE)
+        first = ragged.gather_or(firsts, window, 0)
+        last = ragged.gather_or(lasts, window, 0)
+        null_score = tf.math.unsorted_segment_min(null_scores, rows, num_rows)
         if self.scorer.compares_null:
             null_score -= tf.cast(logit, tf.float32)
-        is_answered = answer_index < nowhere
+        is_answered = window < ragged.size(rows)
         is_answered &= null_score < self.null_threshold
         starts = ragged.gather_or(tokens.starts, first, 0)
         ends = ragged.gather_or(tokens.ends, last, 0)

@@ -9,14 +9,13 @@ Source: `modeling.span_models`, `tasks.squad.predictions`, which give the same.
 """
 
 import dataclasses
-from typing import Any
 
 import tensorflow as tf
 
-from albert_tf.modeling.span_models import BeamSpanModel, SpanModel
 from albert_tf.serving import ragged
-from albert_tf.serving.exported_encoder import ExportedEncoder, ExportedWeights
+from albert_tf.serving.exported_encoder import ExportedEncoder
 from albert_tf.serving.signature import Tensors
+from albert_tf.tasks.spec import Exported
 from albert_tf.tasks.squad.predictions import SpanLimits
 
 _NO_SCORE = float("-inf")
@@ -44,23 +43,16 @@ class LogitScorer:
 
     min_length = 1
 
-    def __init__(
-        self,
-        model: SpanModel,
-        weights: ExportedWeights,
-        *,
-        compares_null: bool = False,
-    ) -> None:
+    def __init__(self, exported: Exported, *, compares_null: bool) -> None:
         self.compares_null = compares_null
-        self._head: Any = model.span_head
-        self._weights = weights
-        self._encode = ExportedEncoder(model.albert, weights)
+        self._model, self._weights = exported.model, exported.weights
+        self._encode = ExportedEncoder(self._model.albert, self._weights)
 
     def outputs(self, **ids: tf.Tensor) -> Tensors:
         """Returns `start_logits` and `end_logits`, float32 `[B, S]`."""
         sequence, _ = self._encode(**ids)
         with self._weights.scope():
-            logits = self._head(sequence)  # [B, S, 2]
+            logits = self._model.span_head(sequence)  # [B, S, 2]
         starts, ends = tf.unstack(logits, axis=-1)
         return {"start_logits": starts, "end_logits": ends}
 
@@ -87,19 +79,15 @@ class LogitScorer:
 
 
 class BeamScorer:
-    """The scorer of version 2.0; `separator_id` is that of `[SEP]`."""
+    """The scorer of version 2.0."""
 
     compares_null = False
 
-    def __init__(
-        self, model: BeamSpanModel, weights: ExportedWeights, separator_id: int
-    ) -> None:
-        self.min_length = max(model.start_n_top, model.end_n_top)
-        self._model = model
-        self._head: Any = model.beam_span_head
-        self._weights = weights
-        self._separator_id = separator_id
-        self._encode = ExportedEncoder(model.albert, weights)
+    def __init__(self, exported: Exported) -> None:
+        self._model, self._weights = exported.model, exported.weights
+        self.min_length = max(self._model.start_n_top, self._model.end_n_top)
+        self._separator_id = exported.tokenizer.special_ids.sep or 0
+        self._encode = ExportedEncoder(self._model.albert, self._weights)
 
     def outputs(self, **ids: tf.Tensor) -> Tensors:
         """Returns the outputs of the signature `tokens`."""
@@ -110,7 +98,7 @@ class BeamScorer:
         is_first = tf.range(tf.shape(sequence)[1]) == 0
         p_mask = tf.where(is_context | is_first[None], 0.0, 1.0)
         with self._weights.scope():
-            outputs: Tensors = self._head(
+            outputs: Tensors = self._model.beam_span_head(
                 tf.cast(sequence, tf.float32),
                 p_mask,
                 num_starts=self._model.start_n_top,
@@ -121,8 +109,8 @@ class BeamScorer:
     def spans(
         self, outputs: Tensors, input_mask: tf.Tensor, limits: SpanLimits
     ) -> list[SpanTensors]:
-        """Returns the spans of the beams."""
-        return [beam_spans(outputs, self._model.end_n_top)]
+        """Returns the spans of the beams, as both sets."""
+        return [beam_spans(outputs, self._model.end_n_top)] * 2
 
     def null_scores(self, outputs: Tensors) -> tf.Tensor:
         """Returns the logits of there being no answer."""

@@ -2,7 +2,7 @@
 
 import dataclasses
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar
+from typing import Any
 
 from albert_tf import settings as settings_lib
 from albert_tf.checkpoints import discovery, heads
@@ -10,7 +10,7 @@ from albert_tf.checkpoints.checkpoint import Checkpoint
 from albert_tf.checkpoints.metadata import Metadata
 from albert_tf.settings import setting
 from albert_tf.tasks import inputs
-from albert_tf.tasks.spec import Exported, HeadSpec, ServingSettings, Signatures
+from albert_tf.tasks.spec import HeadSpec, ServingSettings
 from albert_tf.tasks.squad.data import SquadData
 from albert_tf.tasks.squad.examples import SquadExample
 from albert_tf.tasks.squad.predictions import SpanLimits
@@ -22,11 +22,7 @@ from albert_tf.tasks.task import AnswerTask, ExampleSet
 class SpanSettings(ServingSettings):
     """The settings of an exported model of either version."""
 
-    as_trained = tuple(
-        field.name
-        for limits in (WindowLengths, SpanLimits)
-        for field in dataclasses.fields(limits)
-    )
+    as_trained = (*vars(WindowLengths()), *vars(SpanLimits()))
     not_in_runtimes = ("null_from_cls",)
 
     doc_stride: int | None = setting(
@@ -81,8 +77,7 @@ class SpanSettings(ServingSettings):
 
     def answer_settings(self) -> dict[str, Any]:
         """Returns the lengths and the limits."""
-        lengths, limits = self.window_lengths(), self.span_limits()
-        return dataclasses.asdict(lengths) | dataclasses.asdict(limits)
+        return vars(self.window_lengths()) | vars(self.span_limits())
 
     def applied_to(self, known: Metadata) -> Metadata:
         """Replaces the null threshold."""
@@ -99,9 +94,6 @@ class SpanSpec(HeadSpec):
     has_mean = True
 
     max_seq_length = 384
-
-    # Whether a question may have no answer.
-    has_null_answers: ClassVar[bool] = False
 
     sequence_outputs = frozenset(("start_logits", "end_logits"))
 
@@ -124,7 +116,7 @@ class SpanSpec(HeadSpec):
             tokenizer=source.tokenizer,
             lengths=WindowLengths.within(settings),
             limits=settings_lib.read(SpanLimits, settings),
-            version_2_with_negative=self.has_null_answers,
+            version_2_with_negative=self.head is heads.BEAM_SPAN,
             null_score_diff_threshold=source.metadata.null_threshold,
         )
 
@@ -135,19 +127,13 @@ class SpanSpec(HeadSpec):
     serving_settings = SpanSettings
     # A context may have any length.
     served_batch_size = 8
-
-    def make_signatures(self, exported: Exported) -> Signatures:
-        """Traces those of the answer to a question."""
-        from albert_tf.tasks.squad import signatures
-
-        return signatures.make_signatures(exported)
+    signatures_module = "albert_tf.tasks.squad.signatures"
 
 
 class BeamSpanSpec(SpanSpec):
     """What is done with the head `beam_span`."""
 
     head = heads.BEAM_SPAN
-    has_null_answers = True
     # The ends that are found depend on the starts of the same model.
     has_mean = False
     # transformers.js has no beams.

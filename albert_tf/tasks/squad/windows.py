@@ -60,7 +60,7 @@ class WindowLengths(Lengths):
         super().__post_init__()
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True, eq=False)
+@dataclasses.dataclass(frozen=True, eq=False)
 class Paragraph:
     """A text and its tokens: int32 `[n]` their ids, and where they are.
 
@@ -156,16 +156,12 @@ class Questions(Sequence[SquadExample]):
             all_ids, sizes, offsets = self.tokenizer.encode_batch_with_offsets(
                 contexts
             )
-            splits = np.cumsum(sizes)[:-1]
+            tokens = np.vstack([all_ids, offsets])
+            parts = np.split(tokens, np.cumsum(sizes)[:-1], axis=1)
             # Neighbours about the same context share its tokens.
             paragraph_of = {
-                text: Paragraph(text=text, ids=own, starts=starts, ends=ends)
-                for text, own, (starts, ends) in zip(
-                    contexts,
-                    np.split(all_ids, splits),
-                    np.split(offsets, splits, axis=1),
-                    strict=True,
-                )
+                text: Paragraph(text, *part)
+                for text, part in zip(contexts, parts, strict=True)
             }
             ids, sizes = self.tokenizer.encode_batch(
                 [example.question for example in chunk]

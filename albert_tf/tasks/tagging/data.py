@@ -138,9 +138,7 @@ class TaggingData:
             tags = [numbers.get(tag, _NO_TAG) for tag in one.tags or ()]
             tag_ids = np.array(tags or [_NO_TAG] * len(one.words.starts))
             for ids, words, places in self._windows(one.words):
-                record = task.pair_record(
-                    ids.tolist(), [], self.tokenizer, self.max_seq_length
-                )
+                record = task.pair_record(self, ids.tolist())
                 row = np.full(len(record["input_ids"]), _NO_TAG, np.int32)
                 row[places] = tag_ids[words]
                 if not is_training or np.any(row != _NO_TAG):

@@ -8,23 +8,20 @@ import dataclasses
 import functools
 import itertools
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from albert_tf import checks
-from albert_tf.checkpoints.checkpoint import Checkpoint
 from albert_tf.metrics import entities
 from albert_tf.metrics.entities import OUTSIDE
 from albert_tf.settings import setting
 from albert_tf.tasks import held_out, task
-from albert_tf.tasks.example_files import RowsInMemory
 from albert_tf.tasks.held_out import FileFlags
-from albert_tf.tasks.spec import FinetuningSpec
+from albert_tf.tasks.spec import DataRequest, FinetuningSpec
 from albert_tf.tasks.tagging import examples as examples_lib
 from albert_tf.tasks.tagging.examples import TaggedText
 from albert_tf.tasks.tagging.spec import TaggingSpec
-from albert_tf.tasks.task import NO_WEIGHTS, ExampleSet, MakeTask, Sets
-from albert_tf.text.tokenizer import Tokenizer
+from albert_tf.tasks.task import ExampleSet, MakeTask, Sets
 
 _LOGGER = logging.getLogger(__name__)
 
@@ -57,41 +54,27 @@ class TaggingConfig(FileFlags):
     )
 
 
-def read_sets(
-    config: TaggingConfig,
-    uses: Sequence[str],
-    *,
-    tokenizer: Tokenizer,
-    max_seq_length: int,
-    weights: Checkpoint = NO_WEIGHTS,
-    given_examples: Mapping[str, RowsInMemory] = {},
-) -> Sets[Any]:
+def read_sets(config: TaggingConfig, request: DataRequest) -> Sets[Any]:
     """Reads the texts of a run, and checks that they can be used."""
     from albert_tf.tasks.tagging import data as data_lib
 
-    trains = "train" in uses
-    kept = NO_WEIGHTS if trains else weights
+    trains, kept = "train" in request.uses, request.weights
     labels = config.labels or kept.metadata.labels or ()
     data = data_lib.TaggingData(
-        tokenizer=tokenizer,
-        max_seq_length=max_seq_length,
+        tokenizer=request.tokenizer,
+        max_seq_length=request.max_seq_length,
         labels=labels,
         words=kept.settings.get("words", "spaced" if trains else "tokens"),
     )
 
     def read(use: str) -> list[TaggedText]:
-        path = held_out.find(config, use, given_examples)
+        path = held_out.find(config, request, use)
         return examples_lib.read_examples(
             path, data, needs_tags=use != "predict"
         )
 
     sets, validation = held_out.read(
-        config,
-        uses,
-        given_examples,
-        read,
-        kept.settings,
-        texts=lambda one: [one.text],
+        config, request, read, texts=lambda one: [one.text]
     )
     rows: list[Sequence[str]] = [[label] for label in labels]
     if trains:
@@ -116,7 +99,7 @@ def read_sets(
         odd = [tag for tag in labels if not entities.PREFIXED.fullmatch(tag)]
         text = "Because of the tags %s, they are plain: none marks an entity."
         _LOGGER.warning(text, checks.listed(map(repr, odd or labels)))
-    if "predict" in uses:
+    if "predict" in request.uses:
         sets["predict"] = read("predict")
     _warn_of_others([*itertools.chain(*sets.values())], labels)
     return task.sets_by_use(

@@ -7,7 +7,7 @@ from typing import Any
 from albert_tf.checkpoints import compatibility, heads
 from albert_tf.checkpoints.checkpoint import Checkpoint
 from albert_tf.tasks import inputs
-from albert_tf.tasks.spec import Exported, HeadSpec, ServingSettings, Signatures
+from albert_tf.tasks.spec import HeadSpec, ServingSettings
 from albert_tf.tasks.task import AnswerData, ExampleSet
 
 
@@ -60,9 +60,4 @@ class TaggingSpec(HeadSpec):
     serving_settings = TaggingSettings
     # Texts have different numbers of entities.
     joins_outputs = False
-
-    def make_signatures(self, exported: Exported) -> Signatures:
-        """Traces those of entities, and of logits."""
-        from albert_tf.tasks.tagging import signatures
-
-        return signatures.make_signatures(exported)
+    signatures_module = "albert_tf.tasks.tagging.signatures"

@@ -1,8 +1,5 @@
-import functools
-
 import pytest
 
-from albert_tf.tasks import example_files
 from albert_tf.tasks.classification import examples
 from albert_tf.tasks.classification.examples import (
     ClassificationExample,
@@ -153,20 +150,6 @@ def test_labels_that_look_alike_are_reported(table, caplog):
 
     assert "'Spam', 'spam', 'spam ' differ only in case" in caplog.text
     assert "'ham'" not in caplog.text
-
-
-@pytest.mark.parametrize("ending", ["tsv", "csv", "jsonl", "tsv.gz", "json.gz"])
-def test_a_split_is_found_by_its_name(ending, tmp_path):
-    for name in (f"dev.{ending}", "train.tsv"):
-        (tmp_path / name).touch()
-
-    find = functools.partial(
-        example_files.find_split,
-        tmp_path,
-        endings=(".tsv", ".csv", ".json", ".jsonl"),
-    )
-    assert find("dev") == str(tmp_path / f"dev.{ending}")
-    assert find("test", is_optional=True) is None
 
 
 def test_a_table_is_read_anew_each_time_it_is_predicted(tmp_path):

@@ -4,9 +4,9 @@ import pytest
 
 from albert_tf.checkpoints.checkpoint import Checkpoint
 from albert_tf.checkpoints.metadata import Metadata
-from albert_tf.tasks import example_files
 from albert_tf.tasks.classification import examples, sets
 from albert_tf.tasks.classification.sets import ClassificationConfig
+from albert_tf.tasks.spec import DataRequest
 
 CUSTOM = {"task_name": "custom", "text_columns": ("text",)}
 TABLE = CUSTOM | {"label_column": "kind", "train_file": "train.tsv"}
@@ -53,10 +53,12 @@ def read_sets(words, tmp_path, monkeypatch):
     (tmp_path / "test.tsv").write_text("text\nthree\n")
     return lambda use, values, **known: sets.read_sets(
         ClassificationConfig(**values),
-        [use],
-        tokenizer=words,
-        max_seq_length=12,
-        weights=Checkpoint(**known),
+        DataRequest(
+            uses=[use],
+            tokenizer=words,
+            max_seq_length=12,
+            weights=Checkpoint(**known),
+        ),
     )
 
 
@@ -193,11 +195,3 @@ def test_columns_that_are_a_label_each_hold_0_and_1(tmp_path):
 
     with pytest.raises(ValueError, match="line 2: .*toxic=0, insult=-1"):
         examples.read_examples(path, columns, labels=("toxic", "insult"))
-
-
-def test_a_split_in_several_files_is_refused(tmp_path):
-    for name in ("train.tsv", "train.json"):
-        (tmp_path / name).touch()
-
-    with pytest.raises(ValueError, match=r"several files for train: .*n.json"):
-        example_files.find_split(tmp_path, "train", (".tsv", ".json"))

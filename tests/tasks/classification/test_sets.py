@@ -7,6 +7,7 @@ from albert_tf.checkpoints.metadata import Metadata
 from albert_tf.tasks.classification import glue
 from albert_tf.tasks.classification import sets as sets_lib
 from albert_tf.tasks.classification.sets import ClassificationConfig
+from albert_tf.tasks.spec import DataRequest
 
 CUSTOM = {"task_name": "custom", "text_columns": ("text",)}
 
@@ -24,10 +25,12 @@ def read(words):
     def make(*uses, kept=None, **values):
         return sets_lib.read_sets(
             ClassificationConfig(**values),
-            uses,
-            tokenizer=words,
-            max_seq_length=12,
-            weights=Checkpoint(metadata=Metadata(labels=kept)),
+            DataRequest(
+                uses=uses,
+                tokenizer=words,
+                max_seq_length=12,
+                weights=Checkpoint(metadata=Metadata(labels=kept)),
+            ),
         )
 
     return make

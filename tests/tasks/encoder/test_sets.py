@@ -7,6 +7,7 @@ from albert_tf.checkpoints.metadata import Metadata
 from albert_tf.tasks.encoder import sets as sets_lib
 from albert_tf.tasks.encoder.sets import SimilarityConfig
 from albert_tf.tasks.example_files import RowsInMemory
+from albert_tf.tasks.spec import DataRequest
 
 ROWS = [
     {"a": f"One cat {i}.", "b": f"A cat {i}.", "c": "No.", "n": i % 5}
@@ -16,16 +17,18 @@ SCORED = {"text_columns": ("a", "b"), "label_column": "n"}
 TRIPLETS = {"text_columns": ("a", "b", "c")}
 
 
-def read_sets(words, uses, rows=None, weights=None, **flags):
+def read_sets(words, uses, rows=None, **flags):
     return sets_lib.read_sets(
         SimilarityConfig(**flags),
-        uses,
-        tokenizer=words,
-        max_seq_length=16,
-        **({"weights": weights} if weights else {}),
-        given_examples={
-            use: RowsInMemory("rows", own) for use, own in (rows or {}).items()
-        },
+        DataRequest(
+            uses=uses,
+            tokenizer=words,
+            max_seq_length=16,
+            given_examples={
+                use: RowsInMemory("rows", own)
+                for use, own in (rows or {}).items()
+            },
+        ),
     )
 
 

@@ -6,6 +6,7 @@ import pytest
 
 from albert_tf.tasks.race import sets as sets_lib
 from albert_tf.tasks.race.sets import RaceConfig
+from albert_tf.tasks.spec import DataRequest
 from tests.tasks.race.conftest import PASSAGES, QUESTION
 
 (PASSAGE,) = PASSAGES["dev/middle"]
@@ -79,5 +80,6 @@ def test_flags_that_cannot_be_used(
 
 def read_sets(tokenizer, **values):
     return sets_lib.read_sets(
-        RaceConfig(**values), ["eval"], tokenizer=tokenizer, max_seq_length=160
+        RaceConfig(**values),
+        DataRequest(uses=["eval"], tokenizer=tokenizer, max_seq_length=160),
     )

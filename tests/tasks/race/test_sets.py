@@ -4,6 +4,7 @@ import pytest
 
 from albert_tf.tasks.race import sets as sets_lib
 from albert_tf.tasks.race.sets import RaceConfig
+from albert_tf.tasks.spec import DataRequest
 from tests.tasks.race.conftest import QUESTION
 
 
@@ -11,7 +12,8 @@ from tests.tasks.race.conftest import QUESTION
 def read(words):
     def make(*uses, **values):
         return sets_lib.read_sets(
-            RaceConfig(**values), uses, tokenizer=words, max_seq_length=160
+            RaceConfig(**values),
+            DataRequest(uses=uses, tokenizer=words, max_seq_length=160),
         )
 
     return make

@@ -8,7 +8,8 @@ import tensorflow as tf
 
 from albert_tf.metrics.classification import softmax
 from albert_tf.tasks.race import signatures
-from albert_tf.tasks.race.examples import MultipleChoiceExample, make_records
+from albert_tf.tasks.race.data import MultipleChoiceData
+from albert_tf.tasks.race.examples import MultipleChoiceExample
 
 INPUTS = {"input_ids": 0, "input_mask": 0, "segment_ids": 0}
 BLANK_QUESTIONS = ["a _ b", "_", "__ is ____", "_ _", "", "no blank"]
@@ -81,10 +82,11 @@ MADE = [
 
 def choice_logits(exported, examples):
     """Features and model, as a fine-tuning run makes them."""
-    lengths = exported.settings.choice_lengths()
-    records = list(make_records(examples, exported.tokenizer, lengths))
+    data = MultipleChoiceData(
+        tokenizer=exported.tokenizer, lengths=exported.settings.choice_lengths()
+    )
     rows = []
-    for record in records:
+    for record in data.records(examples, is_training=False):
         batch = {name: record[name][None] for name in INPUTS}
         rows.append(exported.model(batch)["logits"][0])
     return np.stack(rows)

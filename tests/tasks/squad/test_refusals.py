@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from albert_tf.tasks.spec import DataRequest
 from albert_tf.tasks.squad import sets as sets_lib
 from albert_tf.tasks.squad.sets import SquadConfig
 
@@ -82,7 +83,5 @@ def test_what_cannot_be_used_is_refused(
     with pytest.raises(ValueError, match=message):
         sets_lib.read_sets(
             SquadConfig(**{"train_file": str(path)} | values),
-            ["train"],
-            tokenizer=words,
-            max_seq_length=96,
+            DataRequest(uses=["train"], tokenizer=words, max_seq_length=96),
         )

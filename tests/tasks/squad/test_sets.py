@@ -3,6 +3,7 @@ import json
 import pytest
 
 from albert_tf.metrics.scores import Role, Score, Scores
+from albert_tf.tasks.spec import DataRequest
 from albert_tf.tasks.squad import sets as sets_lib
 from albert_tf.tasks.squad.sets import SquadConfig
 from albert_tf.tasks.squad.windows import WindowLengths
@@ -28,9 +29,7 @@ def read(tmp_path, words):
         config = SquadConfig(**paths, **settings or {})
         return sets_lib.read_sets(
             config,
-            uses,
-            tokenizer=words,
-            max_seq_length=96,
+            DataRequest(uses=uses, tokenizer=words, max_seq_length=96),
         )
 
     return make

@@ -1,3 +1,5 @@
+import types
+
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -112,7 +114,8 @@ def test_padding_is_never_among_the_likeliest():
     weights = ExportedWeights(model.weights, precision="float32")
     logits = tf.constant([[0.0, 1, 2, 3, 9, 9, 9, 9]] * 2)
     outputs = {"start_logits": logits, "end_logits": logits}
-    scorer = LogitScorer(model, weights)
+    exported = types.SimpleNamespace(model=model, weights=weights)
+    scorer = LogitScorer(exported, compares_null=False)
 
     likeliest, every = scorer.spans(outputs, MASK, SpanLimits(n_best_size=2))
 

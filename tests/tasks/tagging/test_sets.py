@@ -6,6 +6,7 @@ import pytest
 
 from albert_tf.checkpoints.checkpoint import Checkpoint
 from albert_tf.checkpoints.metadata import Metadata
+from albert_tf.tasks.spec import DataRequest
 from albert_tf.tasks.tagging import sets as sets_lib
 from albert_tf.tasks.tagging.sets import TaggingConfig
 from albert_tf.text.tokenizer import load_tokenizer
@@ -33,10 +34,12 @@ def read(tokenizer, tmp_path):
             paths[f"{name}_file"] = str(path)
         return sets_lib.read_sets(
             TaggingConfig(**paths, **settings),
-            uses or [name.removesuffix("_file") for name in paths],
-            tokenizer=tokenizer,
-            max_seq_length=16,
-            weights=weights or Checkpoint(),
+            DataRequest(
+                uses=uses or [name.removesuffix("_file") for name in paths],
+                tokenizer=tokenizer,
+                max_seq_length=16,
+                weights=weights or Checkpoint(),
+            ),
         )
 
     return run
