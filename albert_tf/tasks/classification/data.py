@@ -24,7 +24,6 @@ from albert_tf.metrics import classification
 from albert_tf.metrics.scores import Role, Score, Scores
 from albert_tf.tasks import error_tables, task
 from albert_tf.tasks.classification import decision as decision_lib
-from albert_tf.tasks.classification import scores as scores_lib
 from albert_tf.tasks.classification.decision import Decision
 from albert_tf.tasks.classification.examples import ClassificationExample
 from albert_tf.tasks.task import Outputs, Record
@@ -131,7 +130,7 @@ class ClassificationData:
         if self.is_multi_label:
             values["multi_label"] = True
             values["label_separator"] = self.label_separator
-        if self._has_first_positive:
+        if not self._positive:
             values["positive_label"] = self.positive_label
         if self.output_names:
             values["output_names"] = list(self.output_names)
@@ -168,7 +167,7 @@ class ClassificationData:
         """Returns scores, and thresholds of labels, from `logits` `[N, K]`."""
         labels = self._label_array(examples)
         if self.is_regression:
-            return scores_lib.of_numbers(
+            return classification.of_numbers(
                 self.score_names, labels, self._numbers(outputs)
             )
         logits = np.asarray(outputs["logits"], np.float32)
@@ -176,7 +175,7 @@ class ClassificationData:
             labels,
             logits,
             self.goal,
-            int(not self._has_first_positive),
+            self._positive,
             calibrates=self.calibrates,
         )
         predictions = self._likeliest(decision, logits)
@@ -195,18 +194,15 @@ class ClassificationData:
                 others.append(Score(key, error, Role.ERROR))
         if self.has_class_scores or self.goal:
             decided = decision.predictions(logits)
-            for label, row in self._class_scores(labels, decided):
+            by_label = classification.class_scores(labels, decided, self.labels)
+            for label, row in by_label.items():
                 others += (
                     Score.of_label(name, label, float(value))
                     for name, value in zip(_CLASS_SCORES, row, strict=True)
                 )
-        if self._has_first_positive:
-            # The scores of two classes are those of label 1.
-            labels, predictions = 1 - labels, 1 - predictions
-            probabilities = probabilities[:, ::-1]
-        arrays = labels, predictions, probabilities
+        arrays = labels, predictions, probabilities, self._positive
         own = [
-            self._score(name, scores_lib.of_classes(name, *arrays))
+            self._score(name, classification.of_classes(name, *arrays))
             for name in self.score_names
         ]
         left_out = [score.key for score in own if math.isnan(score.value)]
@@ -228,9 +224,7 @@ class ClassificationData:
         else:
             logits = np.asarray(outputs["logits"])
             found = self._likeliest(self.decided_by(scores), logits)
-            if self._has_first_positive:
-                labels, found = 1 - labels, 1 - found
-        score = scores_lib.SCORES[self.score_names[0]]
+        score = classification.SCORES[self.score_names[0]]
         return lambda rows: score(labels[rows], found[rows])
 
     def baselines(self, examples: _Examples) -> dict[str, float]:
@@ -238,10 +232,10 @@ class ClassificationData:
         labels = self._label_array(examples)
         if self.is_regression:
             mean = np.full_like(labels, labels.mean())
-            return scores_lib.of_numbers(self.score_names, labels, mean).flat()
-        if self._has_first_positive:
-            labels = 1 - labels
-        score = scores_lib.of_one_answer(
+            return classification.of_numbers(
+                self.score_names, labels, mean
+            ).flat()
+        score = classification.of_one_answer(
             self.score_names[0], labels, len(self.labels)
         )
         return {self.primary_metric: score}
@@ -251,15 +245,6 @@ class ClassificationData:
         if self.positive_label and name in _OF_ONE_CLASS:
             return Score.of_label(name, self.positive_label, value)
         return Score(name, value)
-
-    def _class_scores(
-        self, labels: np.ndarray, predictions: np.ndarray
-    ) -> Iterable[tuple[str, tuple[float, ...]]]:
-        """Returns each label with the values of `_CLASS_SCORES`."""
-        scores = classification.class_scores(
-            labels, predictions, len(self.labels)
-        )
-        return zip(self.labels, scores, strict=True)
 
     def _label_array(self, examples: _Examples) -> np.ndarray:
         """Returns int or float `[N]`; or int 0 and 1 `[N, K]`."""
@@ -290,8 +275,10 @@ class ClassificationData:
         return decision.predictions(logits)
 
     @property
-    def _has_first_positive(self) -> bool:
-        return bool(self.labels) and self.positive_label == self.labels[0]
+    def _positive(self) -> int:
+        """The index of the label that F1 is of."""
+        label = self.positive_label
+        return self.labels.index(label) if label else 1
 
     def with_decision(self, scores: Scores) -> "ClassificationData":
         """Returns it with what the evaluation of another set chose."""
@@ -417,13 +404,13 @@ class ClassificationData:
         if not self.is_multi_label:
             chart = decision_lib.calibration_chart(labels, logits, decision)
             tables.append(chart)
-        rows = self._class_scores(labels, predictions)
+        by_label = classification.class_scores(labels, predictions, self.labels)
         table = {
             "title": "Scores of each class",
             "header": ["label", *_CLASS_SCORES],
             "rows": [
                 [label, *(f"{score:.6g}" for score in row)]
-                for label, row in rows
+                for label, row in by_label.items()
             ],
         }
         return [*tables, table]

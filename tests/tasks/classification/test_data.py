@@ -7,10 +7,10 @@ import sklearn.metrics
 from scipy import special
 
 from albert_tf.checkpoints.metadata import Metadata
+from albert_tf.metrics import classification
 from albert_tf.metrics.scores import Score, Scores
 from albert_tf.tasks.classification import data as data_lib
 from albert_tf.tasks.classification import glue
-from albert_tf.tasks.classification import scores as scores_lib
 from albert_tf.tasks.classification.data import ClassificationData
 from albert_tf.tasks.classification.decision import Decision
 from albert_tf.tasks.classification.examples import (
@@ -143,7 +143,7 @@ def test_a_record_is_that_of_its_own_texts(make_data, words, monkeypatch):
 def test_the_f1_of_two_classes_names_its_class(positive, make_data):
     data = make_data(
         labels=("fraud", "ok"),
-        score_names=scores_lib.names_for(("fraud", "ok")),
+        score_names=classification.names_for(("fraud", "ok")),
         positive_label=positive,
         has_class_scores=True,
     )
@@ -184,7 +184,9 @@ def test_the_f1_of_two_classes_names_its_class(positive, make_data):
 
 def test_areas_that_are_not_defined_are_left_out_and_told(make_data, caplog):
     labels = ("fraud", "ok")
-    data = make_data(labels=labels, score_names=scores_lib.names_for(labels))
+    data = make_data(
+        labels=labels, score_names=classification.names_for(labels)
+    )
 
     found = data.scores(make_examples(0, 0), {"logits": np.eye(2)})
 
@@ -269,7 +271,7 @@ def spam(make_data):
     logits[:, 1] = rng.normal(loc=10 * known - 4, scale=8)
     data = make_data(
         labels=labels,
-        score_names=scores_lib.names_for(labels),
+        score_names=classification.names_for(labels),
         positive_label="spam",
         has_class_scores=True,
         goal="precision:0.95",
@@ -367,7 +369,7 @@ def test_a_goal_that_no_threshold_reaches_is_told(spam, tmp_path, caplog):
 @pytest.fixture
 def several(make_data):
     return make_data(
-        score_names=scores_lib.names_for("abc", multi_label=True),
+        score_names=classification.names_for("abc", multi_label=True),
         label_separator="|",
         has_class_scores=True,
     )
