@@ -78,8 +78,7 @@ def read_examples(
         weights_of_labels = _class_weights(config, labels, known["train"])
         fitted = {"class_weights": weights_of_labels}
     else:
-        numbers = [example.label for example in known["train"]]
-        targets = np.array(numbers, np.float64)
+        targets = np.array([row.label for row in known["train"]], np.float64)
         # Equal labels have no spread to scale by.
         scale = float(targets.std()) or 1.0
         fitted = {"target_mean": float(targets.mean()), "target_scale": scale}

@@ -46,7 +46,7 @@ class ClassificationData:
 
     Args:
         labels: All labels in the order of the logits; empty for regression.
-        score_names: Of `scores.names_for`, the primary metric first.
+        score_names: Of `metrics.classification`, the primary metric first.
         submission_file: Name of the file with one prediction per row.
         prediction_range: Numbers of a submission are clipped to it.
         has_class_scores: Whether each class has scores of its own.
