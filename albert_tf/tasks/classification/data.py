@@ -55,9 +55,6 @@ class ClassificationData:
         label_separator: Of the labels of a row; empty if each has one.
         decision: How labels are predicted, as far as it is chosen; `scores`
             chooses the rest.
-        calibrates: Whether `scores` may choose a temperature.
-        goal: Of two labels, what a threshold is chosen for, such as
-            `precision:0.95`; see `decision.threshold_for`.
         target_mean: Regression: the number that a logit of 0 stands for.
         target_scale: Regression: what an increase of a logit by 1 stands for.
         output_names: Regression: names of several numbers.
@@ -78,8 +75,6 @@ class ClassificationData:
     positive_label: str = ""
     label_separator: str = ""
     decision: Decision = Decision()
-    goal: str = ""
-    calibrates: bool = True
     target_mean: float = 0.0
     target_scale: float = 1.0
     output_names: tuple[str, ...] = ()
@@ -171,13 +166,7 @@ class ClassificationData:
                 self.score_names, labels, self._numbers(outputs)
             )
         logits = np.asarray(outputs["logits"], np.float32)
-        decision = self._decision.chosen_for(
-            labels,
-            logits,
-            self.goal,
-            self._positive,
-            calibrates=self.calibrates,
-        )
+        decision = self._decision.chosen_for(labels, logits, self._positive)
         predictions = self._likeliest(decision, logits)
         probabilities = decision.probabilities(logits)
         known = Metadata(
@@ -192,7 +181,7 @@ class ClassificationData:
                 error = decision_lib.calibration_error(labels, each)
                 key = f"calibration_error{ending}"
                 others.append(Score(key, error, Role.ERROR))
-        if self.has_class_scores or self.goal:
+        if self.has_class_scores or decision.goal:
             decided = decision.predictions(logits)
             by_label = classification.class_scores(labels, decided, self.labels)
             for label, row in by_label.items():
@@ -311,11 +300,11 @@ class ClassificationData:
                 "--do_eval to choose those with the best F1.",
                 decision_lib.DEFAULT_THRESHOLD,
             )
-        if decision.thresholds is None and self.goal:
+        if decision.thresholds is None and decision.goal:
             _LOGGER.warning(
                 "No threshold is known that reaches %s; the likelier label is "
                 "predicted.",
-                self.goal,
+                decision.goal,
             )
         results_path = os.path.join(output_dir, _TEST_RESULTS)
         submission_path = os.path.join(output_dir, self.submission_file)

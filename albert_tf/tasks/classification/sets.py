@@ -198,9 +198,9 @@ def read_sets(
         decision=Decision(
             temperature=known.temperature if config.calibrate else None,
             thresholds=None if config.decide else known.thresholds,
+            goal=config.decide,
+            calibrates=config.calibrate,
         ),
-        goal=config.decide,
-        calibrates=config.calibrate,
     )
     if config.decide and "eval" not in uses:
         raise ValueError("--decide needs --do_eval, which chooses by it.")

@@ -274,7 +274,7 @@ def spam(make_data):
         score_names=classification.names_for(labels),
         positive_label="spam",
         has_class_scores=True,
-        goal="precision:0.95",
+        decision=Decision(goal="precision:0.95"),
     )
     return data, make_examples(*known), {"logits": logits}
 
@@ -286,7 +286,9 @@ def test_what_an_evaluation_decides_every_file_and_answer_has(spam, tmp_path):
     write_predictions(data, examples, outputs, tmp_path, scores)
 
     assert scores["precision_of_spam"] >= 0.95
-    plain = dataclasses.replace(data, goal="").scores(examples, outputs)
+    plain = dataclasses.replace(data, decision=Decision()).scores(
+        examples, outputs
+    )
     assert plain["precision_of_spam"] < 0.95
     # What the threshold costs selects no weights.
     assert scores["accuracy"] == plain["accuracy"]
@@ -296,7 +298,7 @@ def test_what_an_evaluation_decides_every_file_and_answer_has(spam, tmp_path):
     # A predictor has the metadata alone.
     kept = Metadata(labels=data.labels).measured(scores.flat())
     answering = dataclasses.replace(
-        data, goal="", decision=Decision(kept.temperature, kept.thresholds)
+        data, decision=Decision(kept.temperature, kept.thresholds)
     )
     answers = [*answering.answers(examples, outputs)]
     header, *rows = (tmp_path / "predictions.tsv").read_text().splitlines()
@@ -329,7 +331,7 @@ def test_what_an_evaluation_decides_every_file_and_answer_has(spam, tmp_path):
 
 def test_without_calibration_no_temperature_is_chosen_or_lost(spam):
     data, examples, outputs = spam
-    data = dataclasses.replace(data, calibrates=False)
+    data = dataclasses.replace(data, decision=Decision(calibrates=False))
 
     scores = data.scores(examples, outputs)
     known = dataclasses.replace(data, decision=Decision(temperature=3.0))
@@ -356,7 +358,7 @@ def test_another_set_is_decided_as_the_first(spam):
 
 def test_a_goal_that_no_threshold_reaches_is_told(spam, tmp_path, caplog):
     data, examples, outputs = spam
-    data = dataclasses.replace(data, goal="precision:.99999")
+    data = dataclasses.replace(data, decision=Decision(goal="precision:.99999"))
     outputs["logits"][:, 1] = 0
 
     scores = data.scores(examples, outputs)
