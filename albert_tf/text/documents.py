@@ -33,7 +33,6 @@ from albert_tf.text import text_lines, wikipedia_dumps
 DOCUMENT_CHARACTERS = 2**20
 
 _JSON_NAMES = (".jsonl", ".ndjson", ".json")
-_PARQUET_NAME = ".parquet"
 # Parts of a dump are called `...xml-p1p41242.bz2`.
 _DUMP_NAME = re.compile(r".*\.xml(-p\d+p\d+)?", re.DOTALL | re.IGNORECASE)
 # A few rows are in memory at a time: columns are read in small parts, not by
@@ -142,24 +141,27 @@ class Documents:
     def _read(self, path: str, file: IO[bytes]) -> Iterator[Document]:
         """Yields the documents of a file; its name says what is in it."""
         name = text_lines.uncompressed_name(path)
-        if name.lower().endswith(_PARQUET_NAME):
-            yield from _whole_documents(self._parquet_texts(path, file))
+        if name.lower().endswith(".parquet"):
+            texts = self._parquet_texts(path, file)
         elif _DUMP_NAME.fullmatch(name):
-            yield from _whole_documents(
-                wikipedia_dumps.read_texts(file, path, on_bad_page=self._skip)
+            texts = wikipedia_dumps.read_texts(
+                file, path, on_bad_page=self._skip
             )
         else:
-            yield from self._line_documents(path, file)
-
-    def _line_documents(self, path: str, file: IO[bytes]) -> Iterator[Document]:
-        lines = text_lines.numbered_lines(file, path, on_bad_line=self._skip)
-        # Blank lines before the first sentence end no document.
-        first = next((x for x in lines if x[1].strip()), (0, ""))
-        lines = itertools.chain([first], lines)
-        if _holds_json(path, first[1]):
-            yield from _whole_documents(self._json_texts(path, lines))
-        else:
-            yield from _text_documents(line for _, line in lines)
+            lines = text_lines.numbered_lines(
+                file, path, on_bad_line=self._skip
+            )
+            # Blank lines before the first sentence end no document.
+            first = next((x for x in lines if x[1].strip()), (0, ""))
+            lines = itertools.chain([first], lines)
+            has_json = name.lower().endswith(_JSON_NAMES)
+            if not has_json and not _is_object(first[1]):
+                yield from _text_documents(line for _, line in lines)
+                return
+            texts = self._json_texts(path, lines)
+        for text in texts:
+            for part in _parts(text):
+                yield Document(text=part, is_split=False)
 
     def _json_texts(
         self, path: str, lines: Iterator[tuple[int, str]]
@@ -244,20 +246,12 @@ def merged_share(
     return sum(size for size in sizes if size > 1) / max(1, len(distinct))
 
 
-def _holds_json(path: str, first_line: str) -> bool:
-    name = text_lines.uncompressed_name(path).lower()
+def _is_object(line: str) -> bool:
+    """Returns whether a line is a JSON object, and so no sentence."""
     try:
-        # A first line of text that is an object is no sentence.
-        is_object = isinstance(json.loads(first_line), dict)
+        return isinstance(json.loads(line), dict)
     except (ValueError, RecursionError):
-        is_object = False
-    return is_object or name.endswith(_JSON_NAMES)
-
-
-def _whole_documents(texts: Iterable[str]) -> Iterator[Document]:
-    for text in texts:
-        for part in _parts(text):
-            yield Document(text=part, is_split=False)
+        return False
 
 
 def _text_documents(lines: Iterator[str]) -> Iterator[Document]:
