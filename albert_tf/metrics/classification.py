@@ -26,6 +26,7 @@ from albert_tf.metrics.scores import Role, Score, Scores
 Values: TypeAlias = npt.ArrayLike
 _ERRORS = ("mean_absolute_error", "mean_squared_error")
 _MACRO = "_macro"
+_OF_CLASS = ("precision", "recall", "f1", "number")
 
 
 def f1(
@@ -54,17 +55,20 @@ def f1(
 
 def class_scores(
     labels: Values, predictions: Values, names: Sequence[str]
-) -> dict[str, tuple[float, float, float, int]]:
+) -> list[Score]:
     """Returns precision, recall, F1 and number of labels of each class.
 
-    >>> class_scores([1, 1, 0, 0], [1, 1, 1, 0], ["ham", "spam"])["spam"]
-    (0.6666666666666666, 1.0, 0.8, 2)
+    >>> class_scores([1, 1, 0, 0], [1, 1, 1, 0], ["ham", "spam"])[4][:2]
+    ('precision_of_spam', 0.6666666666666666)
     """
     columns = sklearn.metrics.precision_recall_fscore_support(
         labels, predictions, labels=range(len(names)), zero_division=0
     )
-    rows = zip(*(column.tolist() for column in columns), strict=True)
-    return dict(zip(names, rows, strict=True))
+    scores = []
+    for i, name in enumerate(names):
+        for kind, column in zip(_OF_CLASS, columns, strict=True):
+            scores.append(Score.of_label(kind, name, float(column[i])))
+    return scores
 
 
 def roc_auc(labels: Values, scores: Values) -> float:

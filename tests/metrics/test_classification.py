@@ -9,6 +9,7 @@ import sklearn.metrics
 
 from albert_tf.metrics import classification
 from albert_tf.metrics.classification import SCORES
+from albert_tf.metrics.scores import Score
 
 CORRELATIONS = ["matthews_correlation", "pearson", "spearman"]
 
@@ -48,12 +49,13 @@ def test_areas_that_are_not_defined_are_no_numbers():
 def test_scores_of_a_class_are_those_of_its_column():
     found = classification.class_scores([0, 1, 1, 3], [0, 1, 2, 1], "abcd")
 
-    assert found == {
-        "a": (1, 1, 1, 1),
-        "b": (1 / 2, 1 / 2, 1 / 2, 2),
-        "c": (0, 0, 0, 0),
-        "d": (0, 0, 0, 1),
-    }
+    assert [score.value for score in found] == [
+        *(1, 1, 1, 1),
+        *(1 / 2, 1 / 2, 1 / 2, 2),
+        *(0, 0, 0, 0),
+        *(0, 0, 0, 1),
+    ]
+    assert found[7] == Score.of_label("number", "b", 2)
 
 
 def test_f1_of_rows_with_several_labels():

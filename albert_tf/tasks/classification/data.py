@@ -32,7 +32,6 @@ from albert_tf.text.tokenizer import Tokenizer
 _LOGGER = logging.getLogger(__name__)
 
 _TEST_RESULTS = "test_results.tsv"
-_CLASS_SCORES = ("precision", "recall", "f1", "number")
 # Scores of two classes that depend on which one is positive.
 _OF_ONE_CLASS = ("f1", "average_precision")
 # Examples encoded by one call: more would take more memory, save no time.
@@ -183,12 +182,7 @@ class ClassificationData:
                 others.append(Score(key, error, Role.ERROR))
         if self.has_class_scores or decision.goal:
             decided = decision.predictions(logits)
-            by_label = classification.class_scores(labels, decided, self.labels)
-            for label, row in by_label.items():
-                others += (
-                    Score.of_label(name, label, float(value))
-                    for name, value in zip(_CLASS_SCORES, row, strict=True)
-                )
+            others += classification.class_scores(labels, decided, self.labels)
         arrays = labels, predictions, probabilities, self._positive
         own = [
             self._score(name, classification.of_classes(name, *arrays))
@@ -393,16 +387,11 @@ class ClassificationData:
         if not self.is_multi_label:
             chart = decision_lib.calibration_chart(labels, logits, decision)
             tables.append(chart)
-        by_label = classification.class_scores(labels, predictions, self.labels)
-        table = {
-            "title": "Scores of each class",
-            "header": ["label", *_CLASS_SCORES],
-            "rows": [
-                [label, *(f"{score:.6g}" for score in row)]
-                for label, row in by_label.items()
-            ],
-        }
-        return [*tables, table]
+        scores_of = classification.class_scores(
+            labels, predictions, self.labels
+        )
+        title = "Scores of each class"
+        return [*tables, error_tables.class_table(title, scores_of)]
 
     def _label_ids(self, example: ClassificationExample) -> np.ndarray:
         """Returns the label as the loss takes it, 0 where there is none."""

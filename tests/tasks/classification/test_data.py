@@ -179,7 +179,7 @@ def test_the_f1_of_two_classes_names_its_class(positive, make_data):
         make_examples(*labels), {"logits": logits}, found
     )
     assert of_rows(np.arange(10)) == found["accuracy"]
-    assert table["rows"][0] == ["fraud", "0.5", "0.333333", "0.4", "3"]
+    assert table["rows"][0] == ("fraud", "0.5", "0.333333", "0.4", "3")
 
 
 def test_areas_that_are_not_defined_are_left_out_and_told(make_data, caplog):
