@@ -1,7 +1,7 @@
 """Reads text files of any format as documents, for vocabularies and records.
 
 Data flow: files -> [this file] -> documents -> sentences.
-Plain Python and NumPy; the text is streamed.
+Plain Python; the text is streamed.
 
 `CorpusSettings.input_file` says what files may hold. All but text files, which
 have one sentence a line, are split into sentences. A file holds JSON lines if
@@ -21,7 +21,6 @@ import unicodedata
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from typing import IO
 
-import numpy as np
 import sentencex
 
 from albert_tf import checks, files
@@ -50,16 +49,11 @@ _WIDE_SPACE = re.compile(r"[^\S\x00-\x7f]")
 # Korean text has one.
 _CJK_SIZE = 4
 # From radicals to ideographs, Hangul syllables, compatibility ideographs, and
-# the planes of rare ideographs.
-CJK_RANGES = (
-    (0x2E80, 0xA000),
-    (0xAC00, 0xD7B0),
-    (0xF900, 0xFB00),
-    (0x20000, 0x40000),
-)
+# the planes of rare ideographs: the inside of a class of regular expressions.
+CJK = "\u2e80-\u9fff\uac00-\ud7af\uf900-\ufaff\U00020000-\U0003ffff"
+_CJK_TEXT = re.compile(f"[{CJK}]+")
 
 _SAMPLE_WORDS = 100_000
-_FIRST_CJK = chr(CJK_RANGES[0][0])
 
 _LOGGER = logging.getLogger(__name__)
 
@@ -302,14 +296,10 @@ def _sentences_of_any(paragraph: str) -> Iterator[str]:
 
 
 def _size(text: str) -> int:
-    if text.isascii() or max(text) < _FIRST_CJK:
+    if text.isascii():
         return len(text)
-    points = np.frombuffer(text.encode("utf-32-le"), np.uint32)
-    is_cjk = np.zeros(len(points), bool)
-    for first, end in CJK_RANGES:
-        is_cjk |= (points >= first) & (points < end)
     # Foreign names in a text of another script do not count.
-    is_mostly_cjk = 2 * np.count_nonzero(is_cjk) > len(text)
+    is_mostly_cjk = 2 * len(_CJK_TEXT.sub("", text)) < len(text)
     return len(text) * (_CJK_SIZE if is_mostly_cjk else 1)
 
 
