@@ -38,8 +38,6 @@ _DUMP_NAME = re.compile(r".*\.xml(-p\d+p\d+)?", re.DOTALL | re.IGNORECASE)
 # row groups, which can be as large as the file.
 _PARQUET_ROWS = 64
 _PARQUET_BUFFER_SIZE = 2**18
-_SENTENCE_LANGUAGE = "en"
-_PARAGRAPH_END = "\n\n"
 # The time of sentencex grows with the square of a paragraph.
 _LONGEST_PARAGRAPH = 2**14
 # White space that is not ASCII: sentencex 1.0 panics where a capital letter,
@@ -96,7 +94,7 @@ class Document:
         if self.is_split:
             return self.text.split("\n")
         text = _WIDE_SPACE.sub(" ", self.text)
-        paragraphs = text.split(_PARAGRAPH_END)
+        paragraphs = text.split("\n\n")
         if max(map(len, paragraphs)) <= _LONGEST_PARAGRAPH:
             return _sentences(text)
         return [s for part in paragraphs for s in _sentences_of_any(part)]
@@ -278,7 +276,7 @@ def _parts(text: str) -> Iterator[str]:
 
 
 def _sentences(text: str) -> list[str]:
-    return list(sentencex.segment(_SENTENCE_LANGUAGE, text))
+    return list(sentencex.segment("en", text))
 
 
 def _sentences_of_any(paragraph: str) -> Iterator[str]:
