@@ -26,7 +26,6 @@ from albert_tf.text import base, documents, normalization, symbol_tokenizer
 from albert_tf.text.documents import CorpusSettings, Documents
 
 USER_SYMBOLS = ("(", ")", '"', "-", ".", "–", "£", "€")
-MIN_CHARACTER_COVERAGE = 0.98
 MAX_SENTENCE_BYTES = 4192
 
 _TRAINER_OPTIONS: Mapping[str, Any] = {
@@ -89,9 +88,8 @@ class VocabularyTrainingConfig(CorpusSettings):
         settings.check_choices(self)
         smallest = len(base.SENTENCEPIECE_NAMES) + len(USER_SYMBOLS) + 1
         checks.check_integers(self, "vocab_size", at_least=smallest)
-        least = MIN_CHARACTER_COVERAGE
         checks.check_numbers(
-            self, "character_coverage", at_least=least, at_most=1
+            self, "character_coverage", at_least=0.98, at_most=1
         )
         checks.check_integers(self, "input_sentence_size", at_least=1)
 
