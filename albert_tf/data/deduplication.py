@@ -41,8 +41,7 @@ _SHINGLE_WORDS = 5
 # Sequences that are hashed together: 2 MiB at a time.
 _BATCH_SHINGLES = 4096
 # A character of Chinese, Japanese or Korean text counts as a word.
-_CJK = "".join(f"{chr(a)}-{chr(b - 1)}" for a, b in documents.CJK_RANGES)
-_WORD = re.compile(rf"(?=\w)[{_CJK}]|[^\W{_CJK}]+")
+_WORD = re.compile(rf"(?=\w)[{documents.CJK}]|[^\W{documents.CJK}]+")
 
 
 class Measures(NamedTuple):

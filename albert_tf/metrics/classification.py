@@ -1,4 +1,6 @@
-"""Computes scores of classification and regression.
+"""Computes scores of classification and regression, and knows their names.
+
+Data flow: labels, probabilities, predictions -> [this file] -> scores by name.
 
 Every score is a float, of N labels and N predictions. A correlation that is
 not defined (one example, or constant values) is 0, as scikit-learn and the
@@ -10,7 +12,7 @@ Source: Wang et al. 2018 (GLUE), table 1: which task has which score.
 
 import functools
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -19,15 +21,12 @@ import scipy.special
 import scipy.stats
 import sklearn.metrics
 
+from albert_tf.metrics.scores import Role, Score, Scores
+
 Values: TypeAlias = npt.ArrayLike
-
-
-def accuracy(labels: Values, predictions: Values) -> float:
-    """Returns the share of predictions that equal their labels, 0 to 1.
-
-    Of rows with several labels, arrays of 0 and 1 `[N, K]`, all must be equal.
-    """
-    return float(sklearn.metrics.accuracy_score(labels, predictions))
+_ERRORS = ("mean_absolute_error", "mean_squared_error")
+_MACRO = "_macro"
+_OF_CLASS = ("precision", "recall", "f1", "number")
 
 
 def f1(
@@ -55,17 +54,21 @@ def f1(
 
 
 def class_scores(
-    labels: Values, predictions: Values, num_classes: int
-) -> list[tuple[float, float, float, int]]:
+    labels: Values, predictions: Values, names: Sequence[str]
+) -> list[Score]:
     """Returns precision, recall, F1 and number of labels of each class.
 
-    >>> class_scores([1, 1, 0, 0], [1, 1, 1, 0], 2)[1]
-    (0.6666666666666666, 1.0, 0.8, 2)
+    >>> class_scores([1, 1, 0, 0], [1, 1, 1, 0], ["ham", "spam"])[4][:2]
+    ('precision_of_spam', 0.6666666666666666)
     """
     columns = sklearn.metrics.precision_recall_fscore_support(
-        labels, predictions, labels=range(num_classes), zero_division=0
+        labels, predictions, labels=range(len(names)), zero_division=0
     )
-    return list(zip(*(column.tolist() for column in columns), strict=True))
+    scores = []
+    for i, name in enumerate(names):
+        for kind, column in zip(_OF_CLASS, columns, strict=True):
+            scores.append(Score.of_label(kind, name, float(column[i])))
+    return scores
 
 
 def roc_auc(labels: Values, scores: Values) -> float:
@@ -103,23 +106,105 @@ def _correlation(correlate: Callable[..., Any], *values: Values) -> float:
     return float(getattr(found, "statistic", found))
 
 
-def _error(mean_error: Callable[..., Any], *values: Values) -> float:
-    """Returns the mean difference of two arrays, or of the squared one."""
-    return float(mean_error(*(np.asarray(x, np.float64) for x in values)))
+# Of labels and predictions.
+SCORES: Mapping[str, Callable[..., float]] = {
+    # Of rows with several labels, all must be right.
+    "accuracy": sklearn.metrics.accuracy_score,
+    "f1": functools.partial(f1, classes=[1]),
+    "f1_macro": f1,
+    "f1_micro": functools.partial(f1, average="micro"),
+    "matthews_correlation": functools.partial(
+        _correlation, sklearn.metrics.matthews_corrcoef
+    ),
+    "pearson": functools.partial(_correlation, scipy.stats.pearsonr),
+    "spearman": functools.partial(_correlation, scipy.stats.spearmanr),
+    "mean_squared_error": sklearn.metrics.mean_squared_error,
+    "mean_absolute_error": sklearn.metrics.mean_absolute_error,
+}
+# Of labels and probabilities.
+AREAS: Mapping[str, Callable[..., float]] = {
+    "roc_auc": roc_auc,
+    "average_precision": average_precision,
+}
 
 
-# All take labels and predictions.
-matthews_correlation = functools.partial(
-    _correlation, sklearn.metrics.matthews_corrcoef
-)
-pearson = functools.partial(_correlation, scipy.stats.pearsonr)
-spearman = functools.partial(_correlation, scipy.stats.spearmanr)
-mean_squared_error = functools.partial(
-    _error, sklearn.metrics.mean_squared_error
-)
-mean_absolute_error = functools.partial(
-    _error, sklearn.metrics.mean_absolute_error
-)
+def names_for(
+    labels: Sequence[str], *, multi_label: bool = False
+) -> tuple[str, ...]:
+    """Returns the scores of a table of one's own, the primary metric first.
+
+    >>> names_for(["ham", "spam"])[:3]
+    ('accuracy', 'f1', 'f1_macro')
+
+    There are no labels for regression.
+    """
+    areas = tuple(AREAS)
+    macro = tuple(f"{name}{_MACRO}" for name in AREAS)
+    if not labels:
+        return ("pearson", "spearman", *_ERRORS)
+    if multi_label:
+        return ("f1_micro", "f1_macro", "accuracy", *macro)
+    if len(labels) == 2:
+        return ("accuracy", "f1", "f1_macro", "matthews_correlation", *areas)
+    return ("accuracy", "f1_macro", *macro)
+
+
+def of_numbers(
+    names: Sequence[str], labels: np.ndarray, predictions: np.ndarray
+) -> Scores:
+    """Returns scores of a regression, of labels and predictions `[N]`."""
+    entries = []
+    for name in names:
+        role = Role.ERROR if name in _ERRORS else Role.SCORE
+        entries.append(Score(name, SCORES[name](labels, predictions), role))
+    return Scores(entries=tuple(entries))
+
+
+def of_one_answer(name: str, labels: np.ndarray, num_labels: int) -> float:
+    """Returns the best score of one prediction for all N examples.
+
+    With several labels a row, it is the most frequent ones, as many as are
+    best.
+    """
+    if labels.ndim > 1:
+        ranks = np.argsort(np.argsort(-labels.mean(axis=0), kind="stable"))
+        constants = [(ranks < k).astype(int) for k in range(1, num_labels + 1)]
+    elif num_labels == 2:
+        constants = [np.array(0), np.array(1)]
+    else:
+        constants = [np.array(np.bincount(labels).argmax())]
+    return max(
+        SCORES[name](labels, np.broadcast_to(constant, labels.shape))
+        for constant in constants
+    )
+
+
+def of_classes(
+    name: str,
+    labels: np.ndarray,
+    predictions: np.ndarray,
+    probabilities: np.ndarray,
+    positive: int = 1,
+) -> float:
+    """Returns one score, of `names_for`, of N examples with K labels.
+
+    Labels and predictions are int `[N]`; or 0 and 1 `[N, K]`, of rows with
+    several; probabilities are float `[N, K]`. Of two labels, some scores are
+    of the `positive` one.
+    """
+    if name == "f1":
+        return f1(labels, predictions, classes=[positive])
+    if name in SCORES:
+        return SCORES[name](labels, predictions)
+    if name in AREAS:
+        return AREAS[name](labels == positive, probabilities[:, positive])
+    if labels.ndim == 1:
+        labels = labels[:, None] == np.arange(probabilities.shape[1])
+    # Of the classes that have such an area.
+    area = AREAS[name.removesuffix(_MACRO)]
+    areas = np.array([*map(area, labels.T, probabilities.T)])
+    areas = areas[~np.isnan(areas)]
+    return float(areas.mean()) if areas.size else math.nan
 
 
 def softmax(logits: np.ndarray) -> np.ndarray:

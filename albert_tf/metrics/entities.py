@@ -1,15 +1,12 @@
 """Scores of tags: of the entities that they mark, and of words.
 
-Source: seqeval 1.2.2, its default mode (that of CoNLL's `conlleval`) and its
-strict mode.
+Source: seqeval 1.2.2, its default mode (that of CoNLL's `conlleval`).
 """
 
 import bisect
 import re
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
-
-from albert_tf import checks
 
 OUTSIDE, PLAIN = "O", "plain"
 # Of any scheme; `M` is the `I` of BMES, whose other letters are IOBES's.
@@ -18,13 +15,6 @@ PREFIXED = re.compile(r"[BIESLUM](-.*)?|O")
 # kinds are equal or differ. Which steps start and end entities in any scheme:
 _STARTS = r".[BS]\W|[ESO][EI]\W|.[^O]!"
 _ENDS = r"[ES].\W|[BI][BSO]\W|[^O].!"
-# In strict mode: a step to the start, steps inside, and before the step behind.
-_ENTITIES = {
-    "IOB1": r"(OI\W|II!|BI\W|[IB]B=)([BI]I=)*(?=[BI]I!|[BI]O\W|IB\W|BB=)",
-    "IOB2": r"(.B\W)([BI]I=)*(?=[BI]I!|[BI][OB]\W)",
-    "IOBES": r"(.[BS]\W)([BI][IE]=)*(?=[ES].\W)",
-    "BILOU": r"(.[BU]\W)([BI][IL]=)*(?=[LU].\W)",
-}
 
 
 class Entity(NamedTuple):
@@ -58,46 +48,31 @@ def scheme_of(sentences: Iterable[Sequence[str]]) -> str:
     return [*found, "IOB1" if num_i > num_b else "IOB2"][0]
 
 
-def find_entities(
-    tags: Sequence[str], *, scheme: str | None = None
-) -> list[Entity]:
+def find_entities(tags: Sequence[str]) -> list[Entity]:
     """Returns the entities that tags mark; see `entity_scores`.
 
     >>> find_entities(["I-PER", "I-PER", "O"])
     [Entity(kind='PER', start=0, end=2)]
     """
-    is_strict, patterns = scheme is not None, [_STARTS, _ENDS]
-    if scheme is not None:
-        checks.check_choice("scheme", scheme, tuple(_ENTITIES))
-        for tag in tags:
-            if tag[:1] not in {*scheme, OUTSIDE}:
-                raise ValueError(f"{scheme} has no tag {tag!r}.")
-        patterns = [_ENTITIES[scheme]]
-    steps = _steps(tags, is_strict=is_strict)
-    found = [[*re.finditer(pattern, steps)] for pattern in patterns]
+    steps = _steps(tags)
     # Of odd tags, some end without a start: theirs is the last one.
-    starts = [0, *(match.start() // 3 for match in found[0])]
-    ends = [(m.end() if is_strict else m.start()) // 3 for m in found[-1]]
-    return [
-        Entity(
-            _kind(tags[end - 1], is_strict=is_strict),
-            starts[bisect.bisect_left(starts, end) - 1],
-            end,
-        )
-        for end in ends
-    ]
+    starts = [0, *(step.start() // 3 for step in re.finditer(_STARTS, steps))]
+    found = []
+    for step in re.finditer(_ENDS, steps):
+        end = step.start() // 3
+        start = starts[bisect.bisect_left(starts, end) - 1]
+        found.append(Entity(_kind(tags[end - 1]), start, end))
+    return found
 
 
-def _kind(tag: str, *, is_strict: bool = False) -> str:
-    # As in seqeval, whose modes differ in this, too.
-    kind = tag[1:].strip("-") if is_strict else tag[1:].split("-", 1)[-1]
-    return kind or "_"
+def _kind(tag: str) -> str:
+    return tag[1:].split("-", 1)[-1] or "_"
 
 
-def _steps(tags: Sequence[str], *, is_strict: bool = False) -> str:
+def _steps(tags: Sequence[str]) -> str:
     """Returns the steps to each tag, and to the end; three characters each."""
     tags = [OUTSIDE, *tags, OUTSIDE]
-    kinds = [_kind(tag, is_strict=is_strict) for tag in tags]
+    kinds = [*map(_kind, tags)]
     # Of other letters, "." is outside, too.
     letters = "".join(tag[0] for tag in tags).replace(".", OUTSIDE)
     letters = re.sub(r"\W", "_", letters)
@@ -108,16 +83,12 @@ def _steps(tags: Sequence[str], *, is_strict: bool = False) -> str:
 def entity_scores(
     true_tags: Sequence[Sequence[str]],
     predicted_tags: Sequence[Sequence[str]],
-    *,
-    scheme: str | None = None,
 ) -> dict[str, float]:
     """Returns scores of entities: a right one has its kind and its words.
 
     Args:
         true_tags: The tags of each sentence.
         predicted_tags: As many, of the same lengths.
-        scheme: None for seqeval's default mode, which reads entities from any
-            tags; IOB1, IOB2, IOBES or BILOU for its strict mode of this scheme.
 
     Returns:
         `f1`, `precision` and `recall` of all entities, `accuracy` of words; of
@@ -134,7 +105,7 @@ def entity_scores(
         [tag for tags in sentences for tag in (*tags, OUTSIDE)]
         for sentences in (true_tags, predicted_tags)
     ]
-    true, predicted = ({*find_entities(tags, scheme=scheme)} for tags in flat)
+    true, predicted = ({*find_entities(tags)} for tags in flat)
     num_others = len(true_tags)
     num_same = sum(a == b for a, b in zip(*flat, strict=True)) - num_others
     scores = {"accuracy": num_same / max(1, len(flat[0]) - num_others)}

@@ -13,6 +13,7 @@ Source: `text.normalization`; the results are equal.
 
 import dataclasses
 import functools
+import re
 import unicodedata
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -238,13 +239,12 @@ def _normalized(
 def may_change() -> tuple[int, ...]:
     """Returns the code points that may change or have a property."""
     # They become words of their own, assigned or not.
-    blocks = normalization.CHINESE_BLOCKS
-    chinese = {c for first, last in blocks for c in range(first, last + 1)}
+    is_chinese = re.compile(f"[{normalization.CHINESE}]").match
     return tuple(
         code_point
         for code_point in range(ragged.NUM_CODE_POINTS)
         if unicodedata.category(chr(code_point)) not in _UNCHANGED_CATEGORIES
-        or code_point in chinese
+        or is_chinese(chr(code_point))
     )
 
 

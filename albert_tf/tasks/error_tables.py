@@ -3,13 +3,16 @@
 Data flow: examples, labels, logits -> [this file] -> report.html.
 """
 
+import collections
 import dataclasses
 import itertools
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 from sklearn import metrics
+
+from albert_tf.metrics.scores import Role, Score
 
 MAX_ERRORS = 20
 _MAX_TEXT_CHARACTERS = 300
@@ -66,6 +69,20 @@ def prediction_sections(
     }
     title = f"The worst of {len(wrong)} errors"
     return [confusions, _error_table(title, examples, order, columns)]
+
+
+def class_table(title: str, scores: Iterable[Score]) -> dict[str, Any]:
+    """Returns those of the scores that are of single labels, a row of each."""
+    rows: dict[str, dict[str, str]] = collections.defaultdict(dict)
+    for score in scores:
+        if score.role is Role.OF_LABEL:
+            name = score.key.removesuffix(f"_of_{score.of}")
+            rows[score.of][name] = f"{score.value:.6g}"
+    return {
+        "title": title,
+        "header": ("label", *next(iter(rows.values()), {})),
+        "rows": [(label, *row.values()) for label, row in rows.items()],
+    }
 
 
 def _error_table(

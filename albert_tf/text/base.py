@@ -403,25 +403,12 @@ def encode_pair(
             "`max_seq_length` must leave room for a token of each text. "
             f"Received: max_seq_length={max_seq_length}."
         )
-    length_a, length_b = truncated_lengths(len(ids_a), len(ids_b), room)
+    half = room // 2
+    length_a = min(len(ids_a), max(room - len(ids_b), room - half))
+    length_b = min(len(ids_b), max(room - len(ids_a), half))
     if special.cls is None or special.sep is None:
         alone = [*ids_a[:length_a]] or [special.pad]
         return alone, [0] * len(alone)
     first = [special.cls, *ids_a[:length_a], special.sep]
     second = [*ids_b[:length_b], special.sep] if length_b else []
     return first + second, [0] * len(first) + [1] * len(second)
-
-
-def truncated_lengths(
-    length_a: int, length_b: int, max_length: int
-) -> tuple[int, int]:
-    """Returns how many tokens of two texts remain if they share `max_length`.
-
-    >>> truncated_lengths(9, 5, 7)
-    (4, 3)
-    """
-    half = max_length // 2
-    return (
-        min(length_a, max(max_length - length_b, max_length - half)),
-        min(length_b, max(max_length - length_a, half)),
-    )

@@ -1,7 +1,7 @@
 """Reads text files of any format as documents, for vocabularies and records.
 
 Data flow: files -> [this file] -> documents -> sentences.
-Plain Python and NumPy; the text is streamed.
+Plain Python; the text is streamed.
 
 `CorpusSettings.input_file` says what files may hold. All but text files, which
 have one sentence a line, are split into sentences. A file holds JSON lines if
@@ -21,7 +21,6 @@ import unicodedata
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from typing import IO
 
-import numpy as np
 import sentencex
 
 from albert_tf import checks, files
@@ -33,15 +32,12 @@ from albert_tf.text import text_lines, wikipedia_dumps
 DOCUMENT_CHARACTERS = 2**20
 
 _JSON_NAMES = (".jsonl", ".ndjson", ".json")
-_PARQUET_NAME = ".parquet"
 # Parts of a dump are called `...xml-p1p41242.bz2`.
 _DUMP_NAME = re.compile(r".*\.xml(-p\d+p\d+)?", re.DOTALL | re.IGNORECASE)
 # A few rows are in memory at a time: columns are read in small parts, not by
 # row groups, which can be as large as the file.
 _PARQUET_ROWS = 64
 _PARQUET_BUFFER_SIZE = 2**18
-_SENTENCE_LANGUAGE = "en"
-_PARAGRAPH_END = "\n\n"
 # The time of sentencex grows with the square of a paragraph.
 _LONGEST_PARAGRAPH = 2**14
 # White space that is not ASCII: sentencex 1.0 panics where a capital letter,
@@ -51,16 +47,11 @@ _WIDE_SPACE = re.compile(r"[^\S\x00-\x7f]")
 # Korean text has one.
 _CJK_SIZE = 4
 # From radicals to ideographs, Hangul syllables, compatibility ideographs, and
-# the planes of rare ideographs.
-CJK_RANGES = (
-    (0x2E80, 0xA000),
-    (0xAC00, 0xD7B0),
-    (0xF900, 0xFB00),
-    (0x20000, 0x40000),
-)
+# the planes of rare ideographs: the inside of a class of regular expressions.
+CJK = "\u2e80-\u9fff\uac00-\ud7af\uf900-\ufaff\U00020000-\U0003ffff"
+_CJK_TEXT = re.compile(f"[{CJK}]+")
 
 _SAMPLE_WORDS = 100_000
-_FIRST_CJK = chr(CJK_RANGES[0][0])
 
 _LOGGER = logging.getLogger(__name__)
 
@@ -100,7 +91,7 @@ class Document:
         if self.is_split:
             return self.text.split("\n")
         text = _WIDE_SPACE.sub(" ", self.text)
-        paragraphs = text.split(_PARAGRAPH_END)
+        paragraphs = text.split("\n\n")
         if max(map(len, paragraphs)) <= _LONGEST_PARAGRAPH:
             return _sentences(text)
         return [s for part in paragraphs for s in _sentences_of_any(part)]
@@ -139,24 +130,27 @@ class Documents:
     def _read(self, path: str, file: IO[bytes]) -> Iterator[Document]:
         """Yields the documents of a file; its name says what is in it."""
         name = text_lines.uncompressed_name(path)
-        if name.lower().endswith(_PARQUET_NAME):
-            yield from _whole_documents(self._parquet_texts(path, file))
+        if name.lower().endswith(".parquet"):
+            texts = self._parquet_texts(path, file)
         elif _DUMP_NAME.fullmatch(name):
-            yield from _whole_documents(
-                wikipedia_dumps.read_texts(file, path, on_bad_page=self._skip)
+            texts = wikipedia_dumps.read_texts(
+                file, path, on_bad_page=self._skip
             )
         else:
-            yield from self._line_documents(path, file)
-
-    def _line_documents(self, path: str, file: IO[bytes]) -> Iterator[Document]:
-        lines = text_lines.numbered_lines(file, path, on_bad_line=self._skip)
-        # Blank lines before the first sentence end no document.
-        first = next((x for x in lines if x[1].strip()), (0, ""))
-        lines = itertools.chain([first], lines)
-        if _holds_json(path, first[1]):
-            yield from _whole_documents(self._json_texts(path, lines))
-        else:
-            yield from _text_documents(line for _, line in lines)
+            lines = text_lines.numbered_lines(
+                file, path, on_bad_line=self._skip
+            )
+            # Blank lines before the first sentence end no document.
+            first = next((x for x in lines if x[1].strip()), (0, ""))
+            lines = itertools.chain([first], lines)
+            has_json = name.lower().endswith(_JSON_NAMES)
+            if not has_json and not _is_object(first[1]):
+                yield from _text_documents(line for _, line in lines)
+                return
+            texts = self._json_texts(path, lines)
+        for text in texts:
+            for part in _parts(text):
+                yield Document(text=part, is_split=False)
 
     def _json_texts(
         self, path: str, lines: Iterator[tuple[int, str]]
@@ -241,20 +235,12 @@ def merged_share(
     return sum(size for size in sizes if size > 1) / max(1, len(distinct))
 
 
-def _holds_json(path: str, first_line: str) -> bool:
-    name = text_lines.uncompressed_name(path).lower()
+def _is_object(line: str) -> bool:
+    """Returns whether a line is a JSON object, and so no sentence."""
     try:
-        # A first line of text that is an object is no sentence.
-        is_object = isinstance(json.loads(first_line), dict)
+        return isinstance(json.loads(line), dict)
     except (ValueError, RecursionError):
-        is_object = False
-    return is_object or name.endswith(_JSON_NAMES)
-
-
-def _whole_documents(texts: Iterable[str]) -> Iterator[Document]:
-    for text in texts:
-        for part in _parts(text):
-            yield Document(text=part, is_split=False)
+        return False
 
 
 def _text_documents(lines: Iterator[str]) -> Iterator[Document]:
@@ -287,7 +273,7 @@ def _parts(text: str) -> Iterator[str]:
 
 
 def _sentences(text: str) -> list[str]:
-    return list(sentencex.segment(_SENTENCE_LANGUAGE, text))
+    return list(sentencex.segment("en", text))
 
 
 def _sentences_of_any(paragraph: str) -> Iterator[str]:
@@ -305,14 +291,10 @@ def _sentences_of_any(paragraph: str) -> Iterator[str]:
 
 
 def _size(text: str) -> int:
-    if text.isascii() or max(text) < _FIRST_CJK:
+    if text.isascii():
         return len(text)
-    points = np.frombuffer(text.encode("utf-32-le"), np.uint32)
-    is_cjk = np.zeros(len(points), bool)
-    for first, end in CJK_RANGES:
-        is_cjk |= (points >= first) & (points < end)
     # Foreign names in a text of another script do not count.
-    is_mostly_cjk = 2 * np.count_nonzero(is_cjk) > len(text)
+    is_mostly_cjk = 2 * len(_CJK_TEXT.sub("", text)) < len(text)
     return len(text) * (_CJK_SIZE if is_mostly_cjk else 1)
 
 

@@ -26,17 +26,14 @@ import numpy.typing as npt
 _LAST_ASCII = 127
 _WORD = re.compile(r"\S+")
 _REPLACEMENT_CHARACTER = "\ufffd"
-# CJK unified ideographs, extensions A to E, and compatibility ideographs.
-CHINESE_BLOCKS = (
-    (0x4E00, 0x9FFF),
-    (0x3400, 0x4DBF),
-    (0x20000, 0x2A6DF),
-    (0x2A700, 0x2B73F),
-    (0x2B740, 0x2B81F),
-    (0x2B820, 0x2CEAF),
-    (0xF900, 0xFAFF),
-    (0x2F800, 0x2FA1F),
+# CJK unified ideographs, extensions A to E, and compatibility ideographs: the
+# inside of a class of regular expressions.
+CHINESE = (
+    "\u4e00-\u9fff\u3400-\u4dbf\U00020000-\U0002a6df\U0002a700-\U0002b73f"
+    "\U0002b740-\U0002b81f\U0002b820-\U0002ceaf\uf900-\ufaff"
+    "\U0002f800-\U0002fa1f"
 )
+_CHINESE_CHARACTER = re.compile(f"[{CHINESE}]")
 
 
 class _CharacterTable(dict[int, str]):
@@ -237,8 +234,7 @@ def _clean(character: str, *, chinese: bool) -> str:
         return " "
     if category in ("Cc", "Cf") or character == _REPLACEMENT_CHARACTER:
         return ""
-    blocks = CHINESE_BLOCKS if chinese else ()
-    is_word = any(a <= ord(character) <= b for a, b in blocks)
+    is_word = chinese and _CHINESE_CHARACTER.match(character)
     return f" {character} " if is_word else character
 
 

@@ -144,7 +144,7 @@ class SentencePieceTokenizer(Tokenizer):
                 *comma,
             )
             for token_id, piece in enumerate(self._tokens)
-            if piece.endswith(",") and piece[-2:-1].isdigit()
+            if tokenizer_json.is_number_comma(piece)
         }
 
     def _replace(

@@ -58,13 +58,7 @@ class SymbolTokenizer(Tokenizer):
             tokens.index(border or tokens[0])
             if others := values.keys() - FIELDS:
                 raise ValueError(f"unknown fields: {sorted(others)}")
-        except (
-            AttributeError,
-            IndexError,
-            KeyError,
-            TypeError,
-            ValueError,
-        ) as error:
+        except (AttributeError, LookupError, TypeError, ValueError) as error:
             raise ValueError(
                 f"{str(symbols_file)!r} is no list of symbols, or is damaged "
                 f"({error!r}). Make one by build_vocab.py."

@@ -187,14 +187,14 @@ def _model(values: Mapping[str, Any]) -> Any:
     lowest = min(
         score
         for piece, score in rows
-        if score and piece not in control and not _is_number_comma(piece)
+        if score and piece not in control and not is_number_comma(piece)
     )
     model, types = _model_class()(), _model_class().SentencePiece
     for piece, score in rows:
         # Only a user-defined one has score 0.
         kind = types.NORMAL if score else types.USER_DEFINED
         kind = types.CONTROL if piece in control else kind
-        if _is_number_comma(piece) and score < lowest - _LOWERED_BY / 2:
+        if is_number_comma(piece) and score < lowest - _LOWERED_BY / 2:
             score += _LOWERED_BY
         model.pieces.add(piece=piece, score=score, type=kind)
     model.pieces[unk_id].type = types.UNKNOWN
@@ -211,7 +211,8 @@ def _model(values: Mapping[str, Any]) -> Any:
     return model
 
 
-def _is_number_comma(piece: str) -> bool:
+def is_number_comma(piece: str) -> bool:
+    """Returns whether a piece ends in a digit and a comma."""
     return piece.endswith(",") and piece[-2:-1].isdigit()
 
 
@@ -294,7 +295,7 @@ def make(model_bytes: bytes, settings: TokenizerSettings) -> dict[str, Any]:
             "type": "Unigram",
             "unk_id": ids["<unk>"],
             "vocab": [
-                [p.piece, p.score - _LOWERED_BY * _is_number_comma(p.piece)]
+                [p.piece, p.score - _LOWERED_BY * is_number_comma(p.piece)]
                 for p in own
             ],
         },

@@ -26,7 +26,6 @@ from albert_tf.text import base, documents, normalization, symbol_tokenizer
 from albert_tf.text.documents import CorpusSettings, Documents
 
 USER_SYMBOLS = ("(", ")", '"', "-", ".", "–", "£", "€")
-MIN_CHARACTER_COVERAGE = 0.98
 MAX_SENTENCE_BYTES = 4192
 
 _TRAINER_OPTIONS: Mapping[str, Any] = {
@@ -75,7 +74,7 @@ class VocabularyTrainingConfig(CorpusSettings):
         0.99995,
         "Share of the text that the single characters of the vocabulary "
         "cover, 0.98 to 1.",
-        at_least=MIN_CHARACTER_COVERAGE,
+        at_least=0.98,
         at_most=1,
     )
     do_lower_case: bool = setting(True, "Whether text is lower-cased first.")
@@ -133,12 +132,14 @@ def train(config: VocabularyTrainingConfig) -> str:
         do_lower_case=config.do_lower_case,
         keep_accents=config.keep_accents,
     )
-    corpus = _Corpus(Documents(config), normalize)
-    if corpus.num_sentences == corpus.num_long_sentences:
+    corpus = Documents(config)
+    are_long = collections.Counter(map(_is_long, _sentences(corpus, normalize)))
+    num_read, num_long = are_long.total(), are_long[True]
+    if num_read == num_long:
         raise ValueError(
-            f"The corpus has no usable sentence: {corpus.num_sentences} were "
-            f"read, {corpus.num_long_sentences} of them longer than "
-            f"{MAX_SENTENCE_BYTES} bytes. Put one sentence on a line."
+            f"The corpus has no usable sentence: {num_read} were read, "
+            f"{num_long} of them longer than {MAX_SENTENCE_BYTES} bytes. Put "
+            "one sentence on a line."
         )
     # Opened before the training, which may take hours, so that a folder that
     # cannot be written to is found at once.
@@ -152,19 +153,21 @@ def train(config: VocabularyTrainingConfig) -> str:
         files.atomic_write(paths[1]) as vocab_file,
     ):
         _check_free(paths)  # Another process may have ended meanwhile.
-        model = _train_model(corpus, config)
+        sentences = _sentences(corpus, normalize)
+        model = _train_model(
+            _sample(sentences, are_long[False], config), config
+        )
         processor = sentencepiece.SentencePieceProcessor(model_proto=model)
         model_file.write(model)
         model_file.flush()
         for i in range(len(processor)):
             piece, score = processor.id_to_piece(i), processor.get_score(i)
             vocab_file.write(f"{piece}\t{score:.6g}\n".encode())
-    num_bad = corpus.documents.num_bad_lines
-    num_long, limit = corpus.num_long_sentences, MAX_SENTENCE_BYTES
+    num_bad, limit = corpus.num_bad_lines, MAX_SENTENCE_BYTES
     share = documents.merged_share(Documents(config), normalize)
     rows = {
         "tokens": f"{len(processor):,}",
-        "sentences read": f"{corpus.num_sentences:,}",
+        "sentences read": f"{num_read:,}",
         "bad lines skipped": num_bad and f"{num_bad:,}",
         "  left out": num_long and f"{num_long:,} longer than {limit:,} bytes",
         "merged by accents": share and f"{share:.1%} of words",
@@ -181,67 +184,46 @@ def _check_free(paths: Sequence[str]) -> None:
             )
 
 
-class _Corpus:
-    """Reads the normalized sentences of documents, and counts them first.
+def _sentences(
+    documents: Documents, normalize: Callable[[str], str]
+) -> Iterator[str]:
+    for document in documents:
+        for text in document.sentences():
+            if sentence := normalize(text):
+                yield sentence
 
-    SentencePiece turns an error of the iterator that feeds it into an error of
-    its own, so the original is kept in `error`.
-    """
 
-    def __init__(
-        self, documents: Documents, normalize: Callable[[str], str]
-    ) -> None:
-        self.documents = documents
-        self._normalize = normalize
-        self.num_sentences = 0
-        self.num_long_sentences = 0
-        for sentence in self._read():
-            self.num_sentences += 1
-            self.num_long_sentences += _is_long(sentence)
-        self.error: BaseException | None = None
-
-    def sample(self, size: int, seed: int) -> Iterator[str]:
-        """Yields at most `size` usable sentences, a uniform random sample."""
-        random_numbers = random.Random(seed)
-        num_wanted = size
-        num_left = self.num_sentences - self.num_long_sentences
-        try:
-            for sentence in self._read():
-                if _is_long(sentence):
-                    continue
-                if random_numbers.random() * num_left < num_wanted:
-                    num_wanted -= 1
-                    yield sentence
-                num_left -= 1
-        except (Exception, KeyboardInterrupt) as error:
-            self.error = error
-            raise
-
-    def _read(self) -> Iterator[str]:
-        for document in self.documents:
-            for text in document.sentences():
-                if sentence := self._normalize(text):
-                    yield sentence
+def _sample(
+    sentences: Iterator[str], num_usable: int, config: VocabularyTrainingConfig
+) -> Iterator[str]:
+    """Yields usable sentences, a uniform random sample if there are many."""
+    random_numbers = random.Random(config.random_seed)
+    num_wanted, num_left = config.input_sentence_size, num_usable
+    for sentence in sentences:
+        if _is_long(sentence):
+            continue
+        if random_numbers.random() * num_left < num_wanted:
+            num_wanted -= 1
+            yield sentence
+        num_left -= 1
 
 
 def _is_long(sentence: str) -> bool:
     return len(sentence.encode()) > MAX_SENTENCE_BYTES
 
 
-def _train_model(corpus: _Corpus, config: VocabularyTrainingConfig) -> bytes:
+def _train_model(
+    sentences: Iterator[str], config: VocabularyTrainingConfig
+) -> bytes:
     model = io.BytesIO()
     try:
         sentencepiece.SentencePieceTrainer.train(
-            sentence_iterator=corpus.sample(
-                config.input_sentence_size, config.random_seed
-            ),
+            sentence_iterator=sentences,
             model_writer=model,
             vocab_size=config.vocab_size,
             character_coverage=config.character_coverage,
             **_TRAINER_OPTIONS,
         )
     except RuntimeError as error:
-        if corpus.error is not None:
-            raise corpus.error from None
         raise ValueError(f"SentencePiece could not train: {error}") from error
     return model.getvalue()

@@ -1,17 +1,17 @@
+import functools
 import json
 import math
 
 import numpy as np
 import pytest
 import scipy.special
+import sklearn.metrics
 
 from albert_tf.metrics import classification
+from albert_tf.metrics.classification import SCORES
+from albert_tf.metrics.scores import Score
 
-CORRELATIONS = [
-    classification.matthews_correlation,
-    classification.pearson,
-    classification.spearman,
-]
+CORRELATIONS = ["matthews_correlation", "pearson", "spearman"]
 
 
 def test_macro_f1_is_the_mean_over_the_labels_that_occur():
@@ -25,19 +25,19 @@ def test_macro_f1_is_the_mean_over_the_labels_that_occur():
 def test_pearson_sees_a_line_and_spearman_any_rising_curve():
     labels = np.array([0.0, 1.0, 2.0, 3.0])
 
-    assert classification.pearson(labels, 2 * labels - 7) == pytest.approx(1)
-    assert classification.spearman(labels, labels**3) == pytest.approx(1)
-    assert classification.pearson(labels, labels**3) < 0.95
-    assert classification.spearman(labels, -labels) == pytest.approx(-1)
+    assert SCORES["pearson"](labels, 2 * labels - 7) == pytest.approx(1)
+    assert SCORES["spearman"](labels, labels**3) == pytest.approx(1)
+    assert SCORES["pearson"](labels, labels**3) < 0.95
+    assert SCORES["spearman"](labels, -labels) == pytest.approx(-1)
 
 
-@pytest.mark.parametrize("score", CORRELATIONS)
+@pytest.mark.parametrize("name", CORRELATIONS)
 @pytest.mark.parametrize(
     ("labels", "predictions"),
     [([0, 1, 1], [1, 1, 1]), ([1, 1, 1], [0, 1, 0]), ([1], [0])],
 )
-def test_a_correlation_with_constant_numbers_is_0(score, labels, predictions):
-    assert score(labels, predictions) == 0
+def test_a_correlation_with_constant_numbers_is_0(name, labels, predictions):
+    assert SCORES[name](labels, predictions) == 0
 
 
 def test_areas_that_are_not_defined_are_no_numbers():
@@ -47,14 +47,15 @@ def test_areas_that_are_not_defined_are_no_numbers():
 
 
 def test_scores_of_a_class_are_those_of_its_column():
-    found = classification.class_scores([0, 1, 1, 3], [0, 1, 2, 1], 4)
+    found = classification.class_scores([0, 1, 1, 3], [0, 1, 2, 1], "abcd")
 
-    assert found == [
-        (1, 1, 1, 1),
-        (1 / 2, 1 / 2, 1 / 2, 2),
-        (0, 0, 0, 0),
-        (0, 0, 0, 1),
+    assert [score.value for score in found] == [
+        *(1, 1, 1, 1),
+        *(1 / 2, 1 / 2, 1 / 2, 2),
+        *(0, 0, 0, 0),
+        *(0, 0, 0, 1),
     ]
+    assert found[7] == Score.of_label("number", "b", 2)
 
 
 def test_f1_of_rows_with_several_labels():
@@ -69,8 +70,8 @@ def test_f1_of_rows_with_several_labels():
     wider = [np.pad(each, [(0, 0), (0, 2)]) for each in (labels, predictions)]
     assert classification.f1(*wider) == pytest.approx(5 / 9)
     assert classification.f1(labels * 0, labels * 0) == 0
-    assert classification.accuracy(labels, predictions) == 0
-    assert classification.accuracy(labels, labels) == 1
+    assert SCORES["accuracy"](labels, predictions) == 0
+    assert SCORES["accuracy"](labels, labels) == 1
 
 
 @pytest.fixture
@@ -85,10 +86,10 @@ def recorded(shared_data):
 def test_scores_equal_the_recorded_ones(recorded):
     inputs, wanted = recorded
     names = {
-        "eval_accuracy": classification.accuracy,
-        "matthew_corr": classification.matthews_correlation,
-        "pearson": classification.pearson,
-        "MSE": classification.mean_squared_error,
+        "eval_accuracy": SCORES["accuracy"],
+        "matthew_corr": SCORES["matthews_correlation"],
+        "pearson": SCORES["pearson"],
+        "MSE": SCORES["mean_squared_error"],
     }
     num_compared = 0
 
@@ -111,7 +112,7 @@ def test_scores_equal_the_recorded_ones(recorded):
 
 
 def test_an_absolute_error_is_in_the_unit_of_the_labels():
-    found = classification.mean_absolute_error([1.0, 2.0], [4.0, 1.0])
+    found = SCORES["mean_absolute_error"]([1.0, 2.0], [4.0, 1.0])
 
     assert found == pytest.approx(2)
 
@@ -142,3 +143,63 @@ def test_the_softmax_of_mean_logits_is_the_mean():
     # Equal models have the logits of each.
     same = classification.mean_logits(rows[0], rows[0])
     np.testing.assert_allclose(same, rows[0], rtol=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("labels", "options", "primary_metric", "others"),
+    [
+        ((), {}, "pearson", {"spearman", "mean_squared_error"}),
+        (
+            ("a", "b"),
+            {},
+            "accuracy",
+            {"f1", "f1_macro", "roc_auc", "average_precision"},
+        ),
+        (
+            ("a", "b", "c"),
+            {},
+            "accuracy",
+            {"f1_macro", "roc_auc_macro", "average_precision_macro"},
+        ),
+        (
+            ("a", "b"),
+            {"multi_label": True},
+            "f1_micro",
+            {"f1_macro", "accuracy", "roc_auc_macro"},
+        ),
+    ],
+)
+def test_scores_follow_from_the_labels(labels, options, primary_metric, others):
+    found = classification.names_for(labels, **options)
+
+    assert found[0] == primary_metric
+    assert others < set(found)
+
+
+def test_areas_of_many_classes_are_those_of_one_against_the_rest():
+    rng = np.random.default_rng(1)
+    labels = rng.integers(4, size=50)
+    probabilities = rng.dirichlet(np.ones(4), size=50).astype(np.float32)
+    one_hot = np.eye(4)[labels]
+
+    for name, wanted in (
+        ("roc_auc_macro", sklearn.metrics.roc_auc_score),
+        ("average_precision_macro", sklearn.metrics.average_precision_score),
+    ):
+        for given in (labels, one_hot):
+            found = classification.of_classes(
+                name, given, labels, probabilities
+            )
+
+            assert found == pytest.approx(
+                wanted(one_hot, probabilities, average="macro"), rel=1e-12
+            )
+
+
+def test_areas_are_a_mean_over_the_classes_that_have_one():
+    labels, probabilities = np.array([[1, 0, 0], [0, 0, 1]]), np.eye(2, 3)
+    find = functools.partial(classification.of_classes, "roc_auc_macro")
+
+    # Of the second class there is no pair; the third is wrong.
+    assert find(labels, labels, probabilities) == (1 + 0.5) / 2
+    assert math.isnan(find(labels * 0, labels, probabilities))

@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 
 from albert_tf.config import AlbertConfig
-from albert_tf.tasks.classification import scores as scores_lib
 from albert_tf.tasks.classification.data import ClassificationData
 from albert_tf.tasks.classification.examples import ClassificationExample
 from albert_tf.tasks.classification.model import ClassificationTask
@@ -104,7 +103,7 @@ def classification(case, rng, tokenizer):
     data = ClassificationData(
         name="custom",
         labels=names,
-        score_names=scores_lib.names_for(names, multi_label=False),
+        score_names=classification.names_for(names, multi_label=False),
         tokenizer=tokenizer,
         max_seq_length=S,
         target_mean=mean,

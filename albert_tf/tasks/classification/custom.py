@@ -15,8 +15,9 @@ import numpy as np
 
 from albert_tf import checks
 from albert_tf.checkpoints.checkpoint import Checkpoint
+from albert_tf.metrics import classification
 from albert_tf.tasks import held_out
-from albert_tf.tasks.classification import decision, scores
+from albert_tf.tasks.classification import decision
 from albert_tf.tasks.classification import examples as examples_lib
 from albert_tf.tasks.classification.data import ClassificationData
 from albert_tf.tasks.classification.examples import ClassificationExample
@@ -71,14 +72,15 @@ def read_examples(
         weights_of_labels = _class_weights(config, labels, known["train"])
         fitted = {"class_weights": weights_of_labels}
     else:
-        numbers = [example.label for example in known["train"]]
-        targets = np.array(numbers, np.float64)
+        targets = np.array([row.label for row in known["train"]], np.float64)
         # Equal labels have no spread to scale by.
         scale = float(targets.std()) or 1.0
         fitted = {"target_mean": float(targets.mean()), "target_scale": scale}
     data = make_data(
         labels=labels,
-        score_names=scores.names_for(labels, multi_label=config.multi_label),
+        score_names=classification.names_for(
+            labels, multi_label=config.multi_label
+        ),
         has_class_scores=bool(labels),
         positive_label=_positive_label(config, labels),
         label_separator=config.columns.separator,

@@ -24,7 +24,6 @@ from albert_tf.metrics import classification
 from albert_tf.metrics.scores import Role, Score, Scores
 from albert_tf.tasks import error_tables, task
 from albert_tf.tasks.classification import decision as decision_lib
-from albert_tf.tasks.classification import scores as scores_lib
 from albert_tf.tasks.classification.decision import Decision
 from albert_tf.tasks.classification.examples import ClassificationExample
 from albert_tf.tasks.task import Outputs, Record
@@ -33,7 +32,6 @@ from albert_tf.text.tokenizer import Tokenizer
 _LOGGER = logging.getLogger(__name__)
 
 _TEST_RESULTS = "test_results.tsv"
-_CLASS_SCORES = ("precision", "recall", "f1", "number")
 # Scores of two classes that depend on which one is positive.
 _OF_ONE_CLASS = ("f1", "average_precision")
 # Examples encoded by one call: more would take more memory, save no time.
@@ -47,7 +45,7 @@ class ClassificationData:
 
     Args:
         labels: All labels in the order of the logits; empty for regression.
-        score_names: Of `scores.names_for`, the primary metric first.
+        score_names: Of `metrics.classification`, the primary metric first.
         submission_file: Name of the file with one prediction per row.
         prediction_range: Numbers of a submission are clipped to it.
         has_class_scores: Whether each class has scores of its own.
@@ -56,9 +54,6 @@ class ClassificationData:
         label_separator: Of the labels of a row; empty if each has one.
         decision: How labels are predicted, as far as it is chosen; `scores`
             chooses the rest.
-        calibrates: Whether `scores` may choose a temperature.
-        goal: Of two labels, what a threshold is chosen for, such as
-            `precision:0.95`; see `decision.threshold_for`.
         target_mean: Regression: the number that a logit of 0 stands for.
         target_scale: Regression: what an increase of a logit by 1 stands for.
         output_names: Regression: names of several numbers.
@@ -79,8 +74,6 @@ class ClassificationData:
     positive_label: str = ""
     label_separator: str = ""
     decision: Decision = Decision()
-    goal: str = ""
-    calibrates: bool = True
     target_mean: float = 0.0
     target_scale: float = 1.0
     output_names: tuple[str, ...] = ()
@@ -131,7 +124,7 @@ class ClassificationData:
         if self.is_multi_label:
             values["multi_label"] = True
             values["label_separator"] = self.label_separator
-        if self._has_first_positive:
+        if not self._positive:
             values["positive_label"] = self.positive_label
         if self.output_names:
             values["output_names"] = list(self.output_names)
@@ -166,17 +159,11 @@ class ClassificationData:
         """Returns scores, and thresholds of labels, from `logits` `[N, K]`."""
         labels = self._label_array(examples)
         if self.is_regression:
-            return scores_lib.of_numbers(
+            return classification.of_numbers(
                 self.score_names, labels, self._numbers(outputs)
             )
         logits = np.asarray(outputs["logits"], np.float32)
-        decision = self._decision.chosen_for(
-            labels,
-            logits,
-            self.goal,
-            int(not self._has_first_positive),
-            calibrates=self.calibrates,
-        )
+        decision = self._decision.chosen_for(labels, logits, self._positive)
         predictions = self._likeliest(decision, logits)
         probabilities = decision.probabilities(logits)
         known = Metadata(
@@ -191,20 +178,12 @@ class ClassificationData:
                 error = decision_lib.calibration_error(labels, each)
                 key = f"calibration_error{ending}"
                 others.append(Score(key, error, Role.ERROR))
-        if self.has_class_scores or self.goal:
+        if self.has_class_scores or decision.goal:
             decided = decision.predictions(logits)
-            for label, row in self._class_scores(labels, decided):
-                others += (
-                    Score.of_label(name, label, float(value))
-                    for name, value in zip(_CLASS_SCORES, row, strict=True)
-                )
-        if self._has_first_positive:
-            # The scores of two classes are those of label 1.
-            labels, predictions = 1 - labels, 1 - predictions
-            probabilities = probabilities[:, ::-1]
-        arrays = labels, predictions, probabilities
+            others += classification.class_scores(labels, decided, self.labels)
+        arrays = labels, predictions, probabilities, self._positive
         own = [
-            self._score(name, scores_lib.of_classes(name, *arrays))
+            self._score(name, classification.of_classes(name, *arrays))
             for name in self.score_names
         ]
         left_out = [score.key for score in own if math.isnan(score.value)]
@@ -226,9 +205,7 @@ class ClassificationData:
         else:
             logits = np.asarray(outputs["logits"])
             found = self._likeliest(self.decided_by(scores), logits)
-            if self._has_first_positive:
-                labels, found = 1 - labels, 1 - found
-        score = scores_lib.SCORES[self.score_names[0]]
+        score = classification.SCORES[self.score_names[0]]
         return lambda rows: score(labels[rows], found[rows])
 
     def baselines(self, examples: _Examples) -> dict[str, float]:
@@ -236,10 +213,10 @@ class ClassificationData:
         labels = self._label_array(examples)
         if self.is_regression:
             mean = np.full_like(labels, labels.mean())
-            return scores_lib.of_numbers(self.score_names, labels, mean).flat()
-        if self._has_first_positive:
-            labels = 1 - labels
-        score = scores_lib.of_one_answer(
+            return classification.of_numbers(
+                self.score_names, labels, mean
+            ).flat()
+        score = classification.of_one_answer(
             self.score_names[0], labels, len(self.labels)
         )
         return {self.primary_metric: score}
@@ -249,15 +226,6 @@ class ClassificationData:
         if self.positive_label and name in _OF_ONE_CLASS:
             return Score.of_label(name, self.positive_label, value)
         return Score(name, value)
-
-    def _class_scores(
-        self, labels: np.ndarray, predictions: np.ndarray
-    ) -> Iterable[tuple[str, tuple[float, ...]]]:
-        """Returns each label with the values of `_CLASS_SCORES`."""
-        scores = classification.class_scores(
-            labels, predictions, len(self.labels)
-        )
-        return zip(self.labels, scores, strict=True)
 
     def _label_array(self, examples: _Examples) -> np.ndarray:
         """Returns int or float `[N]`; or int 0 and 1 `[N, K]`."""
@@ -288,8 +256,10 @@ class ClassificationData:
         return decision.predictions(logits)
 
     @property
-    def _has_first_positive(self) -> bool:
-        return bool(self.labels) and self.positive_label == self.labels[0]
+    def _positive(self) -> int:
+        """The index of the label that F1 is of."""
+        label = self.positive_label
+        return self.labels.index(label) if label else 1
 
     def with_decision(self, scores: Scores) -> "ClassificationData":
         """Returns it with what the evaluation of another set chose."""
@@ -322,11 +292,11 @@ class ClassificationData:
                 "--do_eval to choose those with the best F1.",
                 decision_lib.DEFAULT_THRESHOLD,
             )
-        if decision.thresholds is None and self.goal:
+        if decision.thresholds is None and decision.goal:
             _LOGGER.warning(
                 "No threshold is known that reaches %s; the likelier label is "
                 "predicted.",
-                self.goal,
+                decision.goal,
             )
         results_path = os.path.join(output_dir, _TEST_RESULTS)
         submission_path = os.path.join(output_dir, self.submission_file)
@@ -415,16 +385,11 @@ class ClassificationData:
         if not self.is_multi_label:
             chart = decision_lib.calibration_chart(labels, logits, decision)
             tables.append(chart)
-        rows = self._class_scores(labels, predictions)
-        table = {
-            "title": "Scores of each class",
-            "header": ["label", *_CLASS_SCORES],
-            "rows": [
-                [label, *(f"{score:.6g}" for score in row)]
-                for label, row in rows
-            ],
-        }
-        return [*tables, table]
+        scores_of = classification.class_scores(
+            labels, predictions, self.labels
+        )
+        title = "Scores of each class"
+        return [*tables, error_tables.class_table(title, scores_of)]
 
     def _label_ids(self, example: ClassificationExample) -> np.ndarray:
         """Returns the label as the loss takes it, 0 where there is none."""

@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 import scipy.optimize
 import scipy.special
-import sklearn.metrics
 
 from albert_tf.metrics import classification
 
@@ -32,11 +31,16 @@ class Decision:
             predicted. Else the predicted label is the one whose probability
             exceeds its threshold most: of two, they add up to 1.
         has_several: Whether a row has any number of labels.
+        goal: Of two labels, what a threshold is chosen for, such as
+            `precision:0.95`; see `threshold_for`.
+        calibrates: Whether a temperature may be chosen.
     """
 
     temperature: float | None = None
     thresholds: tuple[float, ...] | None = None
     has_several: bool = False
+    goal: str = ""
+    calibrates: bool = True
 
     def probabilities(self, logits: np.ndarray) -> np.ndarray:
         """Returns float32 `[N, K]`."""
@@ -56,19 +60,12 @@ class Decision:
         return np.asarray(np.argmax(above, axis=-1))
 
     def chosen_for(
-        self,
-        labels: np.ndarray,
-        logits: np.ndarray,
-        goal: str = "",
-        positive: int = 1,
-        *,
-        calibrates: bool = True,
+        self, labels: np.ndarray, logits: np.ndarray, positive: int = 1
     ) -> "Decision":
         """Returns it with what is not chosen chosen, on evaluated rows.
 
-        The labels are `[N]`, or 0 and 1 `[N, K]`. A `goal` is that of the flag
-        `decide`, for the `positive` of two labels. The temperature is chosen if
-        it `calibrates`.
+        The labels are `[N]`, or 0 and 1 `[N, K]`; the goal is for the
+        `positive` of two.
         """
         if self.has_several:
             chosen = self.thresholds or best_thresholds(
@@ -76,14 +73,13 @@ class Decision:
             )
             return dataclasses.replace(self, thresholds=chosen)
         temperature = self.temperature
-        if calibrates and temperature is None:
+        if self.calibrates and temperature is None:
             temperature = best_temperature(labels, logits)
         new = dataclasses.replace(self, temperature=temperature)
-        if not goal or self.thresholds:
+        if not self.goal or self.thresholds:
             return new
-        threshold = threshold_for(
-            goal, labels == positive, new.probabilities(logits)[:, positive]
-        )
+        probabilities = new.probabilities(logits)[:, positive]
+        threshold = threshold_for(self.goal, labels == positive, probabilities)
         if threshold is None:
             return new
         pair = (1 - threshold, threshold)
@@ -164,13 +160,9 @@ def threshold_for(
     num_negative = len(is_positive) - num_positive
     if min(num_positive, num_negative) < LEAST_EXAMPLES:
         return None
-    rates = sklearn.metrics.roc_curve(
-        is_positive, probabilities.astype(np.float64), drop_intermediate=False
-    )
-    # Without the first, with which nothing is predicted.
-    false_rate, recall, limits = (values[1:] for values in rates)
-    num_right = np.rint(recall * num_positive)
-    precision = num_right / (num_right + np.rint(false_rate * num_negative))
+    thresholds, num_right, num_predicted = _choices(is_positive, probabilities)
+    precision, recall = num_right / num_predicted, num_right / num_positive
+    false_rate = (num_predicted - num_right) / num_negative
     least = float(number)
     reaches = {
         "precision": precision >= least,
@@ -180,9 +172,7 @@ def threshold_for(
     if not reaches.any():
         return None
     others = precision if kind == "recall" else recall
-    found = np.argmax(np.where(reaches, others, -1))
-    below = limits[found + 1] if found + 1 < len(limits) else 0.0
-    return float((limits[found] + below) / 2)
+    return float(thresholds[np.argmax(np.where(reaches, others, -1))])
 
 
 def best_thresholds(
@@ -198,17 +188,27 @@ def best_thresholds(
 
 
 def _best_threshold(labels: np.ndarray, probabilities: np.ndarray) -> float:
-    if np.count_nonzero(labels) < LEAST_EXAMPLES:
+    num_positive = np.count_nonzero(labels)
+    if num_positive < LEAST_EXAMPLES:
         return DEFAULT_THRESHOLD
-    order = np.argsort(-probabilities, kind="stable")
+    thresholds, num_right, num_predicted = _choices(labels, probabilities)
+    f1 = 2 * num_right / (num_predicted + num_positive)
+    best = thresholds[f1 == f1.max()]
+    return float(best[np.argmin(np.abs(best - DEFAULT_THRESHOLD))])
+
+
+def _choices(
+    is_positive: np.ndarray, probabilities: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Returns thresholds, and from each on the rows that are right, and all.
+
+    They lie halfway between two probabilities, and decrease.
+    """
+    order = np.argsort(-probabilities)
     values = probabilities[order].astype(np.float64)
-    num_correct = np.cumsum(labels[order])
-    # With the first n + 1 predicted: F1 = 2 correct / (predicted + true).
-    f1 = 2 * num_correct / (np.arange(1, len(values) + 1) + num_correct[-1])
     below = np.append(values[1:], 0.0)
-    thresholds = (values + below) / 2
     # There is no threshold between equal ones.
-    f1[:-1][values[1:] == values[:-1]] = -math.inf
-    best = np.flatnonzero(f1 == f1.max())
-    nearest = best[np.argmin(np.abs(thresholds[best] - DEFAULT_THRESHOLD))]
-    return float(thresholds[nearest])
+    is_last = np.append(values[1:] < values[:-1], True)
+    num_right = np.cumsum(is_positive[order])
+    thresholds = (values + below)[is_last] / 2
+    return thresholds, num_right[is_last], 1 + np.flatnonzero(is_last)

@@ -184,9 +184,9 @@ def read_sets(config: ClassificationConfig, request: DataRequest) -> Sets[Any]:
         decision=Decision(
             temperature=known.temperature if config.calibrate else None,
             thresholds=None if config.decide else known.thresholds,
+            goal=config.decide,
+            calibrates=config.calibrate,
         ),
-        goal=config.decide,
-        calibrates=config.calibrate,
     )
     if config.decide and "eval" not in request.uses:
         raise ValueError("--decide needs --do_eval, which chooses by it.")

@@ -12,10 +12,9 @@ import numpy as np
 
 from albert_tf import checks
 from albert_tf.features import ArraySpec
-from albert_tf.metrics import similarity
+from albert_tf.metrics import classification, similarity
 from albert_tf.metrics.scores import Score, Scores
 from albert_tf.tasks import task
-from albert_tf.tasks.classification import scores as scores_lib
 from albert_tf.tasks.classification.data import ClassificationData
 from albert_tf.tasks.inputs import OneOrTwoTexts
 from albert_tf.tasks.task import Outputs, Record
@@ -131,7 +130,7 @@ class SimilarityData(ClassificationData):
         if self.has_scores:
             labels = np.array([one.label for one in examples])
             found = similarity.of_pairs(first, second)
-            score = scores_lib.SCORES["spearman"]
+            score = classification.SCORES["spearman"]
             return lambda rows: score(labels[rows], found[rows])
         ranks = similarity.ranks(*_texts(examples), first, second)
         reciprocal = (ranks <= 10) / ranks
@@ -142,7 +141,7 @@ class SimilarityData(ClassificationData):
         if self.has_scores:
             labels = np.array([one.label for one in examples])
             found = similarity.of_pairs(*rows)
-            return scores_lib.of_numbers(self.score_names, labels, found)
+            return classification.of_numbers(self.score_names, labels, found)
         ranks = similarity.ranks(*_texts(examples), *rows)
         values = {
             "mrr_at_10": (ranks <= 10) / ranks,

@@ -17,7 +17,6 @@ from albert_tf.modeling.losses import LossSums
 from albert_tf.tasks.finetuning import MeanLossTask
 from albert_tf.tasks.task import AnswerTask, Batch, Totals
 
-_LEAST_SQUARE = 1e-12
 _NEVER = -1e9  # a score that a softmax turns to 0
 
 
@@ -32,14 +31,8 @@ def pool(sequence: Tensor, input_mask: Tensor, data: Any) -> Tensor:
         mask = ops.expand_dims(ops.cast(input_mask, "float32"), -1)
         vector = ops.sum(sequence * mask, -2) / ops.sum(mask, -2)
     if data.normalizes:
-        vector = _normalized(vector)
+        vector = ops.normalize(vector)
     return vector
-
-
-def _normalized(vectors: Tensor) -> Tensor:
-    """Returns vectors, those along the last axis, with length 1."""
-    squares = ops.sum(ops.square(vectors), -1, keepdims=True)
-    return vectors * ops.rsqrt(ops.maximum(squares, _LEAST_SQUARE))
 
 
 class VectorOutputs(AnswerTask):
@@ -113,7 +106,7 @@ class SimilarityTask(MeanLossTask):
     def _unit_vectors(self, outputs: Totals, batch: Batch) -> Tensor:
         sequence = outputs["sequence_output"]
         vectors = pool(sequence, batch["input_mask"], self._data)
-        return _normalized(vectors)
+        return ops.normalize(vectors)
 
     def _measure(
         self, outputs: Totals, batch: Batch, weights: Tensor

@@ -34,8 +34,6 @@ from albert_tf.text.tokenizer import Tokenizer
 _NO_TAG = -1
 # Which words a raw text has: those of tagged data, or those of transformers.
 SPACED, TOKENS = "spaced", "tokens"
-# In the order of `entities.entity_scores`.
-_OF_KINDS = ("f1", "precision", "recall", "number")
 _Examples: TypeAlias = Sequence[TaggedText]
 
 
@@ -271,11 +269,6 @@ class TaggingData:
         self, examples: _Examples, outputs: Outputs, scores: Scores
     ) -> list[dict[str, Any]]:
         """Returns scores of kinds, confused kinds, and the worst texts."""
-        by_kind = [
-            (s.of, *(f"{scores[f'{n}_of_{s.of}']:.6g}" for n in _OF_KINDS))
-            for s in scores
-            if s.key == f"f1_of_{s.of}"
-        ]
         pairs: collections.Counter[tuple[str, ...]] = collections.Counter()
         texts = []
         for one, tags, _ in self._tagged(examples, outputs):
@@ -289,11 +282,7 @@ class TaggingData:
         texts.sort(key=lambda row: -len(row[2]))
         kinds = sorted({*itertools.chain(*pairs)})
         return [
-            {
-                "title": "Scores of entities",
-                "header": ("kind", *_OF_KINDS),
-                "rows": by_kind,
-            },
+            error_tables.class_table("Scores of entities", scores),
             {
                 "title": "Kinds of words (rows) and predictions (columns)",
                 "header": ("", *kinds),

@@ -46,8 +46,7 @@ def word_pattern() -> str:
     >>> re.findall(word_pattern(), "Angela's visit: Paris...")
     ["Angela's", 'visit', ':', 'Paris', '...']
     """
-    blocks = normalization.CHINESE_BLOCKS
-    alone = "".join(f"{chr(a)}-{chr(b)}" for a, b in blocks) + _ranges(_is_mark)
+    alone = normalization.CHINESE + _ranges(_is_mark)
     letters = f"[^{alone}{_ranges(str.isspace)}]"
     # The first alternative is a number with its unit.
     part = f"(?:[0-9]+(?:[,:][0-9]+)+{letters}*|{letters}+)"

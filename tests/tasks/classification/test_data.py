@@ -7,10 +7,10 @@ import sklearn.metrics
 from scipy import special
 
 from albert_tf.checkpoints.metadata import Metadata
+from albert_tf.metrics import classification
 from albert_tf.metrics.scores import Score, Scores
 from albert_tf.tasks.classification import data as data_lib
 from albert_tf.tasks.classification import glue
-from albert_tf.tasks.classification import scores as scores_lib
 from albert_tf.tasks.classification.data import ClassificationData
 from albert_tf.tasks.classification.decision import Decision
 from albert_tf.tasks.classification.examples import (
@@ -143,7 +143,7 @@ def test_a_record_is_that_of_its_own_texts(make_data, words, monkeypatch):
 def test_the_f1_of_two_classes_names_its_class(positive, make_data):
     data = make_data(
         labels=("fraud", "ok"),
-        score_names=scores_lib.names_for(("fraud", "ok")),
+        score_names=classification.names_for(("fraud", "ok")),
         positive_label=positive,
         has_class_scores=True,
     )
@@ -179,12 +179,14 @@ def test_the_f1_of_two_classes_names_its_class(positive, make_data):
         make_examples(*labels), {"logits": logits}, found
     )
     assert of_rows(np.arange(10)) == found["accuracy"]
-    assert table["rows"][0] == ["fraud", "0.5", "0.333333", "0.4", "3"]
+    assert table["rows"][0] == ("fraud", "0.5", "0.333333", "0.4", "3")
 
 
 def test_areas_that_are_not_defined_are_left_out_and_told(make_data, caplog):
     labels = ("fraud", "ok")
-    data = make_data(labels=labels, score_names=scores_lib.names_for(labels))
+    data = make_data(
+        labels=labels, score_names=classification.names_for(labels)
+    )
 
     found = data.scores(make_examples(0, 0), {"logits": np.eye(2)})
 
@@ -269,10 +271,10 @@ def spam(make_data):
     logits[:, 1] = rng.normal(loc=10 * known - 4, scale=8)
     data = make_data(
         labels=labels,
-        score_names=scores_lib.names_for(labels),
+        score_names=classification.names_for(labels),
         positive_label="spam",
         has_class_scores=True,
-        goal="precision:0.95",
+        decision=Decision(goal="precision:0.95"),
     )
     return data, make_examples(*known), {"logits": logits}
 
@@ -284,7 +286,9 @@ def test_what_an_evaluation_decides_every_file_and_answer_has(spam, tmp_path):
     write_predictions(data, examples, outputs, tmp_path, scores)
 
     assert scores["precision_of_spam"] >= 0.95
-    plain = dataclasses.replace(data, goal="").scores(examples, outputs)
+    plain = dataclasses.replace(data, decision=Decision()).scores(
+        examples, outputs
+    )
     assert plain["precision_of_spam"] < 0.95
     # What the threshold costs selects no weights.
     assert scores["accuracy"] == plain["accuracy"]
@@ -294,7 +298,7 @@ def test_what_an_evaluation_decides_every_file_and_answer_has(spam, tmp_path):
     # A predictor has the metadata alone.
     kept = Metadata(labels=data.labels).measured(scores.flat())
     answering = dataclasses.replace(
-        data, goal="", decision=Decision(kept.temperature, kept.thresholds)
+        data, decision=Decision(kept.temperature, kept.thresholds)
     )
     answers = [*answering.answers(examples, outputs)]
     header, *rows = (tmp_path / "predictions.tsv").read_text().splitlines()
@@ -327,7 +331,7 @@ def test_what_an_evaluation_decides_every_file_and_answer_has(spam, tmp_path):
 
 def test_without_calibration_no_temperature_is_chosen_or_lost(spam):
     data, examples, outputs = spam
-    data = dataclasses.replace(data, calibrates=False)
+    data = dataclasses.replace(data, decision=Decision(calibrates=False))
 
     scores = data.scores(examples, outputs)
     known = dataclasses.replace(data, decision=Decision(temperature=3.0))
@@ -354,7 +358,7 @@ def test_another_set_is_decided_as_the_first(spam):
 
 def test_a_goal_that_no_threshold_reaches_is_told(spam, tmp_path, caplog):
     data, examples, outputs = spam
-    data = dataclasses.replace(data, goal="precision:.99999")
+    data = dataclasses.replace(data, decision=Decision(goal="precision:.99999"))
     outputs["logits"][:, 1] = 0
 
     scores = data.scores(examples, outputs)
@@ -367,7 +371,7 @@ def test_a_goal_that_no_threshold_reaches_is_told(spam, tmp_path, caplog):
 @pytest.fixture
 def several(make_data):
     return make_data(
-        score_names=scores_lib.names_for("abc", multi_label=True),
+        score_names=classification.names_for("abc", multi_label=True),
         label_separator="|",
         has_class_scores=True,
     )

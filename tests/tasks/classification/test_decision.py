@@ -1,5 +1,7 @@
 """How logits become probabilities, and these become labels."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 import sklearn.metrics
@@ -114,7 +116,8 @@ def test_of_two_labels_the_positive_one_is_predicted_from_its_threshold(
     logits = np.zeros((60, 2), np.float32)
     logits[:, 1] = np.linspace(-3, 3, 60)
 
-    chosen = Decision(1.0).chosen_for(labels, logits, "recall:0.5", positive)
+    goal = Decision(1.0, goal="recall:0.5")
+    chosen = goal.chosen_for(labels, logits, positive)
 
     found = chosen.predictions(logits) == positive
     # The likelier half of the right ones, and none else.
@@ -122,7 +125,8 @@ def test_of_two_labels_the_positive_one_is_predicted_from_its_threshold(
     assert (labels[found] == positive).all()
     assert sum(chosen.thresholds) == pytest.approx(1)
     # Given, it is not chosen again.
-    assert chosen.chosen_for(1 - labels, logits, "recall:0.9") == chosen
+    chosen = dataclasses.replace(chosen, goal="recall:0.9")
+    assert chosen.chosen_for(1 - labels, logits) == chosen
 
 
 def test_a_threshold_lies_between_what_it_divides_best():

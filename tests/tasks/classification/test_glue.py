@@ -1,7 +1,8 @@
 import pytest
 
+from albert_tf.metrics.classification import SCORES
 from albert_tf.tasks import task
-from albert_tf.tasks.classification import glue, scores
+from albert_tf.tasks.classification import glue
 from albert_tf.tasks.classification.glue import GLUE_DATASETS
 
 # Rows of the published files in the folder of real data: train, dev, test.
@@ -90,4 +91,4 @@ def test_torn_rows_of_qqp_are_counted(tmp_path, caplog):
 
 def test_every_score_of_every_task_is_known():
     for dataset in GLUE_DATASETS.values():
-        assert set(dataset.score_names) <= set(scores.SCORES)
+        assert set(dataset.score_names) <= set(SCORES)
