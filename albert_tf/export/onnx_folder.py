@@ -70,12 +70,9 @@ def _write_model(path: str, model: Any, *, has_pooler: bool) -> None:
     """
     from tf2onnx import optimizer
 
-    theirs = {ours: name for name, ours in base_model.OUR_NAMES.items()}
     inputs = {
-        theirs.get(name, name): keras.Input(
-            (None,), dtype="int64", name=theirs.get(name, name)
-        )
-        for name in ("input_ids", "input_mask", "segment_ids")
+        name: keras.Input((None,), dtype="int64", name=name)
+        for name in ("input_ids", *base_model.OUR_NAMES)
     }
     values = dict(inputs)
     if "masked_lm_positions" in model.input_specs():
