@@ -16,18 +16,13 @@ import numpy as np
 
 from albert_tf import checks, files
 from albert_tf.checkpoints import compatibility, discovery, load
+from albert_tf.checkpoints.checkpoint import Checkpoint
 from albert_tf.devices import engine
 from albert_tf.inference.record_outputs import OutputComputer
 from albert_tf.metrics import similarity
 from albert_tf.tasks import table
 from albert_tf.tasks.spec import HeadSpec
-from albert_tf.tasks.task import (
-    AnswerData,
-    AnswerTask,
-    Examples,
-    ExampleSet,
-    Outputs,
-)
+from albert_tf.tasks.task import Examples, ExampleSet, Outputs
 from albert_tf.text.tokenizer import VocabularyBeside
 
 _LOGGER = logging.getLogger(__name__)
@@ -146,8 +141,7 @@ def load_predictor(  # noqa: PLR0913
         "given_labels": None if labels is None else tuple(labels),
     }
     given = {name: value for name, value in given.items() if value is not None}
-    data = spec.answer_data(source, model, {**settings, **given})
-    return Predictor(spec, data, spec.answer_task(data, model))
+    return Predictor(spec, source, model, {**settings, **given})
 
 
 def _together(paths: Sequence[Any], members: Sequence[Any]) -> "Predictor":
@@ -189,13 +183,18 @@ class Predictor:
     """Answers texts; `load_predictor` makes one."""
 
     def __init__(
-        self, spec: HeadSpec, data: AnswerData, task: AnswerTask
+        self,
+        spec: HeadSpec,
+        source: Checkpoint,
+        model: Any,
+        settings: Mapping[str, Any],
     ) -> None:
         self.spec = spec
+        self.data: Any = spec.answer_data(source, model, settings)
+        self.tokenizer = self.data.tokenizer
+        task = spec.answer_task(self.data, model)
         self.model = task.model
-        self.tokenizer = data.tokenizer
-        self.data: Any = data
-        padding = engine.padding(data.max_seq_length)
+        padding = engine.padding(self.data.max_seq_length)
         self.run_chunks: Any = OutputComputer(task, padding).run_chunks
 
     def predict(self, inputs: Any, *, batch_size: int = 32) -> Any:

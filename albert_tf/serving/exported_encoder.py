@@ -67,11 +67,6 @@ class ExportedWeights:
             for variable in self._originals
         ]
 
-    @property
-    def suffix(self) -> str:
-        """What the names of signatures of fewer layers end with."""
-        return "" if self.depth is None else f"_{self.depth}"
-
     def at_depth(self, depth: int) -> "ExportedWeights":
         """Returns the same copies, of which the first layers are computed."""
         result = copy.copy(self)
