@@ -11,7 +11,6 @@ The signature `tokens` is that of google-research/albert, export_to_tfhub.py.
 """
 
 import copy
-import functools
 from collections.abc import Callable, Sequence, Set
 from typing import Any
 
@@ -97,13 +96,24 @@ class ExportedEncoder:
     def __init__(self, albert: AlbertModel, weights: ExportedWeights) -> None:
         self._albert = albert
         self._weights = weights
+        depth = weights.depth or albert.config.num_hidden_layers
+        num_blocks = depth * albert.config.inner_group_num
+        calls = _calls_of_blocks(albert.encoder)[:num_blocks]
+        # Those that share weights are the same.
+        blocks = {
+            call: tf.function(self._block(*call), autograph=False)
+            for call in dict.fromkeys(calls)
+        }
+        self._blocks = [blocks[call] for call in calls]
+        last = encoder_lib.at_first_position(self._block(*calls[-1]))
+        # The last one computes the vectors of the first positions, `[R, 1, H]`.
+        self.blocks_to_first = [
+            *self._blocks[:-1],
+            tf.function(last, autograph=False),
+        ]
         self._encode = self.trace(self._run)
         # Returns the pooled output alone, for which less is computed.
         self.pooled = self.trace(self._run_pooled)
-        calls, depth = _calls_of_blocks(albert.encoder), weights.depth
-        if depth is not None:
-            calls = calls[: depth * albert.config.inner_group_num]
-        self._calls = calls
 
     def __call__(self, *ids: tf.Tensor, **named: tf.Tensor) -> Vectors:
         """Encodes sequences; the inputs are `ID_INPUTS`, int32 `[B, S]`.
@@ -139,7 +149,7 @@ class ExportedEncoder:
 
         def encode_group(lengths: tf.Tensor, *ids: tf.Tensor) -> Vectors:
             hidden, mask = self.embed(*ids)
-            *_, hidden = encoder_lib.walk(self._layers, hidden, mask)
+            *_, hidden = encoder_lib.walk(self._blocks, hidden, mask)
             longest = tf.shape(ids[0])[1]
             is_token = tf.range(longest) < tf.expand_dims(lengths, 1)  # [R, L]
             sequence = tf.where(tf.expand_dims(is_token, 2), hidden, zero)
@@ -153,7 +163,7 @@ class ExportedEncoder:
     def _run_pooled(self, *ids: tf.Tensor) -> tf.Tensor:
         def pool_group(_: tf.Tensor, *ids: tf.Tensor) -> list[tf.Tensor]:
             hidden, mask = self.embed(*ids)
-            *_, hidden = encoder_lib.walk(self.layers_to_first(), hidden, mask)
+            *_, hidden = encoder_lib.walk(self.blocks_to_first, hidden, mask)
             return [self.pool(hidden)]
 
         size = self._albert.config.hidden_size
@@ -178,23 +188,6 @@ class ExportedEncoder:
         with self._weights.scope():
             return self._albert.pool(hidden)
 
-    @functools.cached_property
-    def _layers(self) -> list[Any]:
-        """The blocks of all layers; those that share are the same."""
-        blocks = {
-            call: self._as_graph(self._block(*call))
-            for call in dict.fromkeys(self._calls)
-        }
-        return [blocks[call] for call in self._calls]
-
-    def layers_to_first(self) -> list[Any]:
-        """Returns the blocks of all layers, of which the last one reads less.
-
-        It computes the vectors of the first positions, `[R, 1, H]`.
-        """
-        block = encoder_lib.at_first_position(self._block(*self._calls[-1]))
-        return [*self._layers[:-1], self._as_graph(block)]
-
     def _block(
         self, attention: int, feed_forward: int, pass_index: int
     ) -> encoder_lib.Block:
@@ -215,16 +208,6 @@ class ExportedEncoder:
                 )
 
         return block
-
-    def _as_graph(self, block: encoder_lib.Block) -> Any:
-        width = self._albert.config.hidden_size
-        hidden = tf.TensorSpec((None, None, width), self._albert.compute_dtype)
-        none = tf.zeros([1, 1], tf.int32)
-        rows = self._albert.attention_mask(none, none).shape[2]
-        mask = tf.TensorSpec((None, 1, rows, None), tf.int32)
-        return tf.function(
-            block, autograph=False, input_signature=[hidden, mask]
-        )
 
     def _checks(self, *inputs: tf.Tensor) -> list[tf.Operation]:
         """Returns what stops the graph where ids are not valid."""
