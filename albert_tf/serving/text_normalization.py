@@ -160,11 +160,7 @@ class WordPieceNormalization:
             run = tf.cumsum(tf.cast(orders == 0, tf.int64))
             run += tf.cast(row_ids, tf.int64)
             key = run * _NUM_ORDERS + tf.cast(orders, tf.int64)
-            length = ragged.size(code_points)
-            index = tf.cast(tf.range(length), tf.int64)
-            key = key * tf.cast(length, tf.int64) + index
-            key = tf.sort(key) % tf.cast(length, tf.int64)
-            return tf.gather(code_points, key)
+            return tf.gather(code_points, tf.argsort(key, stable=True))
 
         return tf.cond(tf.reduce_any(orders > 0), reorder, lambda: code_points)
 
