@@ -108,12 +108,11 @@ def write_version(
             path = version_path(export_dir, version)
             try:
                 os.rename(folder, path)
+                return path
             except OSError as error:
                 # Another process has taken the number.
                 if error.errno not in (errno.ENOTEMPTY, errno.EEXIST):
                     raise
-            else:
-                return path
 
 
 def write_warmup(

@@ -70,11 +70,8 @@ class LiteRtModel(ExportedModel):
         """Of SQuAD 2.0, that for end positions, per start position."""
         return int(self.shapes["end_top_index"][-1]) // self.start_n_top
 
-    def __call__(
-        self, batch: Mapping[str, np.ndarray], training: bool = False
-    ) -> dict[str, np.ndarray]:
+    def __call__(self, batch: Mapping[str, Any], **_: Any) -> dict[str, Any]:
         """Returns the outputs of a batch, by name."""
-        del training
         values = {name: np.asarray(batch[name]) for name in self._names}
         with self._lock:
             return dict(self._run(**values))
@@ -99,14 +96,11 @@ class OnnxModel(ExportedModel):
             if name in self.shapes
         ]
 
-    def __call__(
-        self, batch: Mapping[str, np.ndarray], training: bool = False
-    ) -> dict[str, np.ndarray]:
+    def __call__(self, batch: Mapping[str, Any], **_: Any) -> dict[str, Any]:
         """Returns the outputs of a batch, by our names.
 
         Where masks have positions, their logits are those of the masked LM.
         """
-        del training
         names = base_model.OUR_NAMES
         values = {
             name: np.asarray(batch[names.get(name, name)], np.int64)

@@ -154,9 +154,9 @@ def _together(paths: Sequence[Any], members: Sequence[Any]) -> "Predictor":
     for path, one in zip(paths, members, strict=True):
         if not one.spec.has_mean:
             raise ValueError(f"{path!r} has no answers that have a mean.")
-        settings.append({**one.data.settings, **units})
-        settings[-1]["head"] = one.spec.head.name
-        if different := checks.differences(settings[0], settings[-1]):
+        own = {**one.data.settings, **units, "head": one.spec.head.name}
+        settings.append(own)
+        if different := checks.differences(settings[0], own):
             raise ValueError(
                 f"{path!r} cannot answer with {paths[0]!r}, which has "
                 f"{checks.listed(different)}."

@@ -216,13 +216,13 @@ class ExportedEncoder:
         shapes = [tf.shape(values) for values in inputs]
         length = shapes[0][1]
         # Different shapes could be broadcast silently.
-        is_same = [tf.reduce_all(shape == shapes[0]) for shape in shapes[1:]]
+        is_same = tf.reduce_all(tf.equal(shapes, shapes[0]))
         names = signature.ID_INPUTS
         lengths = f"Sequences must have 1 to {longest} tokens. Received:"
         same = f"{', '.join(names)} must have the same shape. Received:"
         checks = [
             tf.Assert((length > 0) & (length <= longest), [lengths, shapes[0]]),
-            tf.Assert(tf.reduce_all(is_same), [same, *shapes]),
+            tf.Assert(is_same, [same, *shapes]),
         ]
         sizes = (config.vocab_size, 2, max(2, config.type_vocab_size))
         for name, values, size in zip(names, inputs, sizes, strict=True):
@@ -331,9 +331,7 @@ def run_in_groups(
         return end, function(lengths[start:end], *parts)
 
     results = ragged.in_parts(run_group, num_rows, none)
-    positions = tf.scatter_nd(
-        tf.expand_dims(order, 1), tf.range(num_rows), tf.reshape(num_rows, [1])
-    )
+    _, positions = tf.math.top_k(-order, num_rows)  # the inverse of `order`
     return [tf.gather(values, positions) for values in results]
 
 
