@@ -62,7 +62,7 @@ class OutputComputer:
             min_length=task.min_length,
             max_seq_length=max(padding.max_seq_length, task.min_length),
         )
-        # By the specs of the arrays of a batch, and by the variables.
+        # By specs of the arrays of a batch and by variables, or by strategy.
         self._compiled: dict[Any, Callable[..., Any]] = {}
         self._workers: Any = None
         if workers:
@@ -158,25 +158,11 @@ class OutputComputer:
     def _outputs_of_replicas(
         self, columns: RecordColumns, plan: EvaluationPlan
     ) -> Iterator[Outputs]:
-        """Yields the outputs of the batches, in their order."""
+        """Yields the same, of batches that all replicas divide."""
+        import tensorflow as tf
+
         from albert_tf.data import bucketed_batches
         from albert_tf.devices import strategies
-
-        make_dataset = functools.partial(
-            bucketed_batches.evaluation_dataset,
-            columns,
-            plan,
-            padding=self._padding,
-        )
-        strategy = self._workers.strategy
-        iterator = iter(strategies.distribute(strategy, make_dataset))
-        for _ in plan:
-            yield self._next_outputs(iterator)
-
-    @functools.cached_property
-    def _next_outputs(self) -> Callable[[Any], Outputs]:
-        """From an iterator over batches to the rows of all replicas."""
-        import tensorflow as tf
 
         strategy = self._workers.strategy
         has_workers = isinstance(
@@ -191,18 +177,24 @@ class OutputComputer:
             context = tf.distribute.get_replica_context()
             return {n: context.all_gather(v, 0) for n, v in outputs.items()}
 
-        @tf.function(autograph=False)
-        def run(iterator: Any) -> Any:
-            return strategy.run(compute, args=(next(iterator),))
-
-        def next_outputs(iterator: Any) -> Outputs:
+        if strategy not in self._compiled:
+            self._compiled[strategy] = tf.function(
+                lambda batches: strategy.run(compute, args=(next(batches),)),
+                autograph=False,
+            )
+        make_dataset = functools.partial(
+            bucketed_batches.evaluation_dataset,
+            columns,
+            plan,
+            padding=self._padding,
+        )
+        batches = iter(strategies.distribute(strategy, make_dataset))
+        for _ in plan:
             found = {}
-            for name, values in run(iterator).items():
+            for name, values in self._compiled[strategy](batches).items():
                 rows = strategy.experimental_local_results(values)
                 found[name] = np.concatenate(rows[:1] if has_workers else rows)
-            return found
-
-        return next_outputs
+            yield found
 
 
 def find_not_finite(outputs: Outputs) -> str | None:
