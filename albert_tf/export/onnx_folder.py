@@ -24,9 +24,6 @@ from albert_tf.checkpoints.checkpoint import Checkpoint
 from albert_tf.checkpoints.heads import Head
 from albert_tf.modeling import base_model
 
-# transformers does not have it.
-_LEFT_OUT = "embedding_output"
-
 
 def write(
     folder: str,
@@ -70,18 +67,17 @@ def _write_model(path: str, model: Any, *, has_pooler: bool) -> None:
     """
     from tf2onnx import optimizer
 
-    theirs = {ours: name for name, ours in base_model.OUR_NAMES.items()}
     inputs = {
-        theirs.get(name, name): keras.Input(
-            (None,), dtype="int64", name=theirs.get(name, name)
-        )
-        for name in ("input_ids", "input_mask", "segment_ids")
+        name: keras.Input((None,), dtype="int64", name=name)
+        for name in ("input_ids", *base_model.OUR_NAMES)
     }
     values = dict(inputs)
     if "masked_lm_positions" in model.input_specs():
         ones = ops.ones_like(inputs["input_ids"])
         values["masked_lm_positions"] = ops.cumsum(ones, axis=1) - 1
-    left_out = {_LEFT_OUT, *(() if has_pooler else ["pooled_output"])}
+    left_out = {"embedding_output"}  # transformers does not have it
+    if not has_pooler:
+        left_out.add("pooled_output")
     outputs = {
         base_model.THEIR_OUTPUTS.get(name, name): output
         for name, output in model(values).items()

@@ -6,7 +6,6 @@ Data flow: checkpoint, vocabulary -> signatures -> [this file] -> D/<version>.
 import dataclasses
 import os
 import pathlib
-import tempfile
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -106,11 +105,11 @@ def export(config: ExportConfig) -> ExportSummary:
         tokenizer=graph_tokenizer.make(source.tokenizer),
     )
     # 3. The graph.
-    by_depth = [exported]
-    by_depth += [_at(depth, exported, source) for depth in config.depths[1:]]
-    signatures = _signatures(config, spec, by_depth)
+    signatures = _signatures(config, spec, exported, source)
     notes = [Note("left out", f"{n} (unused by the task)") for n in left_out]
-    notes += [*source.notes, *settings.notes(by_depth[-1].metadata)]
+    # Thresholds are those of all layers.
+    least = compatibility.with_depth(source, min(config.depths, default=None))
+    notes += [*source.notes, *settings.notes(least.metadata)]
 
     # 4. The files, which appear all at once.
     def write(folder: str) -> None:
@@ -152,28 +151,25 @@ def _read(config: ExportConfig) -> Checkpoint:
     return source
 
 
-def _at(depth: int, exported: Exported, source: Checkpoint) -> Exported:
-    """Returns what the signatures of fewer layers are made of."""
-    return dataclasses.replace(
-        exported,
-        weights=exported.weights.at_depth(depth),
-        # Thresholds are those of all layers.
-        metadata=compatibility.with_depth(source, depth).metadata,
-    )
-
-
 def _signatures(
-    config: ExportConfig, spec: HeadSpec, by_depth: Sequence[Exported]
+    config: ExportConfig, spec: HeadSpec, exported: Exported, source: Checkpoint
 ) -> list[Signature]:
     """Returns the signatures of all depths that the format can hold."""
     if config.format == ONNX:
         return []
-    return [
-        dataclasses.replace(one, name=one.name + exported.weights.suffix)
-        for exported in by_depth
-        for one in spec.make_signatures(exported)
-        if config.format == SAVED_MODEL or not one.takes_text
-    ]
+    signatures = [*spec.make_signatures(exported)]
+    for depth in config.depths[1:]:
+        less = dataclasses.replace(
+            exported,
+            weights=exported.weights.at_depth(depth),
+            metadata=compatibility.with_depth(source, depth).metadata,
+        )
+        signatures += [
+            dataclasses.replace(one, name=f"{one.name}_{depth}")
+            for one in spec.make_signatures(less)
+        ]
+    takes_text = config.format == SAVED_MODEL
+    return [one for one in signatures if takes_text or not one.takes_text]
 
 
 def _find_spec(config: ExportConfig, source: Checkpoint) -> HeadSpec:
@@ -226,20 +222,17 @@ def _write(
     served.weights = exported.weights.copies
     if any(one.takes_text for one in signatures):
         served.tokenizer = exported.tokenizer.resource
-    with tempfile.TemporaryDirectory() as temporary:
-        source.known_config.to_json_file(os.path.join(temporary, CONFIG_FILE))
-        checkpoint.write_vocabulary(source, temporary)
-        served.assets = [
-            tf.saved_model.Asset(os.path.join(temporary, name))
-            for name in sorted(os.listdir(temporary))
-        ]
-        with quiet.hidden():
-            tf.saved_model.save(
-                served,
-                folder,
-                signatures={one.name: one.function for one in signatures},
-            )
+    with quiet.hidden():
+        tf.saved_model.save(
+            served,
+            folder,
+            signatures={one.name: one.function for one in signatures},
+        )
     signature.check_operations(folder)
+    assets = os.path.join(folder, "assets")
+    os.makedirs(assets, exist_ok=True)
+    source.known_config.to_json_file(os.path.join(assets, CONFIG_FILE))
+    checkpoint.write_vocabulary(source, assets)
     version_folder.write_warmup(folder, signatures, model_name=model_name)
 
 
@@ -265,10 +258,10 @@ def _write_for_runtime(  # noqa: PLR0913
     source = dataclasses.replace(source, metadata=known)
     kept, expected = None, None
     if config.compare_file:
-        data = spec.answer_data(source, exported.model, source.settings)
-        task = spec.answer_task(data, exported.model)
         # Before its weights are quantized.
-        model = predictor.Predictor(spec, data, task)
+        model = predictor.Predictor(
+            spec, source, exported.model, source.settings
+        )
         expected = kept_labels.answers(config.compare_file, model)
     source.known_config.to_json_file(os.path.join(folder, CONFIG_FILE))
     metadata.write(folder, known)

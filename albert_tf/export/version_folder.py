@@ -13,9 +13,8 @@ Source: tensorflow/serving, apis/prediction_log.proto and predict.proto.
 
 import errno
 import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 
-import numpy as np
 import tensorflow as tf
 
 from albert_tf import files
@@ -108,12 +107,11 @@ def write_version(
             path = version_path(export_dir, version)
             try:
                 os.rename(folder, path)
+                return path
             except OSError as error:
                 # Another process has taken the number.
                 if error.errno not in (errno.ENOTEMPTY, errno.EEXIST):
                     raise
-            else:
-                return path
 
 
 def write_warmup(
@@ -124,19 +122,14 @@ def write_warmup(
     os.makedirs(os.path.dirname(path))
     with tf.io.TFRecordWriter(path) as writer:
         for one in signatures:
+            spec = _field(_SPEC_NAME, model_name.encode())
+            spec += _field(_SPEC_SIGNATURE, one.name.encode())
             for inputs in one.warmup:
-                writer.write(_prediction_log(model_name, one.name, inputs))
-
-
-def _prediction_log(
-    model_name: str, signature: str, inputs: Mapping[str, np.ndarray]
-) -> bytes:
-    spec = _field(_SPEC_NAME, model_name.encode())
-    spec += _field(_SPEC_SIGNATURE, signature.encode())
-    request = _field(_REQUEST_MODEL_SPEC, spec)
-    for name, value in inputs.items():
-        entry = _field(_ENTRY_KEY, name.encode())
-        tensor = tf.make_tensor_proto(value).SerializeToString()
-        entry += _field(_ENTRY_VALUE, tensor)
-        request += _field(_REQUEST_INPUTS, entry)
-    return _field(_LOG_PREDICT_LOG, _field(_PREDICT_LOG_REQUEST, request))
+                request = _field(_REQUEST_MODEL_SPEC, spec)
+                for name, value in inputs.items():
+                    tensor = tf.make_tensor_proto(value).SerializeToString()
+                    entry = _field(_ENTRY_KEY, name.encode())
+                    entry += _field(_ENTRY_VALUE, tensor)
+                    request += _field(_REQUEST_INPUTS, entry)
+                log = _field(_PREDICT_LOG_REQUEST, request)
+                writer.write(_field(_LOG_PREDICT_LOG, log))

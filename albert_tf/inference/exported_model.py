@@ -25,8 +25,6 @@ def load(source: Checkpoint) -> "ExportedModel":
 class ExportedModel:
     """Computes the outputs of an export, as the Keras model does."""
 
-    # Names of the inputs.
-    inputs: list[str]
     # Of the outputs by name; what varies is no number.
     shapes: Mapping[str, Any]
 
@@ -36,8 +34,8 @@ class ExportedModel:
         return int(self.shapes["logits"][-1])
 
     def inputs_of(self, batch: Mapping[str, Any]) -> dict[str, Any]:
-        """Returns those arrays of a batch that the model takes."""
-        return {name: batch[name] for name in self.inputs}
+        """Returns all arrays of a batch; the call takes what it needs."""
+        return {**batch}
 
 
 class LiteRtModel(ExportedModel):
@@ -54,7 +52,7 @@ class LiteRtModel(ExportedModel):
             )
             self._interpreter.allocate_tensors()  # It prints.
             self._run = self._interpreter.get_signature_runner()
-        self.inputs = [*self._run.get_input_details()]
+        self._names = [*self._run.get_input_details()]
         self.shapes = {
             name: details["shape_signature"].tolist()
             for name, details in self._run.get_output_details().items()
@@ -72,15 +70,11 @@ class LiteRtModel(ExportedModel):
         """Of SQuAD 2.0, that for end positions, per start position."""
         return int(self.shapes["end_top_index"][-1]) // self.start_n_top
 
-    def __call__(
-        self, batch: Mapping[str, np.ndarray], training: bool = False
-    ) -> dict[str, np.ndarray]:
+    def __call__(self, batch: Mapping[str, Any], **_: Any) -> dict[str, Any]:
         """Returns the outputs of a batch, by name."""
-        del training
-        values = {name: np.asarray(batch[name]) for name in self.inputs}
+        values = {name: np.asarray(batch[name]) for name in self._names}
         with self._lock:
-            outputs: dict[str, np.ndarray] = self._run(**values)
-        return outputs
+            return dict(self._run(**values))
 
 
 class OnnxModel(ExportedModel):
@@ -96,26 +90,21 @@ class OnnxModel(ExportedModel):
         )
         self._names = [one.name for one in self._session.get_inputs()]
         self.shapes = {o.name: o.shape for o in self._session.get_outputs()}
-        self.inputs = [base_model.OUR_NAMES.get(n, n) for n in self._names]
         self.objectives = [
             objective
             for objective, name in (("mlm", "logits"), ("sop", "sop_logits"))
             if name in self.shapes
         ]
 
-    def inputs_of(self, batch: Mapping[str, Any]) -> dict[str, Any]:
-        """Adds the positions of masks, whose logits are returned then."""
-        names = batch.keys() & {*self.inputs, _POSITIONS}
-        return {name: batch[name] for name in names}
+    def __call__(self, batch: Mapping[str, Any], **_: Any) -> dict[str, Any]:
+        """Returns the outputs of a batch, by our names.
 
-    def __call__(
-        self, batch: Mapping[str, np.ndarray], training: bool = False
-    ) -> dict[str, np.ndarray]:
-        """Returns the outputs of a batch, by our names."""
-        del training
+        Where masks have positions, their logits are those of the masked LM.
+        """
+        names = base_model.OUR_NAMES
         values = {
-            name: np.asarray(batch[ours], np.int64)
-            for name, ours in zip(self._names, self.inputs, strict=True)
+            name: np.asarray(batch[names.get(name, name)], np.int64)
+            for name in self._names
         }
         found = self._session.run([*self.shapes], values)
         outputs = dict(zip(self.shapes, found, strict=True))

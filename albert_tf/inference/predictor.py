@@ -5,6 +5,7 @@ Records, outputs and answers are those of `--do_predict`.
 """
 
 import copy
+import functools
 import itertools
 import logging
 import os
@@ -15,18 +16,13 @@ import numpy as np
 
 from albert_tf import checks, files
 from albert_tf.checkpoints import compatibility, discovery, load
+from albert_tf.checkpoints.checkpoint import Checkpoint
 from albert_tf.devices import engine
 from albert_tf.inference.record_outputs import OutputComputer
 from albert_tf.metrics import similarity
 from albert_tf.tasks import table
 from albert_tf.tasks.spec import HeadSpec
-from albert_tf.tasks.task import (
-    AnswerData,
-    AnswerTask,
-    Examples,
-    ExampleSet,
-    Outputs,
-)
+from albert_tf.tasks.task import Examples, ExampleSet, Outputs
 from albert_tf.text.tokenizer import VocabularyBeside
 
 _LOGGER = logging.getLogger(__name__)
@@ -102,38 +98,35 @@ def load_predictor(  # noqa: PLR0913
         spm_model_file=vocabulary, do_lower_case=do_lower_case
     )
     source = compatibility.with_vocabulary(discovery.open(path), options)
-    # 1. The head.
-    is_export = source.format in discovery.EXPORTED_MODELS
-    if is_export and depth is not None:
-        raise ValueError(
-            "An export has the depth it was made with. Export the "
-            "checkpoint again, with --depth."
-        )
-    source = compatibility.with_depth(source, depth)
-    own = source.metadata.head
-    if not is_export:
-        wanted = head.head if isinstance(head, HeadSpec) else head
-        own = source.head(wanted).name
-    spec = table.spec_of(head or str(own))
-    if spec.head.name != own:
-        raise ValueError(
-            f"{source.path!r} has no {spec.head.name} head. It has: {own}."
-        )
-    if spec.head.groups and (assumed := source.metadata.assumed):
-        text = "The thresholds of %s are not known; using %s."
-        _LOGGER.warning(text, path, assumed)
-    # 2. The model.
+    # 1. The head and the model.
     model: Any
-    if is_export:
+    if source.format in discovery.EXPORTED_MODELS:
         from albert_tf.inference import exported_model
 
+        if depth is not None:
+            raise ValueError(
+                "An export has the depth it was made with. Export the "
+                "checkpoint again, with --depth."
+            )
+        own = str(source.metadata.head)
+        spec = table.spec_of(head or own)
+        if spec.head.name != own:
+            raise ValueError(
+                f"{source.path!r} has no {spec.head.name} head. It has: {own}."
+            )
         settings, model = source.settings, exported_model.load(source)
     else:
+        source = compatibility.with_depth(source, depth)
+        spec = table.spec_of(head or source.head().name)
+        source.head(spec.head)  # raises if it has another
         settings = spec.trained_settings(source)
         model, _ = load.make_model(
             source, spec.head, dtype=dtype, **spec.model_arguments(settings)
         )
-    # 3. What makes records of texts, and answers of outputs.
+    if spec.head.groups and (assumed := source.metadata.assumed):
+        text = "The thresholds of %s are not known; using %s."
+        _LOGGER.warning(text, path, assumed)
+    # 2. What makes records of texts, and answers of outputs.
     most = source.known_config.max_position_embeddings
     if max_seq_length is None:
         longest = settings.get("max_seq_length", spec.max_seq_length)
@@ -148,8 +141,7 @@ def load_predictor(  # noqa: PLR0913
         "given_labels": None if labels is None else tuple(labels),
     }
     given = {name: value for name, value in given.items() if value is not None}
-    data = spec.answer_data(source, model, {**settings, **given})
-    return Predictor(spec, data, spec.answer_task(data, model))
+    return Predictor(spec, source, model, {**settings, **given})
 
 
 def _together(paths: Sequence[Any], members: Sequence[Any]) -> "Predictor":
@@ -162,9 +154,9 @@ def _together(paths: Sequence[Any], members: Sequence[Any]) -> "Predictor":
     for path, one in zip(paths, members, strict=True):
         if not one.spec.has_mean:
             raise ValueError(f"{path!r} has no answers that have a mean.")
-        settings.append({**one.data.settings, **units})
-        settings[-1]["head"] = one.spec.head.name
-        if different := checks.differences(settings[0], settings[-1]):
+        own = {**one.data.settings, **units, "head": one.spec.head.name}
+        settings.append(own)
+        if different := checks.differences(settings[0], own):
             raise ValueError(
                 f"{path!r} cannot answer with {paths[0]!r}, which has "
                 f"{checks.listed(different)}."
@@ -172,43 +164,38 @@ def _together(paths: Sequence[Any], members: Sequence[Any]) -> "Predictor":
     together: Predictor = copy.copy(members[0])
     together.model = [one.model for one in members]
     together.data = together.spec.mean_data([one.data for one in members])
-    together.computer = _Members(members)
+    together.run_chunks = functools.partial(_mean_chunks, members)
     return together
 
 
-class _Members:
-    """Computes the outputs of several predictors; see `HeadSpec`."""
-
-    def __init__(self, members: Sequence["Predictor"]) -> None:
-        self._members = members
-
-    def run_chunks(
-        self, examples: ExampleSet, batch_size: int
-    ) -> Iterator[tuple[Examples, Outputs]]:
-        """Yields the examples of a set with their outputs, chunk by chunk."""
-        data = [one.data for one in self._members]
-        parts = [
-            one.computer.run_chunks(examples, batch_size)
-            for one in self._members
-        ]
-        for chunks in zip(*parts, strict=True):
-            outputs = [own for _, own in chunks]
-            mean = self._members[0].spec.mean_outputs(data, outputs)
-            yield chunks[0][0], mean
+def _mean_chunks(
+    members: Sequence["Predictor"], examples: ExampleSet, batch_size: int
+) -> Iterator[tuple[Examples, Outputs]]:
+    """Does what `OutputComputer.run_chunks` does; see `HeadSpec`."""
+    data = [one.data for one in members]
+    parts = [one.run_chunks(examples, batch_size) for one in members]
+    for chunks in zip(*parts, strict=True):
+        outputs = [own for _, own in chunks]
+        yield chunks[0][0], members[0].spec.mean_outputs(data, outputs)
 
 
 class Predictor:
     """Answers texts; `load_predictor` makes one."""
 
     def __init__(
-        self, spec: HeadSpec, data: AnswerData, task: AnswerTask
+        self,
+        spec: HeadSpec,
+        source: Checkpoint,
+        model: Any,
+        settings: Mapping[str, Any],
     ) -> None:
         self.spec = spec
+        self.data: Any = spec.answer_data(source, model, settings)
+        self.tokenizer = self.data.tokenizer
+        task = spec.answer_task(self.data, model)
         self.model = task.model
-        self.tokenizer = data.tokenizer
-        self.data: Any = data
-        padding = engine.padding(data.max_seq_length)
-        self.computer: Any = OutputComputer(task, padding)
+        padding = engine.padding(self.data.max_seq_length)
+        self.run_chunks: Any = OutputComputer(task, padding).run_chunks
 
     def predict(self, inputs: Any, *, batch_size: int = 32) -> Any:
         """Answers one input, a list of inputs, or any iterable of them.
@@ -290,7 +277,5 @@ class Predictor:
             # RACE: with the number of choices of these inputs.
             data: Any = example_set.data
             # One chunk: `_CHUNK_SIZE` is smaller than that of `record_outputs`.
-            for some, outputs in self.computer.run_chunks(
-                example_set, batch_size
-            ):
+            for some, outputs in self.run_chunks(example_set, batch_size):
                 yield from data.answers(some, outputs)

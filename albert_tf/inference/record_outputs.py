@@ -2,7 +2,7 @@
 
 Data flow: records -> batches of similar length -> outputs of every record
 -> files of the task, chunk by chunk, so that any number takes the same memory.
-On any engine of Keras; `replica_outputs` has several devices of TensorFlow.
+On any engine of Keras, or on the devices of a strategy of TensorFlow.
 """
 
 import collections
@@ -43,10 +43,9 @@ class OutputComputer:
     """Computes a task's outputs for every record, in the order of the records.
 
     Batches are padded to the lengths that `padding` gives. The outputs are the
-    `final_outputs` of the task, unless `compute` is another function of it.
+    `final_outputs` of the task, unless `compute` is another function of it. If
+    the strategy of the `workers` has replicas, they divide each batch.
     """
-
-    num_replicas = 1
 
     def __init__(
         self,
@@ -54,6 +53,7 @@ class OutputComputer:
         padding: Padding,
         *,
         compute: Callable[[task_lib.Batch], task_lib.Totals] | None = None,
+        workers: "Workers | None" = None,
     ) -> None:
         self._task = task
         self._compute = compute or task.final_outputs
@@ -62,8 +62,14 @@ class OutputComputer:
             min_length=task.min_length,
             max_seq_length=max(padding.max_seq_length, task.min_length),
         )
-        # By the specs of the arrays of a batch, and by the variables.
+        # By specs of the arrays of a batch and by variables, or by strategy.
         self._compiled: dict[Any, Callable[..., Any]] = {}
+        self._workers: Any = None
+        if workers:
+            from albert_tf.devices import strategies
+
+            is_one_device = strategies.is_default(workers.strategy)
+            self._workers = None if is_one_device else workers
 
     def run_chunks(
         self, examples: ExampleSet, batch_size: int
@@ -76,7 +82,10 @@ class OutputComputer:
                 data.array_specs,
                 max_seq_length=self._padding.max_seq_length,
             )
-            self._check(columns)
+            if self._workers:
+                digest = {"records to predict": columns.digest}
+                advice = "All workers need the same files."
+                self._workers.check_same(digest, advice)
             outputs = self.run(columns, batch_size)
             if problem := find_not_finite(outputs):
                 _LOGGER.warning("%s", problem)
@@ -87,11 +96,15 @@ class OutputComputer:
 
         They are arrays `[N, ...]`, or, along the sequence, lists of N arrays.
         """
+        compute, num_replicas = self._outputs, 1
+        if self._workers:
+            compute = self._outputs_of_replicas
+            num_replicas = self._workers.strategy.num_replicas_in_sync
         plan = record_columns.plan_evaluation(
             columns.lengths,
             batch_size=batch_size,
             padding=self._padding,
-            num_replicas=self.num_replicas,
+            num_replicas=num_replicas,
         )
         results: dict[str, Any] = {}
         lengths = columns.lengths.tolist()
@@ -100,7 +113,7 @@ class OutputComputer:
         with tqdm.tqdm(
             total=columns.num_records, unit="record", disable=None
         ) as bar:
-            computed = self._outputs(columns, plan)
+            computed = compute(columns, plan)
             for batch, outputs in zip(plan, computed, strict=True):
                 # Without the rows that only fill the batch.
                 num_records = len(batch.indices)
@@ -117,9 +130,6 @@ class OutputComputer:
             pairs = zip(rows, lengths, strict=True)
             results[name] = [row[:length] for row, length in pairs]
         return results
-
-    def _check(self, columns: RecordColumns) -> None:
-        """Checks the records of a chunk, before they are computed."""
 
     def _outputs(
         self, columns: RecordColumns, plan: EvaluationPlan
@@ -147,6 +157,47 @@ class OutputComputer:
                     yield waiting.popleft().result()
             while waiting:
                 yield waiting.popleft().result()
+
+    def _outputs_of_replicas(
+        self, columns: RecordColumns, plan: EvaluationPlan
+    ) -> Iterator[Outputs]:
+        """Yields the same, of batches that all replicas divide."""
+        import tensorflow as tf
+
+        from albert_tf.data import bucketed_batches
+        from albert_tf.devices import strategies
+
+        strategy = self._workers.strategy
+        has_workers = isinstance(
+            strategy, tf.distribute.MultiWorkerMirroredStrategy
+        )
+
+        def compute(batch: task_lib.Batch) -> task_lib.Totals:
+            outputs = self._compute(batch)
+            if not has_workers:
+                return outputs
+            # Every worker gets the rows of all replicas.
+            context = tf.distribute.get_replica_context()
+            return {n: context.all_gather(v, 0) for n, v in outputs.items()}
+
+        if strategy not in self._compiled:
+            self._compiled[strategy] = tf.function(
+                lambda batches: strategy.run(compute, args=(next(batches),)),
+                autograph=False,
+            )
+        make_dataset = functools.partial(
+            bucketed_batches.evaluation_dataset,
+            columns,
+            plan,
+            padding=self._padding,
+        )
+        batches = iter(strategies.distribute(strategy, make_dataset))
+        for _ in plan:
+            found = {}
+            for name, values in self._compiled[strategy](batches).items():
+                rows = strategy.experimental_local_results(values)
+                found[name] = np.concatenate(rows[:1] if has_workers else rows)
+            yield found
 
 
 def find_not_finite(outputs: Outputs) -> str | None:

@@ -11,7 +11,6 @@ The signature `tokens` is that of google-research/albert, export_to_tfhub.py.
 """
 
 import copy
-import functools
 from collections.abc import Callable, Sequence, Set
 from typing import Any
 
@@ -67,11 +66,6 @@ class ExportedWeights:
             for variable in self._originals
         ]
 
-    @property
-    def suffix(self) -> str:
-        """What the names of signatures of fewer layers end with."""
-        return "" if self.depth is None else f"_{self.depth}"
-
     def at_depth(self, depth: int) -> "ExportedWeights":
         """Returns the same copies, of which the first layers are computed."""
         result = copy.copy(self)
@@ -102,13 +96,24 @@ class ExportedEncoder:
     def __init__(self, albert: AlbertModel, weights: ExportedWeights) -> None:
         self._albert = albert
         self._weights = weights
+        depth = weights.depth or albert.config.num_hidden_layers
+        num_blocks = depth * albert.config.inner_group_num
+        calls = _calls_of_blocks(albert.encoder)[:num_blocks]
+        # Those that share weights are the same.
+        blocks = {
+            call: tf.function(self._block(*call), autograph=False)
+            for call in dict.fromkeys(calls)
+        }
+        self._blocks = [blocks[call] for call in calls]
+        last = encoder_lib.at_first_position(self._block(*calls[-1]))
+        # The last one computes the vectors of the first positions, `[R, 1, H]`.
+        self.blocks_to_first = [
+            *self._blocks[:-1],
+            tf.function(last, autograph=False),
+        ]
         self._encode = self.trace(self._run)
         # Returns the pooled output alone, for which less is computed.
         self.pooled = self.trace(self._run_pooled)
-        calls, depth = _calls_of_blocks(albert.encoder), weights.depth
-        if depth is not None:
-            calls = calls[: depth * albert.config.inner_group_num]
-        self._calls = calls
 
     def __call__(self, *ids: tf.Tensor, **named: tf.Tensor) -> Vectors:
         """Encodes sequences; the inputs are `ID_INPUTS`, int32 `[B, S]`.
@@ -144,7 +149,7 @@ class ExportedEncoder:
 
         def encode_group(lengths: tf.Tensor, *ids: tf.Tensor) -> Vectors:
             hidden, mask = self.embed(*ids)
-            *_, hidden = encoder_lib.walk(self._layers, hidden, mask)
+            *_, hidden = encoder_lib.walk(self._blocks, hidden, mask)
             longest = tf.shape(ids[0])[1]
             is_token = tf.range(longest) < tf.expand_dims(lengths, 1)  # [R, L]
             sequence = tf.where(tf.expand_dims(is_token, 2), hidden, zero)
@@ -158,7 +163,7 @@ class ExportedEncoder:
     def _run_pooled(self, *ids: tf.Tensor) -> tf.Tensor:
         def pool_group(_: tf.Tensor, *ids: tf.Tensor) -> list[tf.Tensor]:
             hidden, mask = self.embed(*ids)
-            *_, hidden = encoder_lib.walk(self.layers_to_first(), hidden, mask)
+            *_, hidden = encoder_lib.walk(self.blocks_to_first, hidden, mask)
             return [self.pool(hidden)]
 
         size = self._albert.config.hidden_size
@@ -183,23 +188,6 @@ class ExportedEncoder:
         with self._weights.scope():
             return self._albert.pool(hidden)
 
-    @functools.cached_property
-    def _layers(self) -> list[Any]:
-        """The blocks of all layers; those that share are the same."""
-        blocks = {
-            call: self._as_graph(self._block(*call))
-            for call in dict.fromkeys(self._calls)
-        }
-        return [blocks[call] for call in self._calls]
-
-    def layers_to_first(self) -> list[Any]:
-        """Returns the blocks of all layers, of which the last one reads less.
-
-        It computes the vectors of the first positions, `[R, 1, H]`.
-        """
-        block = encoder_lib.at_first_position(self._block(*self._calls[-1]))
-        return [*self._layers[:-1], self._as_graph(block)]
-
     def _block(
         self, attention: int, feed_forward: int, pass_index: int
     ) -> encoder_lib.Block:
@@ -221,16 +209,6 @@ class ExportedEncoder:
 
         return block
 
-    def _as_graph(self, block: encoder_lib.Block) -> Any:
-        width = self._albert.config.hidden_size
-        hidden = tf.TensorSpec((None, None, width), self._albert.compute_dtype)
-        none = tf.zeros([1, 1], tf.int32)
-        rows = self._albert.attention_mask(none, none).shape[2]
-        mask = tf.TensorSpec((None, 1, rows, None), tf.int32)
-        return tf.function(
-            block, autograph=False, input_signature=[hidden, mask]
-        )
-
     def _checks(self, *inputs: tf.Tensor) -> list[tf.Operation]:
         """Returns what stops the graph where ids are not valid."""
         config = self._albert.config
@@ -238,13 +216,13 @@ class ExportedEncoder:
         shapes = [tf.shape(values) for values in inputs]
         length = shapes[0][1]
         # Different shapes could be broadcast silently.
-        is_same = [tf.reduce_all(shape == shapes[0]) for shape in shapes[1:]]
+        is_same = tf.reduce_all(tf.equal(shapes, shapes[0]))
         names = signature.ID_INPUTS
         lengths = f"Sequences must have 1 to {longest} tokens. Received:"
         same = f"{', '.join(names)} must have the same shape. Received:"
         checks = [
             tf.Assert((length > 0) & (length <= longest), [lengths, shapes[0]]),
-            tf.Assert(tf.reduce_all(is_same), [same, *shapes]),
+            tf.Assert(is_same, [same, *shapes]),
         ]
         sizes = (config.vocab_size, 2, max(2, config.type_vocab_size))
         for name, values, size in zip(names, inputs, sizes, strict=True):
@@ -353,9 +331,7 @@ def run_in_groups(
         return end, function(lengths[start:end], *parts)
 
     results = ragged.in_parts(run_group, num_rows, none)
-    positions = tf.scatter_nd(
-        tf.expand_dims(order, 1), tf.range(num_rows), tf.reshape(num_rows, [1])
-    )
+    _, positions = tf.math.top_k(-order, num_rows)  # the inverse of `order`
     return [tf.gather(values, positions) for values in results]
 
 

@@ -80,30 +80,25 @@ class GraphTokenizer(abc.ABC):
         )
         self.ids_within_words = tokenizer.ids_within_words
         self._added = tokenizer.added_patterns
-        self._function = tf.function(
-            self._run,
-            autograph=False,
-            input_signature=[tf.TensorSpec([None], tf.string)],
-        )
 
+    @tf.function(
+        autograph=False, input_signature=[tf.TensorSpec([None], tf.string)]
+    )
     def __call__(self, texts: tf.Tensor) -> Tokens:
         """Tokenizes strings `[R]`; what is not UTF-8 counts as U+FFFD."""
-        tokens: Tokens = self._function(texts)
-        return tokens
-
-    def _run(self, texts: tf.Tensor) -> Tokens:
+        tokenize = self._tokenize_parts if self._added else self._tokenize
         # A GPU would only slow these many small operations down.
         with tf.device(CPU):
-            if self._added:
-                return self._tokenize_parts(texts)
-            return self._tokenize(texts)
+            ids, rows, starts, ends = tokenize(texts)
+            row_splits = ragged.row_splits(rows, ragged.size(texts))
+        return Tokens(ids, row_splits, starts, ends)
 
-    def _tokenize_parts(self, texts: tf.Tensor) -> Tokens:
-        """Cuts added tokens out of strings `[R]`, and tokenizes the rest."""
-        pattern = f"({'|'.join(self._added)})"
-        texts = tf.strings.unicode_transcode(texts, "UTF-8", "UTF-8")
+    def _tokenize_parts(self, texts: tf.Tensor) -> tuple[tf.Tensor, ...]:
+        """Cuts added tokens out, and tokenizes the rest; see `_tokenize`."""
         import tensorflow_text as tf_text  # Not every Python has it.
 
+        pattern = f"({'|'.join(self._added)})"
+        texts = tf.strings.unicode_transcode(texts, "UTF-8", "UTF-8")
         # The next operation takes it for the end.
         texts = tf.strings.regex_replace(texts, r"\x00", self.like_nul)
         split = tf_text.regex_split(texts, pattern, pattern)
@@ -112,29 +107,33 @@ class GraphTokenizer(abc.ABC):
         for pattern, token_id in reversed(self._added.items()):
             is_found = tf.strings.regex_full_match(parts, pattern)
             ids = tf.where(is_found, token_id, ids)
-        added = ragged.indices(ids >= 0)
-        tokens = self._tokenize(tf.where(ids < 0, parts, ""))
-        # Added tokens behind all others, and the order of the text.
-        sources = tf.concat([ragged.row_ids(tokens.row_splits), added], 0)
-        order = tf.argsort(sources, stable=True)
+        others = self._tokenize(tf.where(ids < 0, parts, ""))
+        indices = ragged.indices(ids >= 0)
         sizes = tf.strings.length(parts, "UTF8_CHAR")
+        added = (
+            tf.gather(ids, indices),
+            indices,
+            tf.zeros_like(indices),
+            tf.gather(sizes, indices),
+        )
+        tokens = [
+            tf.concat(pair, 0) for pair in zip(others, added, strict=True)
+        ]
+        # The order of the text.
+        order = tf.argsort(tokens[1], stable=True)
+        ids, sources, starts, ends = (tf.gather(x, order) for x in tokens)
         rows, begins = ragged.row_ids(splits), ragged.sums_before(sizes)
         begins = begins[:-1] - tf.gather(begins, tf.gather(splits, rows))
         begins = tf.gather(begins, sources)
-        sizes, ids = tf.gather(sizes, added), tf.gather(ids, added)
-        starts = tf.concat([tokens.starts, tf.zeros_like(sizes)], 0)
-        ends = tf.concat([tokens.ends, sizes], 0)
-        rows = tf.gather(rows, tf.gather(sources, order))
-        return Tokens(
-            ids=tf.gather(tf.concat([tokens.ids, ids], 0), order),
-            row_splits=ragged.row_splits(rows, ragged.size(texts)),
-            starts=tf.gather(starts + begins, order),
-            ends=tf.gather(ends + begins, order),
-        )
+        return ids, tf.gather(rows, sources), starts + begins, ends + begins
 
     @abc.abstractmethod
-    def _tokenize(self, texts: tf.Tensor) -> Tokens:
-        """Tokenizes strings `[R]`."""
+    def _tokenize(self, texts: tf.Tensor) -> tuple[tf.Tensor, ...]:
+        """Tokenizes strings `[R]`.
+
+        Returns, of each token, the id, the text, the start and the end in it,
+        int32 `[M]`.
+        """
 
 
 class SentencePieceGraph(GraphTokenizer):
@@ -159,7 +158,7 @@ class SentencePieceGraph(GraphTokenizer):
         with tf.init_scope(), tf.device(CPU):
             return tf_text.SentencepieceTokenizer(self._vocabulary)
 
-    def _tokenize(self, texts: tf.Tensor) -> Tokens:
+    def _tokenize(self, texts: tf.Tensor) -> tuple[tf.Tensor, ...]:
         text = self._normalization(texts)
         indices = self._without_long_runs(text)
         code_points = tf.gather(text.code_points, indices)
@@ -180,18 +179,11 @@ class SentencePieceGraph(GraphTokenizer):
             )
             for span in spans
         )
-        ids, sources, parts = self._replacements.apply(pieces.values)
-        starts, ends = self._replacements.divide(
-            text, (starts, ends), sources, parts
+        ids, sources, starts, ends = self._replacements.apply(
+            pieces.values, starts, ends, text
         )
         row_ids = tf.gather(row_ids, sources)
-        starts, ends = text.raw_spans(starts, ends, row_ids)
-        return Tokens(
-            ids=ids,
-            row_splits=ragged.row_splits(row_ids, ragged.size(texts)),
-            starts=starts,
-            ends=ends,
-        )
+        return ids, row_ids, *text.raw_spans(starts, ends, row_ids)
 
     def _without_long_runs(self, text: NormalizedText) -> tf.Tensor:
         """Returns the indices of characters without the middles of long runs.
@@ -257,27 +249,22 @@ class _Replacements:
             totals += [sum(own_sizes)] * len(ids)
         self._sizes, self._totals = tf.constant(sizes), tf.constant(totals)
 
-    def apply(self, ids: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
-        """Returns new ids, the indices of the old ones, and parts.
-
-        A part is an index into the concatenation of all replacements.
-        """
-        indices = tf.cast(tf.gather(self._indices, ids), tf.int32)
-        return self._sequences.apply(ids, indices)
-
-    def divide(
+    def apply(
         self,
+        ids: tf.Tensor,
+        starts: tf.Tensor,
+        ends: tf.Tensor,
         text: NormalizedText,
-        spans: tuple[tf.Tensor, tf.Tensor],
-        sources: tf.Tensor,
-        parts: tf.Tensor,
-    ) -> tuple[tf.Tensor, tf.Tensor]:
-        """Divides the span of a number and its comma among the new pieces.
+    ) -> tuple[tf.Tensor, ...]:
+        """Returns new ids, the indices of the old ones, starts and ends.
 
-        `spans` are starts and ends in the normalized text; the rest comes from
-        `apply`.
+        Starts and ends are places in `text`; new ids divide the span of a
+        number and its comma.
         """
-        starts, ends = (tf.gather(span, sources) for span in spans)
+        numbers = tf.cast(tf.gather(self._indices, ids), tf.int32)
+        # Parts are indices into the concatenation of all replacements.
+        ids, sources, parts = self._sequences.apply(ids, numbers)
+        starts, ends = tf.gather(starts, sources), tf.gather(ends, sources)
         same_before = ~ragged.is_first(sources)
         same_after = ~ragged.is_last(sources)
         is_divided = same_before | same_after
@@ -294,7 +281,7 @@ class _Replacements:
         cut = tf.minimum(first + tf.gather(self._sizes, parts), comma)
         starts = tf.where(same_before, cut, first)
         ends = tf.where(same_after, ragged.shift_left(starts, 0), ends)
-        return starts, ends
+        return ids, sources, starts, ends
 
 
 class WordPieceGraph(GraphTokenizer):
@@ -314,7 +301,7 @@ class WordPieceGraph(GraphTokenizer):
                 self.special_ids.unk,
             )
 
-    def _tokenize(self, texts: tf.Tensor) -> Tokens:
+    def _tokenize(self, texts: tf.Tensor) -> tuple[tf.Tensor, ...]:
         import tensorflow_text as tf_text  # Not every Python has it.
 
         text = self._normalization(texts)
@@ -353,16 +340,10 @@ class WordPieceGraph(GraphTokenizer):
         ends = tf.where(
             tf.gather(is_long, word), tf.gather(splits, word + 1), ends
         )
-        row_ids = tf.gather(text.row_ids, tf.gather(solid, starts))
-        starts, ends = text.raw_spans(
-            tf.gather(solid, starts), tf.gather(solid, ends - 1) + 1, row_ids
-        )
-        return Tokens(
-            ids=tf.gather(pieces.values, piece_index),
-            row_splits=ragged.row_splits(row_ids, ragged.size(texts)),
-            starts=starts,
-            ends=ends,
-        )
+        starts, ends = tf.gather(solid, starts), tf.gather(solid, ends - 1) + 1
+        row_ids = tf.gather(text.row_ids, starts)
+        ids = tf.gather(pieces.values, piece_index)
+        return ids, row_ids, *text.raw_spans(starts, ends, row_ids)
 
 
 class SymbolGraph(GraphTokenizer):
@@ -382,7 +363,7 @@ class SymbolGraph(GraphTokenizer):
                 self.special_ids.unk,
             )
 
-    def _tokenize(self, texts: tf.Tensor) -> Tokens:
+    def _tokenize(self, texts: tf.Tensor) -> tuple[tf.Tensor, ...]:
         code_points, splits = ragged.decode(texts)
         rows = ragged.row_ids(splits)
         is_solid = is_start = tf.ones_like(rows, tf.bool)
@@ -396,12 +377,9 @@ class SymbolGraph(GraphTokenizer):
         symbols = ragged.encode(tf.gather(code_points, solid), parts)
         rows = tf.gather(rows, starts)
         begins = tf.gather(splits, rows)
-        return Tokens(
-            ids=self.resource.lookup(symbols),
-            row_splits=ragged.row_splits(rows, ragged.size(texts)),
-            starts=starts - begins,
-            ends=tf.gather(solid, parts[1:] - 1) + 1 - begins,
-        )
+        ends = tf.gather(solid, parts[1:] - 1) + 1
+        ids = self.resource.lookup(symbols)
+        return ids, rows, starts - begins, ends - begins
 
 
 def make(tokenizer: Any) -> GraphTokenizer:

@@ -138,9 +138,6 @@ def same_batch(**texts: tf.Tensor) -> list[tf.Tensor]:
     sizes = [tf.shape(values)[0] for values in texts.values()]
     names = " and ".join(texts)
     message = f"{names} must have the same number of strings. Received:"
-    checks = [
-        tf.Assert(tf.equal(size, sizes[0]), [message, *sizes])
-        for size in sizes[1:]
-    ]
-    with tf.control_dependencies(checks):
+    is_same = tf.reduce_all(tf.equal(sizes, sizes[0]))
+    with tf.control_dependencies([tf.Assert(is_same, [message, *sizes])]):
         return [tf.identity(values) for values in texts.values()]

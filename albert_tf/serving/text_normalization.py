@@ -96,7 +96,13 @@ class SentencePieceNormalization:
         raw, splits = ragged.decode(texts)
         raw_rows = ragged.row_ids(splits)
         row_starts = tf.gather(splits, raw_rows)
-        indices = self._keep_single_spaces(raw, raw_rows, row_starts)
+        # Words, and one space between two words.
+        is_solid = (self._properties.lookup(raw) & _IS_SPACE) == 0
+        here = tf.range(ragged.size(raw))
+        follows_word = ragged.previous_true(is_solid, here) >= row_starts
+        precedes_word = ragged.shift_left(is_solid, False)
+        precedes_word &= ~ragged.is_last(raw_rows)
+        indices = ragged.indices(is_solid | (follows_word & precedes_word))
         rows = tf.gather(raw_rows, indices)
         origins = indices - tf.gather(row_starts, indices)
         code_points, sources = self._table.apply(tf.gather(raw, indices))
@@ -107,17 +113,6 @@ class SentencePieceNormalization:
             is_sigma = code_points == ord(_CAPITAL_SIGMA)
             code_points = tf.where(is_sigma, lower, code_points)
         return _normalized(code_points, sources, origins, rows, splits)
-
-    def _keep_single_spaces(
-        self, raw: tf.Tensor, row_ids: tf.Tensor, row_starts: tf.Tensor
-    ) -> tf.Tensor:
-        """Returns the indices of words and of one space between two words."""
-        is_solid = (self._properties.lookup(raw) & _IS_SPACE) == 0
-        here = tf.range(ragged.size(raw))
-        follows_word = ragged.previous_true(is_solid, here) >= row_starts
-        precedes_word = ragged.shift_left(is_solid, False)
-        precedes_word &= ~ragged.is_last(row_ids)
-        return ragged.indices(is_solid | (follows_word & precedes_word))
 
 
 class WordPieceNormalization:
@@ -161,11 +156,7 @@ class WordPieceNormalization:
             run = tf.cumsum(tf.cast(orders == 0, tf.int64))
             run += tf.cast(row_ids, tf.int64)
             key = run * _NUM_ORDERS + tf.cast(orders, tf.int64)
-            length = ragged.size(code_points)
-            index = tf.cast(tf.range(length), tf.int64)
-            key = key * tf.cast(length, tf.int64) + index
-            key = tf.sort(key) % tf.cast(length, tf.int64)
-            return tf.gather(code_points, key)
+            return tf.gather(code_points, tf.argsort(key, stable=True))
 
         return tf.cond(tf.reduce_any(orders > 0), reorder, lambda: code_points)
 

@@ -44,7 +44,7 @@ def logits_of_ids(
             *(tf.reshape(values, [-1, length]) for values in ids)
         )
         outputs = early_exit.run(
-            encoder.layers_to_first(),
+            encoder.blocks_to_first,
             lambda hidden: logits_of(encoder.pool(hidden)),
             hidden,
             mask,

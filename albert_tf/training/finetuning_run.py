@@ -14,7 +14,7 @@ import numpy as np
 from albert_tf.checkpoints import discovery, run_checkpoints
 from albert_tf.checkpoints.checkpoint import Checkpoint
 from albert_tf.devices.workers import Workers
-from albert_tf.inference import record_outputs, replica_outputs
+from albert_tf.inference import record_outputs
 from albert_tf.inference.record_outputs import OutputComputer
 from albert_tf.metrics.scores import Role, Score, Scores
 from albert_tf.optimization import layerwise_decay
@@ -83,8 +83,11 @@ class FinetuningRun:
                 seed=config.random_seed,
                 dtype=config.dtype_policy,
             )
-        self._computer = replica_outputs.computer(
-            self._task, workers, self._padding, compute=self._task.outputs
+        self._computer = OutputComputer(
+            self._task,
+            self._padding,
+            compute=self._task.outputs,
+            workers=workers,
         )
 
     def run(self) -> Result | None:
@@ -185,7 +188,7 @@ class FinetuningRun:
         config, sets, workers = self._config, self._sets, self._workers
         before = self._start_outputs(weights)
         resume.set_weights(self._task.model, weights, workers)
-        computer = replica_outputs.computer(self._task, workers, self._padding)
+        computer = OutputComputer(self._task, self._padding, workers=workers)
 
         # 1. Evaluation.
         evaluation = self._evaluate(computer)
@@ -233,8 +236,8 @@ class FinetuningRun:
         if not (compute and start and evaluated) or start.path == weights.path:
             return {}
         resume.set_weights(self._task.model, start, self._workers)
-        computer = replica_outputs.computer(
-            self._task, self._workers, self._padding, compute=compute
+        computer = OutputComputer(
+            self._task, self._padding, compute=compute, workers=self._workers
         )
         columns, batch_size = evaluated[0].columns, self._config.eval_batch_size
         return {"start_outputs": computer.run(columns, batch_size)}

@@ -478,8 +478,7 @@ def test_spans_have_the_means_of_starts_and_ends(load_all):
     spec, data = together.spec, together.data
     examples = spec.example_set(data, [spec.example(0, _SPAN[1])])
     found, *each = (
-        next(one.computer.run_chunks(examples, 1))[1]
-        for one in (together, *alone)
+        next(one.run_chunks(examples, 1))[1] for one in (together, *alone)
     )
     for name in ("start_logits", "end_logits"):
         shares = [softmax(one[name][0]) for one in each]

@@ -22,7 +22,7 @@ from albert_tf.data import (
 from albert_tf.data.record_columns import Padding
 from albert_tf.devices import strategies
 from albert_tf.devices.workers import Workers
-from albert_tf.inference import replica_outputs
+from albert_tf.inference.record_outputs import OutputComputer
 from albert_tf.metrics.scores import Score, Scores
 from albert_tf.modeling import losses
 from albert_tf.modeling.layers import OutputLayer
@@ -450,6 +450,6 @@ def computer(strategy=None, bucket_width=4, make_task=WordTask):
     with strategy.scope():
         task = make_task(config(), seed=3, dtype="float32")
     padding = Padding(max_seq_length=S, bucket_width=bucket_width)
-    return task, replica_outputs.computer(
-        task, Workers(strategy), padding, compute=task.outputs
+    return task, OutputComputer(
+        task, padding, compute=task.outputs, workers=Workers(strategy)
     )
