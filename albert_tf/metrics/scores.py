@@ -24,7 +24,8 @@ class Role(enum.Enum):
 class Score(NamedTuple):
     """One number, under its key in `eval_results.json`.
 
-    `of` is the label, or, of a baseline or an interval, the key of the score.
+    `of` is the label, or the key of the score that this says something of: a
+    baseline, an interval, the deviation of seeds.
     """
 
     key: str
@@ -94,7 +95,7 @@ class Scores:
     @property
     def loss(self) -> float:
         """The sum of the losses; infinite without a number."""
-        losses = [s.value for s in self if s.role is Role.LOSS]
+        losses = [s.value for s in self if s.role is Role.LOSS and not s.of]
         total = sum(losses) if losses else math.inf
         return math.inf if math.isnan(total) else total
 
@@ -182,7 +183,8 @@ def medians(
             # A label may be called `a`, and another one `a_std`.
             ending = f"_of_{score.of}" if score.of else ""
             key = f"{score.key.removesuffix(ending)}_{name}{ending}"
-            entries.append(score._replace(key=key, value=value))
+            own = score.of or score.key
+            entries.append(score._replace(key=key, value=value, of=own))
     return Scores(
         entries=tuple(entries),
         seeds={

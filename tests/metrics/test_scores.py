@@ -33,13 +33,14 @@ def test_of_seeds_labels_of_any_name_have_medians():
         for seed, f1 in ((5, 0.9), (6, 0.1), (7, 0.2))
     }
 
-    found = scores_lib.medians(by_seed, best=5, num_failed=2).flat()
+    medians = scores_lib.medians(by_seed, best=5, num_failed=2)
 
+    found = medians.flat()
     for ending in ("", *(f"_of_{label}" for label in LABELS)):
         assert found[f"f1{ending}"] == 0.2
         assert found[f"f1_std{ending}"] == pytest.approx(0.43589, rel=1e-4)
         assert found[f"f1_best{ending}"] == 0.9
-    assert found["loss"] == 1.2
+    assert found["loss"] == medians.loss == 1.2
     # Of the best weights, of which it is a part.
     assert found["threshold_of_a"] == 0.45
     assert found["f1_baseline"] == 0.3
