@@ -21,6 +21,9 @@ from collections.abc import Callable, Iterator, Mapping
 import numpy as np
 import tensorflow as tf
 
+# Positions in the stream of examples -> epoch and example index of each.
+Order = Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]
+
 # The threads that read.
 _READING: set[int] = set()
 # How long no thread must read before the interpreter may end.

@@ -64,14 +64,19 @@ def training_dataset(
             batch["packed_at"] = packed_at(batch["input_mask"], num_packed)
         return batch
 
-    read = graph_reading.training_examples if by_files else _shuffled_examples
-    examples = read(
-        source,
-        shard,
-        batch_size=global_batch_size,
-        seed=seed,
-        start_example=start_example,
-    )
+    if by_files:
+        examples = graph_reading.training_examples(
+            source,
+            shard,
+            batch_size=global_batch_size,
+            seed=seed,
+            start_example=start_example,
+        )
+    else:
+        order = example_order.TrainingOrder(source.num_records, seed)
+        examples = _examples(
+            source, order, shard, global_batch_size, start_example
+        )
     return _make_batches(examples, to_batch)
 
 
@@ -81,6 +86,7 @@ def evaluation_dataset(
     *,
     batch_size: int,
     max_steps: int | None = None,
+    by_files: bool = False,
 ) -> tf.data.Dataset:
     """Returns batches that contain every record once, in order.
 
@@ -88,13 +94,25 @@ def evaluation_dataset(
     can be compared.
 
     For arguments and batches, see `training_dataset`. At most `max_steps` are
-    delivered. They have one more key, `example_weights` float32 `[b]`, 1 for an
-    example and 0 for a row that fills up the last step. The `masked_lm_weights`
-    of such a row are 0, too.
+    delivered; the batches are the same `by_files`. They have one more key,
+    `example_weights` float32 `[b]`, 1 for an example and 0 for a row that fills
+    up the last step. The `masked_lm_weights` of such a row are 0, too.
     """
     num_steps = -(-source.num_records // batch_size)
     if max_steps is not None:
         num_steps = min(num_steps, max_steps)
+
+    def in_file_order(positions: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        return np.divmod(positions, source.num_records)
+
+    if by_files:
+        examples = graph_reading.evaluation_examples(
+            source, shard, batch_size=batch_size, num_steps=num_steps
+        )
+    else:
+        examples = _examples(
+            source, in_file_order, shard, batch_size, end_step=num_steps
+        )
 
     def to_weighted_batch(read: Batch) -> Batch:
         batch = _to_batch(source, 0, read)
@@ -103,25 +121,18 @@ def evaluation_dataset(
         batch["masked_lm_weights"] *= weights[:, None]
         return batch | {"example_weights": weights}
 
-    examples = graph_reading.evaluation_examples(
-        source, shard, batch_size=batch_size, num_steps=num_steps
-    )
     return _make_batches(examples, to_weighted_batch)
 
 
-def _shuffled_examples(
+def _examples(
     source: RecordSource,
+    order: example_order.Order,
     shard: InputShard,
-    *,
     batch_size: int,
-    seed: int,
-    start_example: int,
+    start_example: int = 0,
+    end_step: int | None = None,
 ) -> tf.data.Dataset:
-    """Returns endless examples as those of `graph_reading.training_examples`.
-
-    They are in the order of `example_order.TrainingOrder`.
-    """
-    order = example_order.TrainingOrder(source.num_records, seed)
+    """Returns serialized examples, their epochs and numbers, all `[b]`."""
 
     def read(delivery: int) -> dict[str, np.ndarray]:
         positions = shard.positions(delivery, batch_size) + start_example
@@ -132,7 +143,7 @@ def _shuffled_examples(
     types = {"records": tf.string, "epochs": tf.int64, "indices": tf.int64}
     rows = [shard.num_rows(batch_size)]
     specs = {name: tf.TensorSpec(rows, dtype) for name, dtype in types.items()}
-    return example_order.deliver(shard, read, specs)
+    return example_order.deliver(shard, read, specs, end_step=end_step)
 
 
 def _make_batches(

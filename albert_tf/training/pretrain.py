@@ -329,6 +329,7 @@ def _evaluation(
         records,
         batch_size=config.eval_batch_size,
         max_steps=config.num_eval_steps,
+        by_files=config.read_order == "files",
     )
     return evaluator(task, strategy, batches)
 
