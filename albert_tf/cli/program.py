@@ -129,7 +129,7 @@ def run(
     except Exception as error:
         if _is_debugging() or not _is_user_error(error):
             raise
-        _fail(_one_line(error))
+        code = report(_one_line(error))
     sys.exit(code or 0)
 
 
@@ -141,7 +141,7 @@ def _parse(values: flags.FlagValues) -> None:
                 f"unexpected argument {rest[1]!r}; flags look like --name=value"
             )
     except flags.Error as error:
-        _fail(str(error))
+        sys.exit(report(error))
     except SystemExit:
         # Help was asked for and given; absl would exit with 1.
         sys.stdout.flush()
@@ -246,7 +246,8 @@ def _one_line(error: Exception) -> str:
     return str(error).strip() or type(error).__name__
 
 
-def _fail(message: str) -> NoReturn:
-    one_line = printable(" ".join(message.split()))
+def report(message: object) -> int:
+    """Prints an error of the user as one line; returns the exit code."""
+    one_line = printable(" ".join(str(message).split()))
     print(f"error: {one_line}", file=sys.stderr)
-    sys.exit(EXIT_USER_ERROR)
+    return EXIT_USER_ERROR

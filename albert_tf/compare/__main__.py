@@ -29,9 +29,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if options.output:
             comparison.write(options.output, options.runs, tables)
     except (ValueError, OSError) as error:
-        message = program.printable(" ".join(str(error).split()))
-        sys.stderr.write(f"error: {message}\n")
-        return program.EXIT_USER_ERROR
+        return program.report(error)
     return 0
 
 

@@ -70,8 +70,7 @@ def check(config: ExportConfig, source: Checkpoint) -> None:
         import tensorflow_text  # noqa: F401  Missing, it is an error here.
     if config.spec:
         _settings(config, config.spec, {}, source.known_config)
-    source = compatibility.with_vocabulary(source, config)
-    _ = source.tokenizer  # raises if it cannot be
+    compatibility.with_vocabulary(source, config)  # raises if it cannot be
 
 
 def export(config: ExportConfig) -> ExportSummary:

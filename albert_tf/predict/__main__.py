@@ -54,9 +54,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if errors:
             raise ValueError(f"{len(errors)} lines have no answer. {errors[0]}")
     except (ValueError, OSError) as error:
-        message = program.printable(" ".join(str(error).split()))
-        sys.stderr.write(f"error: {message}\n")
-        return program.EXIT_USER_ERROR
+        return program.report(error)
     except KeyboardInterrupt:
         return program.EXIT_INTERRUPTED
     return 0
