@@ -69,15 +69,20 @@ class Settings:
 
 
 def check(config_class: type, values: Mapping[str, Any]) -> None:
-    """Checks choices and bounds of settings, by name; None is not checked."""
-    for name, field in fields_of(config_class).items():
-        value, choices = values[name], field.metadata["choices"]
+    """Checks choices and bounds of those settings of a config, by name.
+
+    None may be the value of a setting whose default it is.
+    """
+    fields = fields_of(config_class)
+    for name in filter(values.__contains__, fields):
+        value, field = values[name], fields[name]
         limits: Any = field.metadata["limits"]
-        if value is None:
+        choices = field.metadata["choices"]
+        if value is None and field.default is None:
             continue
         if type_of(field) is int:
             checks.check_integer(name, value, **limits)
-        elif type_of(field) is float:
+        elif limits:
             checks.check_number(name, value, **limits)
         elif choices and isinstance(value, str):
             checks.check_choice(name, value, choices)

@@ -6,6 +6,7 @@ and writes it where others read it. Without TensorFlow.
 
 import contextlib
 import dataclasses
+import errno
 import fnmatch
 import functools
 import glob
@@ -35,6 +36,7 @@ VOCABULARY = "vocabulary"
 # Kinds of notes: a tokenizer that is not supported, and one of other ids.
 REFUSED, DIFFERS = "refused", "differs"
 Arrays = Mapping[str, np.ndarray]  # by TF1 name, without `module/`
+_NOT_THERE = (None, errno.ENOENT, errno.EISDIR, errno.ENOTDIR)
 _OUTPUT_WEIGHTS, _OUTPUT_BIAS = "output_weights", "output_bias"
 
 
@@ -119,10 +121,13 @@ def naming(path: str) -> Iterator[None]:
     """Names what another program wrote in errors that do not."""
     try:
         yield
-    except (ImportError, MemoryError, PermissionError):
+    except (ImportError, MemoryError, AssertionError):
         raise
     except Exception as error:  # Of any package that reads files.
         if isinstance(error, ValueError) and path in str(error):
+            raise
+        # Others with a number are faults of the machine.
+        if isinstance(error, OSError) and error.errno not in _NOT_THERE:
             raise
         reason = " ".join(str(error).split())
         raise ValueError(

@@ -34,7 +34,13 @@ EXPORTED_MODELS = {
 
 def _describe_export(path: str, _: AlbertConfig | None) -> Checkpoint:
     arrays = checkpoint.LazyArrays(path, _no_arrays)
-    return tf1.describe_folders([path], arrays)
+    source = tf1.describe_folders([path], arrays)
+    if not source.metadata.head:
+        raise ValueError(
+            f"{path!r} was exported by another program. Pass an export of "
+            "export_saved_model.py, or a checkpoint."
+        )
+    return source
 
 
 def _no_arrays(path: str) -> checkpoint.Arrays:

@@ -40,6 +40,7 @@ _TIED = {
     "predictions.decoder.weight": "albert.embeddings.word_embeddings.weight",
     "predictions.decoder.bias": "predictions.bias",
 }
+_TYPES = ("bfloat16", "float16", "float32", "float64")
 # Constants that older versions stored.
 _CONSTANTS = {"albert.embeddings.position_ids", "embeddings.position_ids"}
 
@@ -263,11 +264,11 @@ def _read_tensors(folder: str) -> dict[str, np.ndarray]:
     tensors: dict[str, np.ndarray] = {}
     for name in sorted(names):
         found = safetensors.numpy.load_file(os.path.join(folder, name))
-        tensors |= {
-            name: array.astype(np.float32, copy=False)
-            for name, array in found.items()
-            if name not in _CONSTANTS
-        }
+        for name in found.keys() - _CONSTANTS:
+            # Integers have scales that are not read.
+            if found[name].dtype.name not in _TYPES:
+                raise ValueError(f"{name} is of type {found[name].dtype}")
+            tensors[name] = found[name].astype(np.float32, copy=False)
     if any(name.startswith(_PREFIX) for name in tensors):
         return tensors
     # The file of a bare AlbertModel has names without the prefix.

@@ -133,6 +133,8 @@ class Checkpointer:
                 f"{error} Or move the folder {path!r} elsewhere: the run then "
                 "goes on from the checkpoint before it, if there is one."
             ) from error
+        # As the first version wrote it.
+        state.pop(run_checkpoints.VERSION_KEY, None)
         for name, variable in (self._weights | self._slots).items():
             variable.assign(arrays[name])
         return state

@@ -119,7 +119,7 @@ class PretrainingDataConfig(RecordSettings, Vocabulary, CorpusSettings):
             keeps_more = objective == "none" or not is_original
         dupe_factor = self.dupe_factor
         if dupe_factor is None:
-            dupe_factor = DEFAULT_DUPE_FACTORS[self.masking]
+            dupe_factor = DEFAULT_DUPE_FACTORS.get(self.masking)
         for name, value in (
             ("pair_objective", objective),
             ("keep_more_text", keeps_more),

@@ -43,7 +43,7 @@ class RecordSettings(Settings):
     """
 
     max_seq_length: int = setting(
-        512, "Tokens of a record, special tokens included."
+        512, "Tokens of a record, special tokens included.", at_least=8
     )
     pair_objective: str | None = setting(
         None,
@@ -85,7 +85,9 @@ class RecordSettings(Settings):
     def __post_init__(self) -> None:
         super().__post_init__()
         slots, most = self.max_predictions_per_seq, self.token_budget
-        checks.check_integer("max_predictions_per_seq", slots, at_most=most)
+        checks.check_integer(
+            "max_predictions_per_seq", slots, at_least=1, at_most=most
+        )
 
     @property
     def token_budget(self) -> int:

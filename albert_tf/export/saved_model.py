@@ -6,6 +6,7 @@ Data flow: checkpoint, vocabulary -> signatures -> [this file] -> D/<version>.
 import dataclasses
 import os
 import pathlib
+import tempfile
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -221,17 +222,20 @@ def _write(
     served.weights = exported.weights.copies
     if any(one.takes_text for one in signatures):
         served.tokenizer = exported.tokenizer.resource
-    with quiet.hidden():
-        tf.saved_model.save(
-            served,
-            folder,
-            signatures={one.name: one.function for one in signatures},
-        )
+    with tempfile.TemporaryDirectory() as temporary:
+        source.known_config.to_json_file(os.path.join(temporary, CONFIG_FILE))
+        checkpoint.write_vocabulary(source, temporary)
+        served.assets = [
+            tf.saved_model.Asset(os.path.join(temporary, name))
+            for name in sorted(os.listdir(temporary))
+        ]
+        with quiet.hidden():
+            tf.saved_model.save(
+                served,
+                folder,
+                signatures={one.name: one.function for one in signatures},
+            )
     signature.check_operations(folder)
-    assets = os.path.join(folder, "assets")
-    os.makedirs(assets, exist_ok=True)
-    source.known_config.to_json_file(os.path.join(assets, CONFIG_FILE))
-    checkpoint.write_vocabulary(source, assets)
     version_folder.write_warmup(folder, signatures, model_name=model_name)
 
 

@@ -218,11 +218,15 @@ class PagedTable:
 
     def __init__(self, values: np.ndarray) -> None:
         values = values.astype(np.min_scalar_type(values.max()))
-        pages, numbers = np.unique(
-            values.reshape(-1, _PAGE_SIZE), axis=0, return_inverse=True
-        )
-        self._pages = tf.constant(pages.ravel())
-        self._numbers = tf.constant(numbers.ravel().astype(np.uint16))
+        # `np.unique` of rows takes twenty times as long.
+        number_of: dict[bytes, int] = {}
+        numbers = [
+            number_of.setdefault(page.tobytes(), len(number_of))
+            for page in values.reshape(-1, _PAGE_SIZE)
+        ]
+        pages = np.frombuffer(b"".join(number_of), values.dtype)
+        self._pages = tf.constant(pages)
+        self._numbers = tf.constant(np.array(numbers, np.uint16))
 
     def lookup(self, code_points: tf.Tensor) -> tf.Tensor:
         """Returns int32 `[N]`, the numbers of int32 code points `[N]`."""

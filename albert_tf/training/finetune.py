@@ -194,9 +194,13 @@ def _run_seeds(
     # 1. Training and evaluation of each seed.
     configs = {one.random_seed: one for one in config.seed_configs()}
     seed_sets = dataclasses.replace(sets, prediction=())
-    found = run_each(
-        "Seed", configs, lambda one: make_run(one, seed_sets).run()
-    )
+
+    def run_seed(config: FinetuningConfig) -> Result | None:
+        result = make_run(config, seed_sets).run()
+        # All outputs of all seeds would take much memory.
+        return result and result._replace(outputs={})
+
+    found = run_each("Seed", configs, run_seed)
     if found is None:
         return None
     results, failures = found

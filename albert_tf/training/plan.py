@@ -246,7 +246,8 @@ def _not_given(
 
 def _check(values: Mapping[str, Any], given: Collection[str]) -> None:
     """Checks what can be checked before any file is read."""
-    settings.check(FinetuningConfig, values)
+    known = {n: value for n, value in values.items() if value is not None}
+    settings.check(FinetuningConfig, known)
     for absolute, relative in _RELATIVE.items():
         if absolute in given and relative in given:
             raise ValueError(

@@ -83,11 +83,18 @@ def test_several_vocabularies_of_a_run_are_named(tmp_path):
         albert_tf.load_tokenizer(tmp_path)
 
 
-def test_an_export_for_litert_has_no_arrays(tmp_path):
-    _write(tmp_path, metadata={"head": "span"})
+@pytest.mark.parametrize(
+    ("known", "message"),
+    [
+        ({"head": "span"}, "which only `load_predictor` runs"),
+        ({}, "exported by another program"),
+    ],
+)
+def test_an_export_for_litert_has_no_arrays(tmp_path, known, message):
+    _write(tmp_path, metadata=known)
     (tmp_path / "model.tflite").touch()
 
-    with pytest.raises(ValueError, match="which only `load_predictor` runs"):
+    with pytest.raises(ValueError, match=message):
         discovery.open(tmp_path).arrays["output_bias"]
 
 

@@ -351,6 +351,11 @@ _ROWS = [
     (_truncated(tf1.write_ours, _DATA), "is damaged or inc"),
     (_truncated(huggingface.write, "model.safetensors"), "is damaged or"),
     (_missing("config.json"), "damaged or incomplete.*config.json"),
+    # Quantized: the scales are elsewhere.
+    (
+        _tensor("albert.pooler.bias", np.zeros(8, np.int8)),
+        "albert.pooler.bias is of type int8",
+    ),
     (_missing("part-1.safetensors"), "incomplete.*part-1.safetensors"),
     (lambda case: discovery.open(case.folder / "x.keras"), "incomplete.*x.ker"),
     # The model of a checkpoint.

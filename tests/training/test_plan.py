@@ -371,7 +371,8 @@ def test_without_training_the_given_weights_are_used(make_plan, tmp_path):
 def test_a_training_that_resumes_knows_its_weights(make_plan, tmp_path):
     (tmp_path / "run" / "best").mkdir(parents=True)
     (tmp_path / "run" / "best" / "model.ckpt.index").touch()
-    (tmp_path / "run" / "run.json").write_text('{"settings": {"stride": 8}}')
+    known = tmp_path / "run" / "best" / "metadata.json"
+    known.write_text('{"settings": {"stride": 8}}')
 
     found = make_plan(init_checkpoint="base")
 

@@ -198,10 +198,6 @@ def read_sets(config: ClassificationConfig, request: DataRequest) -> Sets[Any]:
         )
     if config.is_table:
         data, by_use = custom.read_examples(config, request, make_data)
-        sets = {
-            use: [ExampleSet(examples=rows, data=data)]
-            for use, rows in by_use.items()
-        }
     else:
         dataset = glue.GLUE_DATASETS[config.name]
         data = make_data(
@@ -209,11 +205,17 @@ def read_sets(config: ClassificationConfig, request: DataRequest) -> Sets[Any]:
             score_names=dataset.score_names,
             prediction_range=dataset.prediction_range,
         )
-        sets = {use: _read(config, request, use, data) for use in request.uses}
     if config.decide and len(data.labels) != 2:
         raise ValueError(
             f"--decide is for two labels, and there are {len(data.labels)}."
         )
+    if config.is_table:
+        sets = {
+            use: [ExampleSet(examples=rows, data=data)]
+            for use, rows in by_use.items()
+        }
+    else:
+        sets = {use: _read(config, request, use, data) for use in request.uses}
     return task.sets_by_use(sets)
 
 

@@ -22,9 +22,6 @@ from albert_tf.tasks.task import Outputs
 
 # TF1: score of either end of "no answer", where no span is a candidate.
 NO_SPAN_SCORE = -1e6
-# The shortest batch: lengths are padded to multiples of it. A beam cannot
-# have more positions.
-_MAX_BEAM_SIZE = 16
 NOWHERE = (-1, -1)
 BEAM_NAMES = (
     "start_top_log_probs",
@@ -50,16 +47,12 @@ class SpanLimits(Settings):
         30, "Maximum number of tokens of an answer.", at_least=1
     )
     start_n_top: int = setting(
-        5,
-        "SQuAD 2.0: beam size for start positions.",
-        at_least=1,
-        at_most=_MAX_BEAM_SIZE,
+        5, "SQuAD 2.0: beam size for start positions.", at_least=1
     )
     end_n_top: int = setting(
         5,
         "SQuAD 2.0: beam size for end positions, per start position.",
         at_least=1,
-        at_most=_MAX_BEAM_SIZE,
     )
 
 

@@ -8,6 +8,7 @@ import dataclasses
 import functools
 from typing import Any
 
+from albert_tf import checks
 from albert_tf import settings as settings_lib
 from albert_tf.checkpoints import heads
 from albert_tf.settings import setting
@@ -19,6 +20,10 @@ from albert_tf.tasks.squad.predictions import SpanLimits
 from albert_tf.tasks.squad.spec import BeamSpanSpec, SpanSpec
 from albert_tf.tasks.squad.windows import WindowLengths
 from albert_tf.tasks.task import ExampleSet, MakeTask, Sets
+
+# The shortest batch: lengths are padded to multiples of it. A beam cannot
+# have more positions.
+_MAX_BEAM_SIZE = 16
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -77,6 +82,12 @@ class SquadConfig(SpanLimits):
         "this value. By default, the value with the best F1 on the evaluated "
         "questions, or on those that the weights were last evaluated on.",
     )
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        for name in ("start_n_top", "end_n_top"):
+            size = getattr(self, name)
+            checks.check_integer(name, size, at_most=_MAX_BEAM_SIZE)
 
     @property
     def name(self) -> str:

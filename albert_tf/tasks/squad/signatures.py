@@ -47,8 +47,10 @@ def make_signatures(exported: Exported) -> list[Signature]:
     best score. Ids give the outputs of the model.
     """
     settings: SpanSettings = exported.settings
+    if exported.metadata.null_from_cls:
+        settings = dataclasses.replace(settings, null_from_cls=True)
+    compares_null = settings.null_from_cls
     known = settings.applied_to(exported.metadata)
-    compares_null = settings.null_from_cls or bool(known.null_from_cls)
     scorer: BeamScorer | LogitScorer
     threshold = known.null_threshold or 0.0
     if isinstance(exported.model, BeamSpanModel):
@@ -215,10 +217,11 @@ class _Reader:
         rows, num_rows = windows.rows, tf.shape(context)[0]
         *spans, null_scores = found
         # The second set counts where no window has a valid span of the first.
-        best = tf.math.unsorted_segment_max(spans[0][:, 0], rows, num_rows)
-        column = tf.cast(tf.math.is_inf(tf.gather(best, rows)), tf.int32)
+        window = span_search.best_window(spans[0][:, 0], rows, num_rows)
+        column = tf.cast(window == ragged.size(rows), tf.int32)
         scores, firsts, lasts = (
-            tf.gather(values, column, batch_dims=1) for values in spans
+            tf.gather(values, tf.gather(column, rows), batch_dims=1)
+            for values in spans
         )
         window = span_search.best_window(scores, rows, num_rows)
         logit = ragged.gather_or(scores, window, 2 * predictions.NO_SPAN_SCORE)

@@ -152,6 +152,12 @@ def test_made_questions(head, exported):
     assert any(texts)
 
 
+def test_where_no_likely_span_is_valid_all_spans_are_searched(export_task):
+    texts = check_equal(export_task("span", n_best_size=1), PAIRS)
+
+    assert sum(map(bool, texts)) == sum(bool(c.strip()) for _, c in PAIRS)
+
+
 def test_the_logits_of_cls_may_say_that_there_is_no_answer(export_task):
     exported = export_task("span", null_from_cls=True)
     asked, contexts = zip(*PAIRS, strict=True)
