@@ -200,7 +200,7 @@ def _run_seeds(
         # All outputs of all seeds would take much memory.
         return result and result._replace(outputs={})
 
-    found = run_each("Seed", configs, run_seed)
+    found = run_each("seed", configs, run_seed)
     if found is None:
         return None
     results, failures = found
@@ -232,7 +232,8 @@ def run_each(
     results: dict[Key, Any] = {}
     failures: dict[Key, str] = {}
     for number, (key, one) in enumerate(runs.items(), start=1):
-        _LOGGER.info("%s %s, %d of %d.", what, key, number, len(runs))
+        text = "%s %s, %d of %d."
+        _LOGGER.info(text, what.capitalize(), key, number, len(runs))
         try:
             result = run_one(one)
         except loop.TrainingDiverged as problem:
@@ -245,8 +246,8 @@ def run_each(
         gc.collect()  # the model of this run, which refers to itself
     if not results:
         raise loop.TrainingDiverged(
-            f"None of the {len(runs)} runs gives a result. The last: "
-            f"{failures[key]}"
+            f"None of the {len(runs)} {what}s gives a result. The first: "
+            f"{next(iter(failures.values()))}"
         )
     return results, failures
 

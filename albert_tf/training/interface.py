@@ -152,7 +152,7 @@ def run_finetunings(planned: Sequence[FinetuningPlan]) -> RunResult | None:
     if len(planned) == 1:
         return run_finetuning(planned[0])
     by_folder = {plan.config.output_dir: plan for plan in planned}
-    found = finetune_lib.run_each("Run", by_folder, run_finetuning)
+    found = finetune_lib.run_each("run", by_folder, run_finetuning)
     if found is None:
         return None
     results, failures = found

@@ -224,7 +224,7 @@ def test_runs_of_a_list_that_all_diverge_or_are_stopped(start, monkeypatch):
 
     monkeypatch.setattr(interface, "run_finetuning", diverge)
     with pytest.raises(
-        ValueError, match="None of the 2 runs gives a result. The last: 2.0"
+        ValueError, match="None of the 2 runs gives a result. The first: 1.0"
     ):
         albert_tf.finetune("custom", **given)
     monkeypatch.setattr(interface, "run_finetuning", lambda _: None)
