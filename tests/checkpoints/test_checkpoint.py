@@ -1,3 +1,4 @@
+import errno
 import pathlib
 
 import numpy as np
@@ -62,3 +63,20 @@ def test_numbers_stay_scaled_if_float32_is_too_coarse_for_them(mean, is_scaled):
     assert (found.metadata.target_mean == mean) == is_scaled
     bias = found.arrays["output_bias"].item()
     assert bias == (1.0 if is_scaled else 15.0)
+
+
+@pytest.mark.parametrize(
+    ("error", "kind"),
+    [
+        (OSError(errno.EMFILE, "Too many open files"), OSError),
+        (MemoryError("None is left"), MemoryError),
+        (FileNotFoundError(errno.ENOENT, "No such file"), ValueError),
+        (OSError("truncated file"), ValueError),
+    ],
+)
+def test_faults_of_the_machine_are_no_damage(error, kind):
+    with pytest.raises(kind) as raised, checkpoint.naming("folder"):
+        raise error
+
+    is_damage = "folder' is damaged" in str(raised.value)
+    assert is_damage == (kind is ValueError)

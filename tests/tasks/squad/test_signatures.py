@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from albert_tf.checkpoints.metadata import Metadata
 from albert_tf.metrics.scores import Scores
 from albert_tf.serving import ragged
 from albert_tf.serving.graph_tokenizer import Tokens
@@ -184,6 +185,13 @@ def test_the_logits_of_cls_may_say_that_there_is_no_answer(export_task):
     ]
     assert 2 < (odds >= 0).sum() < len(odds)
     assert max(ends[1:] - ends[:-1]) > 1
+
+
+def test_litert_cannot_say_that_there_is_no_answer(export_task):
+    known = Metadata(null_from_cls=True)
+
+    with pytest.raises(ValueError, match="litert is without `null_from_cls`"):
+        export_task("span", known=known, format="litert")
 
 
 def test_a_context_of_100_000_characters(exported):
