@@ -1,52 +1,52 @@
-"""Computes scores of classification and regression, and knows their names.
+"""Metrics of classification and regression, and their names.
 
 Data flow: labels, probabilities, predictions -> [this file] -> scores by name.
 
-Every score is a float, of N labels and N predictions. A correlation that is
-not defined (one example, or constant values) is 0, as scikit-learn and the
-reference define the Matthews correlation. The curves' areas take probabilities
-in place of predictions, and are NaN where they are not defined.
+A metric maps N labels and N predictions to a float. An undefined correlation
+(one example, or a constant array) is 0, as scikit-learn and the reference
+define the Matthews correlation. Areas under curves take probabilities instead
+of predictions, and are NaN where they are undefined.
 
-Source: Wang et al. 2018 (GLUE), table 1: which task has which score.
+Source: Wang et al. 2018 (GLUE), table 1: the metrics of each task.
 """
 
 import functools
 import math
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import scipy.special
 import scipy.stats
 import sklearn.metrics
+from numpy.typing import ArrayLike
 
 from albert_tf.metrics.scores import Role, Score, Scores
 
-Values: TypeAlias = npt.ArrayLike
 _ERRORS = ("mean_absolute_error", "mean_squared_error")
 _MACRO = "_macro"
 _OF_CLASS = ("precision", "recall", "f1", "number")
 
 
 def f1(
-    labels: Values,
-    predictions: Values,
+    labels: ArrayLike,
+    predictions: ArrayLike,
     *,
     average: str = "macro",
     classes: Sequence[int] | None = None,
 ) -> float:
-    """Returns the mean F1 of all classes that occur, or of some; 0 to 1.
+    """Returns the mean F1 of these classes, by default of all that occur.
 
-    A class occurs if it is a label or a prediction of an example, also where
-    rows have several labels, arrays of 0 and 1 `[N, K]`.
+    A class occurs if it is a label or a prediction of an example. Multi-label
+    examples are arrays of 0 and 1 `[N, K]`.
 
     >>> f1([1, 1, 0, 0], [1, 0, 1, 0], classes=[1])
     0.5
     """
     if np.ndim(labels) > 1:
         occurs = np.array([labels, predictions]).any(axis=(0, 1))
-        classes = [*np.flatnonzero(occurs)] or None  # None of all: 0
+        # If no class occurs, the score of all classes is 0.
+        classes = [*np.flatnonzero(occurs)] or None
     score = sklearn.metrics.f1_score(
         labels, predictions, labels=classes, average=average, zero_division=0
     )
@@ -54,7 +54,7 @@ def f1(
 
 
 def class_scores(
-    labels: Values, predictions: Values, names: Sequence[str]
+    labels: ArrayLike, predictions: ArrayLike, names: Sequence[str]
 ) -> list[Score]:
     """Returns precision, recall, F1 and number of labels of each class.
 
@@ -71,8 +71,8 @@ def class_scores(
     return scores
 
 
-def roc_auc(labels: Values, scores: Values) -> float:
-    """Returns the area under the ROC curve, 0 to 1, of labels 0 and 1.
+def roc_auc(labels: ArrayLike, scores: ArrayLike) -> float:
+    """Returns the area under the ROC curve for labels 0 and 1.
 
     It is NaN if all labels are the same.
 
@@ -84,10 +84,10 @@ def roc_auc(labels: Values, scores: Values) -> float:
     return float(sklearn.metrics.roc_auc_score(labels, scores))
 
 
-def average_precision(labels: Values, scores: Values) -> float:
-    """Returns the mean precision over all recalls, 0 to 1, of labels 0 and 1.
+def average_precision(labels: ArrayLike, scores: ArrayLike) -> float:
+    """Returns the mean precision over all recalls for labels 0 and 1.
 
-    It is NaN without a 1.
+    It is NaN if no label is 1.
 
     >>> average_precision([0, 1, 0, 1], [0.1, 0.4, 0.4, 0.8])
     0.8333333333333333
@@ -97,18 +97,20 @@ def average_precision(labels: Values, scores: Values) -> float:
     return float(sklearn.metrics.average_precision_score(labels, scores))
 
 
-def _correlation(correlate: Callable[..., Any], *values: Values) -> float:
+def _correlation(
+    correlate: Callable[..., Any], labels: ArrayLike, predictions: ArrayLike
+) -> float:
     """Returns the correlation of two arrays, 0 if one of them is constant."""
-    arrays = [np.asarray(each, np.float64) for each in values]
+    arrays = [np.asarray(x, np.float64) for x in (labels, predictions)]
     if any((array == array[0]).all() for array in arrays):
         return 0.0
-    found = correlate(*arrays)
-    return float(getattr(found, "statistic", found))
+    correlation = correlate(*arrays)
+    return float(getattr(correlation, "statistic", correlation))
 
 
-# Of labels and predictions.
+# Metrics of labels and predictions.
 SCORES: Mapping[str, Callable[..., float]] = {
-    # Of rows with several labels, all must be right.
+    # A multi-label example counts if all its labels are right.
     "accuracy": sklearn.metrics.accuracy_score,
     "f1": functools.partial(f1, classes=[1]),
     "f1_macro": f1,
@@ -121,7 +123,7 @@ SCORES: Mapping[str, Callable[..., float]] = {
     "mean_squared_error": sklearn.metrics.mean_squared_error,
     "mean_absolute_error": sklearn.metrics.mean_absolute_error,
 }
-# Of labels and probabilities.
+# Metrics of labels and probabilities.
 AREAS: Mapping[str, Callable[..., float]] = {
     "roc_auc": roc_auc,
     "average_precision": average_precision,
@@ -131,12 +133,12 @@ AREAS: Mapping[str, Callable[..., float]] = {
 def names_for(
     labels: Sequence[str], *, multi_label: bool = False
 ) -> tuple[str, ...]:
-    """Returns the scores of a table of one's own, the primary metric first.
+    """Returns the metrics of a custom table, the primary metric first.
 
     >>> names_for(["ham", "spam"])[:3]
     ('accuracy', 'f1', 'f1_macro')
 
-    There are no labels for regression.
+    A regression has no labels.
     """
     areas = tuple(AREAS)
     macro = tuple(f"{name}{_MACRO}" for name in AREAS)
@@ -152,7 +154,7 @@ def names_for(
 def of_numbers(
     names: Sequence[str], labels: np.ndarray, predictions: np.ndarray
 ) -> Scores:
-    """Returns scores of a regression, of labels and predictions `[N]`."""
+    """Scores a regression; labels and predictions are float `[N]`."""
     entries = []
     for name in names:
         role = Role.ERROR if name in _ERRORS else Role.SCORE
@@ -161,10 +163,10 @@ def of_numbers(
 
 
 def of_one_answer(name: str, labels: np.ndarray, num_labels: int) -> float:
-    """Returns the best score of one prediction for all N examples.
+    """Returns the best score of a constant prediction: the chance level.
 
-    With several labels a row, it is the most frequent ones, as many as are
-    best.
+    For multi-label examples, the constant is the k most frequent labels, with
+    the best k.
     """
     if labels.ndim > 1:
         ranks = np.argsort(np.argsort(-labels.mean(axis=0), kind="stable"))
@@ -186,11 +188,11 @@ def of_classes(
     probabilities: np.ndarray,
     positive: int = 1,
 ) -> float:
-    """Returns one score, of `names_for`, of N examples with K labels.
+    """Computes a metric of `names_for` on N examples of K classes.
 
-    Labels and predictions are int `[N]`; or 0 and 1 `[N, K]`, of rows with
-    several; probabilities are float `[N, K]`. Of two labels, some scores are
-    of the `positive` one.
+    Labels and predictions are int `[N]`, or 0 and 1 `[N, K]` for multi-label
+    examples; probabilities are float `[N, K]`. Some metrics of two classes
+    score the `positive` class alone.
     """
     if name == "f1":
         return f1(labels, predictions, classes=[positive])
@@ -200,9 +202,9 @@ def of_classes(
         return AREAS[name](labels == positive, probabilities[:, positive])
     if labels.ndim == 1:
         labels = labels[:, None] == np.arange(probabilities.shape[1])
-    # Of the classes that have such an area.
     area = AREAS[name.removesuffix(_MACRO)]
     areas = np.array([*map(area, labels.T, probabilities.T)])
+    # A class without a label, or with no other label, has no area.
     areas = areas[~np.isnan(areas)]
     return float(areas.mean()) if areas.size else math.nan
 
@@ -214,10 +216,11 @@ def softmax(logits: np.ndarray) -> np.ndarray:
 
 
 def mean_logits(*rows: np.ndarray) -> np.ndarray:
-    """Returns logits whose softmax is the mean of those of several models.
+    """Averages the logits `[..., K]` of several models.
 
-    The sum of their exponentials is kept, too, in the geometric mean, because
-    windows of a text are compared by it. All are `[..., K]`.
+    The softmax of the result is the mean of the models' probabilities. The sum
+    of its exponentials is the geometric mean of their sums, because windows of
+    a text are compared by these sums.
     """
     sums = scipy.special.logsumexp(rows, axis=-1, keepdims=True)
     shares = scipy.special.logsumexp(np.subtract(rows, sums), axis=0)

@@ -1,6 +1,6 @@
-"""Scores of tags: of the entities that they mark, and of words.
+"""Scores tags of words, and the entities that the tags mark.
 
-Source: seqeval 1.2.2, its default mode (that of CoNLL's `conlleval`).
+Source: seqeval 1.2.2 in its default mode, which is CoNLL's `conlleval`.
 """
 
 import bisect
@@ -9,16 +9,17 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 OUTSIDE, PLAIN = "O", "plain"
-# Of any scheme; `M` is the `I` of BMES, whose other letters are IOBES's.
+# Tags of any scheme. BMES has `M` for `I`; its other letters mean the same as
+# in IOBES.
 PREFIXED = re.compile(r"[BIESLUM](-.*)?|O")
-# A step from a tag to the next is a letter of each, and `=` or `!` if their
-# kinds are equal or differ. Which steps start and end entities in any scheme:
+# A step between two tags is written as both letters, and `=` or `!` if their
+# kinds are equal or differ. These steps start and end entities in any scheme:
 _STARTS = r".[BS]\W|[ESO][EI]\W|.[^O]!"
 _ENDS = r"[ES].\W|[BI][BSO]\W|[^O].!"
 
 
 class Entity(NamedTuple):
-    """An entity: its kind, its first word, and the first word behind it."""
+    """An entity of a kind, from word `start` up to, but not with, `end`."""
 
     kind: str
     start: int
@@ -26,7 +27,7 @@ class Entity(NamedTuple):
 
 
 def scheme_of(sentences: Iterable[Sequence[str]]) -> str:
-    """Returns the scheme of tags: IOB1, IOB2, IOBES, BMES, BILOU or plain.
+    """Recognises the scheme of tags: IOB1, IOB2, IOBES, BMES, BILOU or plain.
 
     >>> scheme_of([["O", "I-PER", "I-PER"]]), scheme_of([["NOUN", "VERB"]])
     ('IOB1', 'plain')
@@ -40,12 +41,12 @@ def scheme_of(sentences: Iterable[Sequence[str]]) -> str:
     letters = {tag[0] for tag in flat}
     if "M" in letters:
         return "BMES" if letters <= {*"BMESO"} else PLAIN
-    found = [n for n in ("IOBES", "BILOU") if letters & {*n} - {*"BIO"}]
-    if len(found) == 2 or letters <= {OUTSIDE}:
+    schemes = [n for n in ("IOBES", "BILOU") if letters & {*n} - {*"BIO"}]
+    if len(schemes) == 2 or letters <= {OUTSIDE}:
         return PLAIN
     steps = _steps(flat)
     num_i, num_b = (len(re.findall(rf"O{x}\W|.{x}!", steps)) for x in "IB")
-    return [*found, "IOB1" if num_i > num_b else "IOB2"][0]
+    return [*schemes, "IOB1" if num_i > num_b else "IOB2"][0]
 
 
 def find_entities(tags: Sequence[str]) -> list[Entity]:
@@ -55,14 +56,14 @@ def find_entities(tags: Sequence[str]) -> list[Entity]:
     [Entity(kind='PER', start=0, end=2)]
     """
     steps = _steps(tags)
-    # Of odd tags, some end without a start: theirs is the last one.
+    # In invalid tags, an end may have no start: it takes the last start.
     starts = [0, *(step.start() // 3 for step in re.finditer(_STARTS, steps))]
-    found = []
+    entities = []
     for step in re.finditer(_ENDS, steps):
         end = step.start() // 3
         start = starts[bisect.bisect_left(starts, end) - 1]
-        found.append(Entity(_kind(tags[end - 1]), start, end))
-    return found
+        entities.append(Entity(_kind(tags[end - 1]), start, end))
+    return entities
 
 
 def _kind(tag: str) -> str:
@@ -70,10 +71,14 @@ def _kind(tag: str) -> str:
 
 
 def _steps(tags: Sequence[str]) -> str:
-    """Returns the steps to each tag, and to the end; three characters each."""
+    """Writes the steps to each tag, and to the end, as three characters each.
+
+    >>> _steps(["B-PER", "I-PER"])
+    'OB!BI=IO!'
+    """
     tags = [OUTSIDE, *tags, OUTSIDE]
     kinds = [*map(_kind, tags)]
-    # Of other letters, "." is outside, too.
+    # seqeval takes "." for "O", too.
     letters = "".join(tag[0] for tag in tags).replace(".", OUTSIDE)
     letters = re.sub(r"\W", "_", letters)
     same = ["!="[a == b] for a, b in zip(kinds, kinds[1:], strict=False)]
@@ -84,16 +89,16 @@ def entity_scores(
     true_tags: Sequence[Sequence[str]],
     predicted_tags: Sequence[Sequence[str]],
 ) -> dict[str, float]:
-    """Returns scores of entities: a right one has its kind and its words.
+    """Scores entities, which are right if kind and words are right.
 
     Args:
         true_tags: The tags of each sentence.
-        predicted_tags: As many, of the same lengths.
+        predicted_tags: Tags of the same sentences.
 
     Returns:
-        `f1`, `precision` and `recall` of all entities, `accuracy` of words; of
-        each kind, such as PER, `f1_of_PER` and so on, and `number_of_PER`, that
-        of true ones. What would be 0 / 0 is 0.
+        `f1`, `precision` and `recall` of all entities, and `accuracy` of words.
+        For each kind, such as PER, `f1_of_PER` and so on, and `number_of_PER`,
+        the number of true entities. 0 / 0 counts as 0.
 
     >>> entity_scores([["B-PER", "O"]], [["B-PER", "B-PER"]])["precision"]
     0.5
@@ -111,11 +116,11 @@ def entity_scores(
     scores = {"accuracy": num_same / max(1, len(flat[0]) - num_others)}
     for kind in ("", *sorted({entity.kind for entity in true | predicted})):
         num_true, num_predicted, num_right = (
-            sum(kind in ("", entity.kind) for entity in found)
-            for found in (true, predicted, true & predicted)
+            sum(kind in ("", entity.kind) for entity in entities)
+            for entities in (true, predicted, true & predicted)
         )
         ending = f"_of_{kind}" if kind else ""
-        # F1 first. It is the same as of precision and recall.
+        # F1, the primary metric, is first. This is its usual definition.
         scores[f"f1{ending}"] = 2 * num_right / max(1, num_true + num_predicted)
         scores[f"precision{ending}"] = num_right / max(1, num_predicted)
         scores[f"recall{ending}"] = num_right / max(1, num_true)

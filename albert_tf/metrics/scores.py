@@ -1,4 +1,4 @@
-"""Scores: numbers about a model on examples, each with what it is."""
+"""Scores of a model on a set of examples; each knows its role."""
 
 import dataclasses
 import enum
@@ -9,23 +9,23 @@ from typing import NamedTuple
 
 
 class Role(enum.Enum):
-    """What a number is."""
+    """How a number of `eval_results.json` is to be read."""
 
     SCORE = enum.auto()  # higher is better
     ERROR = enum.auto()  # lower is better
     LOSS = enum.auto()
     OF_LABEL = enum.auto()  # a score of a single class
-    THRESHOLD = enum.auto()  # chosen on the examples, for predictions
-    FITTED = enum.auto()  # likewise, such as a temperature
-    INTERVAL = enum.auto()  # an end of the 95% interval of a score
-    BASELINE = enum.auto()  # a score that takes no model
+    THRESHOLD = enum.auto()  # of predictions, chosen on these examples
+    FITTED = enum.auto()  # fitted on these examples, such as a temperature
+    INTERVAL = enum.auto()  # a bound of the 95% interval of a score
+    BASELINE = enum.auto()  # the score of a prediction without a model
 
 
 class Score(NamedTuple):
     """One number, under its key in `eval_results.json`.
 
-    `of` is the label, or the key of the score that this says something of: a
-    baseline, an interval, the deviation of seeds.
+    `of` is the label that a score belongs to. For a baseline, an interval or
+    the deviation of seeds, it is the key of the score that they describe.
     """
 
     key: str
@@ -40,12 +40,12 @@ class Score(NamedTuple):
 
     @classmethod
     def threshold(cls, label: str, value: float) -> "Score":
-        """Returns the probability from which on a label is predicted."""
+        """Returns the lowest probability at which a label is predicted."""
         return cls(f"threshold_of_{label}", value, Role.THRESHOLD, label)
 
     @classmethod
     def baseline(cls, key: str, value: float) -> "Score":
-        """Returns what takes no model, of the score with a key."""
+        """Returns the baseline of the score with this key."""
         return cls(f"{key}_baseline", value, Role.BASELINE, key)
 
 
@@ -53,8 +53,8 @@ class Score(NamedTuple):
 class Scores:
     """The scores of a model, in the order in which they are shown.
 
-    `seeds` are the number of seeds, that of failed ones, and the best one; the
-    model `is_degenerate` if it is no better than chance.
+    `seeds` has the number of seeds, the number of failed seeds and the best
+    seed. `is_degenerate` says that the loss is at chance level.
     """
 
     entries: tuple[Score, ...] = ()
@@ -76,34 +76,34 @@ class Scores:
 
     @property
     def baselines(self) -> dict[str, float]:
-        """The scores that take no model, by the key of the model's score."""
+        """The baselines, by the key of the model's score."""
         return {s.of: s.value for s in self if s.role is Role.BASELINE}
 
     @property
     def thresholds(self) -> dict[str, float]:
-        """The thresholds by label; that of SQuAD 2.0 has the label ""."""
+        """The thresholds by label; SQuAD 2.0 has one, under the label ""."""
         return {s.of: s.value for s in self if s.role is Role.THRESHOLD}
 
     def interval(self, key: str) -> tuple[float, ...]:
-        """Returns both ends of the 95% interval of a score; empty if unknown.
+        """Returns the bounds of the 95% interval of a score; or an empty tuple.
 
-        They are under the keys `<key>_interval_low` and `..._high`.
+        Their keys are `<key>_interval_low` and `<key>_interval_high`.
         """
-        ends = (one for one in self if one.role is Role.INTERVAL)
-        return tuple(one.value for one in ends if one.of == key)
+        bounds = (score for score in self if score.role is Role.INTERVAL)
+        return tuple(bound.value for bound in bounds if bound.of == key)
 
     @property
     def loss(self) -> float:
-        """The sum of the losses; infinite without a number."""
+        """The sum of the losses; infinite if there is none, or it is NaN."""
         losses = [s.value for s in self if s.role is Role.LOSS and not s.of]
         total = sum(losses) if losses else math.inf
         return math.inf if math.isnan(total) else total
 
     def rank(self, key: str, value: float | None = None) -> float:
-        """Returns a number that is the higher the better a score is.
+        """Returns a number to compare scores by: higher is always better.
 
-        That is the score with a key, or another value of it. One that is not a
-        number, or not there, is the worst.
+        It ranks the score with this key, or another `value` of the same
+        metric. A missing score and NaN rank lowest.
         """
         score = {score.key: score for score in self}.get(key)
         if score is None:
@@ -114,7 +114,7 @@ class Scores:
         return -math.inf if math.isnan(number) else number
 
     def verdict(self) -> str | None:
-        """Says that a score, or the loss, is no better than without a model."""
+        """Returns a warning if a score or the loss is at chance level."""
         for metric, baseline in self.baselines.items():
             if metric not in self:
                 continue
@@ -127,13 +127,13 @@ class Scores:
                 )
         if self.is_degenerate:
             return (
-                "The model is degenerate: its loss is no better than that of "
-                "the label frequencies."
+                "The model is degenerate: predicting the label frequencies "
+                "has the same loss, or a lower one."
             )
         return None
 
     def check_known(self, key: str) -> None:
-        """Checks that there is a score to select the best weights by."""
+        """Checks that the primary metric is one of the scores."""
         if key not in self:
             raise ValueError(
                 f"There is no score {key!r} to select the best weights by. "
@@ -141,16 +141,16 @@ class Scores:
             )
 
     def shown(self) -> dict[str, float]:
-        """Returns the numbers that are not details, by key."""
+        """Returns the main scores by key, without details."""
         roles = (Role.SCORE, Role.ERROR, Role.LOSS)
-        found = {s.key: s.value for s in self if s.role in roles}
-        return found | self._degenerate
+        scores = {s.key: s.value for s in self if s.role in roles}
+        return scores | self._degenerate
 
     def flat(self) -> dict[str, float]:
         """Returns all numbers by key, as `eval_results.json` has them."""
-        found = {score.key: score.value for score in self}
+        scores = {score.key: score.value for score in self}
         step = {} if self.step is None else {"global_step": self.step}
-        return {**found, **self._degenerate, **self.seeds, **step}
+        return {**scores, **self._degenerate, **self.seeds, **step}
 
     @property
     def _degenerate(self) -> dict[str, float]:
@@ -160,31 +160,31 @@ class Scores:
 def medians(
     by_seed: Mapping[int, Scores], best: int, *, num_failed: int = 0
 ) -> Scores:
-    """Returns the median of each score, and how much the seeds differ.
+    """Returns the median of each score over seeds, and its deviation.
 
-    `<key>_std` is the sample standard deviation, `<key>_best` the score of the
-    best seed, which also gives step, baselines and thresholds; of a label they
-    are such as `f1_std_of_<label>`. A score that one of the seeds lacks is left
-    out.
+    `<key>_std` is the sample standard deviation, and `<key>_best` the score of
+    the best seed, which also gives step, baselines and thresholds. Scores of a
+    label have keys such as `f1_std_of_<label>`. A score that one of the seeds
+    lacks is left out.
     """
     entries: list[Score] = []
     for score in by_seed[best]:
         if score.role in (Role.THRESHOLD, Role.FITTED, Role.BASELINE):
             entries.append(score)
             continue
-        values = [s[score.key] for s in by_seed.values() if score.key in s]
-        if len(values) < len(by_seed):
+        numbers = [s[score.key] for s in by_seed.values() if score.key in s]
+        if len(numbers) < len(by_seed):
             continue
-        spread = statistics.stdev(values) if len(values) > 1 else 0.0
-        entries.append(score._replace(value=statistics.median(values)))
+        deviation = statistics.stdev(numbers) if len(numbers) > 1 else 0.0
+        entries.append(score._replace(value=statistics.median(numbers)))
         if score.role is Role.INTERVAL:
             continue
-        for name, value in (("std", spread), ("best", score.value)):
+        for name, number in (("std", deviation), ("best", score.value)):
             # A label may be called `a`, and another one `a_std`.
             ending = f"_of_{score.of}" if score.of else ""
             key = f"{score.key.removesuffix(ending)}_{name}{ending}"
-            own = score.of or score.key
-            entries.append(score._replace(key=key, value=value, of=own))
+            of = score.of or score.key
+            entries.append(score._replace(key=key, value=number, of=of))
     return Scores(
         entries=tuple(entries),
         seeds={

@@ -1,11 +1,11 @@
-"""Scores texts that belong together: how similar they are, and its rank.
+"""Similarities of texts, and the ranks of texts that belong together.
 
-Data flow: rows of texts (vectors, or the words that are in them) -> [this
+Data flow: one row a text (its vector, or 0 and 1 for each word) -> [this
 file] -> similarities -> ranks.
 """
 
 from collections.abc import Callable, Sequence
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 import scipy.sparse
@@ -20,50 +20,58 @@ _WORDS = HashingVectorizer(
     alternate_sign=False,
 )
 _ROWS_AT_A_TIME = 256
-# Of inner products: of two rows, of the first with itself, of the second.
-Measure: TypeAlias = Callable[[Any, Any, Any], Any]
+Rows: TypeAlias = np.ndarray | scipy.sparse.csr_array
+# Takes the inner products of pairs of rows, of the first rows with themselves,
+# and of the second rows with themselves.
+Measure: TypeAlias = Callable[[np.ndarray, np.ndarray, np.ndarray], np.ndarray]
 
 
-def cosine(products: Any, first: Any, second: Any) -> Any:
-    """The `Measure` of vectors."""
-    return products / np.sqrt(first * second)
+def cosine(
+    products: np.ndarray, first: np.ndarray, second: np.ndarray
+) -> np.ndarray:
+    """Measures vectors by the cosine of their angle."""
+    return np.asarray(products / np.sqrt(first * second))
 
 
-def jaccard(products: Any, first: Any, second: Any) -> Any:
-    """The `Measure` of words: the share of those in common."""
-    return products / np.maximum(first + second - products, 1)
+def jaccard(
+    products: np.ndarray, first: np.ndarray, second: np.ndarray
+) -> np.ndarray:
+    """Measures texts by the share of their words that both have."""
+    return np.asarray(products / np.maximum(first + second - products, 1))
 
 
-def word_rows(texts: Sequence[str]) -> Any:
-    """Returns which words are in N texts, sparse, 0 and 1 `[N, V]`."""
+def word_rows(texts: Sequence[str]) -> Rows:
+    """Returns 1 for the words that are in N texts, sparse `[N, V]`."""
     return scipy.sparse.csr_array(_WORDS.transform(texts))
 
 
-def of_pairs(first: Any, second: Any, measure: Measure = cosine) -> np.ndarray:
-    """Returns the similarity of each row and the one beside it, `[N]`."""
+def of_pairs(
+    first: Rows, second: Rows, measure: Measure = cosine
+) -> np.ndarray:
+    """Returns the similarity of rows with the same index, float `[N]`."""
     pairs = (first, second), (first, first), (second, second)
-    return np.asarray(measure(*((a * b).sum(axis=1) for a, b in pairs)))
+    return measure(*((a * b).sum(axis=1) for a, b in pairs))
 
 
-def to_all(first: Any, second: Any, measure: Measure = cosine) -> np.ndarray:
-    """Returns the similarity of N rows to each of M others, `[N, M]`."""
+def to_all(first: Rows, second: Rows, measure: Measure = cosine) -> np.ndarray:
+    """Returns the similarity of N first rows to M second rows, `[N, M]`."""
     products = extmath.safe_sparse_dot(first, second.T, dense_output=True)
-    own, others = ((rows * rows).sum(axis=1) for rows in (first, second))
-    return np.asarray(measure(products, own[:, None], others))
+    squares, others = ((rows * rows).sum(axis=1) for rows in (first, second))
+    return measure(products, squares[:, None], others)
 
 
 def ranks(
     first_texts: Sequence[str],
     second_texts: Sequence[str],
-    first: Any,
-    second: Any,
+    first: Rows,
+    second: Rows,
     measure: Measure = cosine,
 ) -> np.ndarray:
-    """Returns the rank of each second text for its first one, int `[N]`.
+    """Ranks each second text among all, by similarity to its first text.
 
-    It is 1 if it is more similar than all second texts that are wrong. Not
-    wrong are those that are equal to it, or belong to an equal first text.
-    `first` and `second` are the rows of the texts.
+    The rank, int `[N]`, is 1 if no wrong second text is as similar. A second
+    text is not wrong if it equals the right one, or if it belongs to an equal
+    first text. `first` and `second` are the rows of the texts.
     """
     _, queries = np.unique(np.array(first_texts, object), return_inverse=True)
     _, chosen, numbers = np.unique(
@@ -72,12 +80,12 @@ def ranks(
     is_right = scipy.sparse.csr_array(
         (np.ones(len(queries), bool), (queries, numbers))
     )
-    found = []
+    result = []
     for start in range(0, len(queries), _ROWS_AT_A_TIME):
         rows = slice(start, start + _ROWS_AT_A_TIME)
         scores = to_all(first[rows], second[chosen], measure)
-        own = scores[np.arange(len(scores)), numbers[rows]]
+        right = scores[np.arange(len(scores)), numbers[rows]]
         scores[is_right[queries[rows]].toarray()] = -np.inf
-        # Of vectors that are all the same, none is found.
-        found.append(1 + np.sum(scores >= own[:, None], axis=1))
-    return np.concatenate(found)
+        # An equal score counts as higher: equal vectors are not all first.
+        result.append(1 + np.sum(scores >= right[:, None], axis=1))
+    return np.concatenate(result)

@@ -55,7 +55,7 @@ class AnswerScores(NamedTuple):
 
 
 def normalize_answer(text: str, language: str = "en") -> str:
-    """Returns an answer in the form that is compared.
+    """Normalizes an answer for comparison.
 
     >>> normalize_answer(" The  Beyoncé (singer). ")
     'beyoncé singer'
@@ -68,7 +68,7 @@ def normalize_answer(text: str, language: str = "en") -> str:
 
 
 def segments(text: str, language: str = "en") -> list[str]:
-    """Returns the words of an answer, and characters of unspaced scripts.
+    """Splits an answer into words; unspaced scripts, into characters.
 
     >>> segments("约3.5米，NBA球员", "zh")
     ['约', '3.5', '米', 'nba', '球', '员']
@@ -85,8 +85,8 @@ def exact_match(
     >>> exact_match("the Alps", ["alps!", "mountains"])
     1.0
     """
-    wanted = {normalize_answer(answer, language) for answer in answers}
-    return float(normalize_answer(prediction, language) in wanted)
+    normalized = {normalize_answer(answer, language) for answer in answers}
+    return float(normalize_answer(prediction, language) in normalized)
 
 
 def f1(
@@ -96,10 +96,9 @@ def f1(
     both_empty: float = 1.0,
     language: str = "en",
 ) -> float:
-    """Returns the largest F1 of the prediction's words with any answer's.
+    """Returns the F1 of the prediction's words with the most similar answer.
 
-    The score is `both_empty` if no words remain on either side: 1 in SQuAD
-    2.0, 0 in SQuAD 1.1.
+    It is `both_empty` if neither has a word: 1 in SQuAD 2.0, 0 in SQuAD 1.1.
 
     >>> f1("the river Rhine", ["Rhine", "in France"])
     0.6666666666666666
@@ -107,17 +106,20 @@ def f1(
     words = segments(prediction, language)
     scores = [0.0]
     for answer in answers:
-        wanted = segments(answer, language)
+        true_words = segments(answer, language)
         if language == "zh":
-            match = difflib.SequenceMatcher(None, words, wanted, autojunk=False)
-            shared = match.find_longest_match().size
+            matcher = difflib.SequenceMatcher(
+                None, words, true_words, autojunk=False
+            )
+            num_shared = matcher.find_longest_match().size
         else:
-            of_wanted = collections.Counter(wanted)
-            shared = (collections.Counter(words) & of_wanted).total()
-        if shared:
-            precision, recall = shared / len(words), shared / len(wanted)
+            counts = collections.Counter(words)
+            num_shared = (counts & collections.Counter(true_words)).total()
+        if num_shared:
+            precision = num_shared / len(words)
+            recall = num_shared / len(true_words)
             scores.append(2 * precision * recall / (precision + recall))
-        elif not words and not wanted:
+        elif not words and not true_words:
             scores.append(both_empty)
     return max(scores)
 
@@ -131,19 +133,20 @@ def score_answers(
 ) -> AnswerScores:
     """Scores answers by the rules of SQuAD 1.1; if optional, of SQuAD 2.0.
 
-    In 2.0, "" predicts that a question has no answer, and true answers of
-    which no words remain are ignored. `language` is `en` or `zh`.
+    In 2.0, the prediction "" means that a question has no answer, and true
+    answers that normalize to "" are ignored. `language` is `en` or `zh`.
     """
     if are_optional:
         answers = [
-            [each for each in own if normalize_answer(each, language)] or [""]
-            for own in answers
+            [answer for answer in true if normalize_answer(answer, language)]
+            or [""]
+            for true in answers
         ]
     pairs = list(zip(predictions, answers, strict=True))
-    exact = [exact_match(p, own, language=language) for p, own in pairs]
+    exact = [exact_match(*pair, language=language) for pair in pairs]
     f1_scores = [
-        f1(p, own, both_empty=float(are_optional), language=language)
-        for p, own in pairs
+        f1(*pair, both_empty=float(are_optional), language=language)
+        for pair in pairs
     ]
     return AnswerScores(exact=np.array(exact), f1=np.array(f1_scores))
 
@@ -151,11 +154,11 @@ def score_answers(
 def summarize(
     scores: AnswerScores, has_answer: np.ndarray | None = None
 ) -> dict[str, float]:
-    """Returns the scores of a set: in SQuAD 1.1, `exact_match` and `f1`.
+    """Averages the scores of a set: in SQuAD 1.1, `exact_match` and `f1`.
 
-    In 2.0, `exact` and `f1`, also of the questions that have an answer
-    (`HasAns_exact`, `HasAns_f1`), bool `[N]`, and of those without
-    (`NoAns_...`), if there are any.
+    In 2.0, where `has_answer`, bool `[N]`, is passed: `exact` and `f1`, also of
+    the questions with an answer (`HasAns_exact`, `HasAns_f1`) and of the
+    questions without (`NoAns_exact`, `NoAns_f1`), if there are any.
     """
     exact, f1_score = percentage(scores.exact), percentage(scores.f1)
     if has_answer is None:
@@ -171,12 +174,17 @@ def summarize(
 def threshold_curve(
     scores: np.ndarray, has_answer: np.ndarray, null_odds: np.ndarray
 ) -> np.ndarray:
-    """Returns thresholds and the scores of a set with them, float64 `[T, 2]`.
+    """Returns thresholds of the null odds, and the score of a set with each.
 
-    The thresholds increase: the lowest of the odds, one between each two
-    neighbouring odds, and one above all. The scores, 0 to 100, are of float
-    `[N]` `scores` of the predictions before a threshold is applied; `null_odds`
-    are high if there seems to be no answer.
+    Args:
+        scores: Float `[N]`, 0 to 1: of the predictions without a threshold.
+        has_answer: Bool `[N]`.
+        null_odds: Float `[N]`, high if there seems to be no answer.
+
+    Returns:
+        Float64 `[T, 2]`: a threshold, and the mean score, 0 to 100. Thresholds
+        increase: the lowest of the odds, the middle between each two
+        neighbouring odds, and one more than the highest.
     """
     order = np.argsort(null_odds, kind="stable")
     odds = null_odds[order].astype(np.float64)
@@ -193,6 +201,6 @@ def threshold_curve(
     return np.stack([thresholds[is_cut], percentages], axis=1)
 
 
-def percentage(values: np.ndarray) -> float:
+def percentage(scores: np.ndarray) -> float:
     """Returns the mean, times 100."""
-    return float(_PERCENT * np.mean(values))
+    return float(_PERCENT * np.mean(scores))
