@@ -8,6 +8,9 @@ looks up a name here. Nothing is imported before it is asked for.
 import importlib
 from typing import Any
 
+# Context managers that start the workers of a run, by the name of a strategy.
+WORKERS = {"multi_worker": "albert_tf.devices.workers:connected"}
+
 
 def load(reference: str) -> Any:
     """Returns the module, or the attribute of one, that a reference names.

@@ -1,14 +1,61 @@
 """Devices: a `tf.distribute` strategy by name, and batches for its replicas."""
 
+import contextlib
 import functools
 import os
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar
 
+import keras
 import tensorflow as tf
 
+from albert_tf import registry
 from albert_tf.data.example_order import InputShard
+from albert_tf.devices import engine
 from albert_tf.devices.device_settings import LOCAL_TPU, DeviceSettings
+
+T = TypeVar("T")
+
+
+class Workers:
+    """The processes that train together: here, this process alone.
+
+    `devices.workers` has a subclass for several processes. They must call the
+    same methods in the same order; the first process, the chief, writes all
+    files.
+    """
+
+    is_chief = True
+
+    def __init__(self, strategy: tf.distribute.Strategy) -> None:
+        self.strategy = strategy
+
+    def run_in_chief(self, function: Callable[..., T], *args: Any) -> T | None:
+        """Calls a function in the chief; returns when the call has ended."""
+        return function(*args)
+
+    def any(self, flag: bool) -> bool:
+        """Returns whether the flag is true in any worker."""
+        return flag
+
+    def check_same(self, values: Mapping[str, Any], advice: str) -> None:
+        """Checks that all workers have the same values, which JSON can hold."""
+
+    def check_same_weights(self, model: keras.Model, **values: Any) -> None:
+        """Checks that all workers have read the same weights, and values."""
+
+
+def start_workers(
+    settings: DeviceSettings,
+) -> contextlib.AbstractContextManager[Workers]:
+    """Returns a context with the workers of a run."""
+    engine.check_tensorflow("The training loop")
+    if reference := registry.WORKERS.get(strategy_name(settings)):
+        workers: contextlib.AbstractContextManager[Workers] = registry.load(
+            reference
+        )(settings)
+        return workers
+    return contextlib.nullcontext(Workers(create_strategy(settings)))
 
 
 def strategy_name(settings: DeviceSettings) -> str:

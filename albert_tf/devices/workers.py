@@ -1,7 +1,7 @@
-"""The processes of a run: one, or several machines that train together.
+"""Several machines that train together.
 
 Each worker computes its part of every batch; the first one, the chief, writes
-all files. With a single process all methods of `Workers` are trivial.
+all files.
 
 TensorFlow's coordination service, which runs in the chief, notices when a
 worker has died or hangs: what waits for it then fails in all others. An error
@@ -20,7 +20,7 @@ import pathlib
 import signal
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, TypeVar
+from typing import Any
 
 import keras
 import numpy as np
@@ -32,12 +32,10 @@ from tensorflow.python.distribute.cluster_resolver import (
 from tensorflow.python.eager import context
 
 from albert_tf import checks
-from albert_tf.devices import engine, strategies
 from albert_tf.devices.device_settings import DeviceSettings
+from albert_tf.devices.strategies import T, Workers
 
 _LOGGER = logging.getLogger(__name__)
-
-T = TypeVar("T")
 
 # How long the workers wait for one another to start.
 CONNECT_SECONDS = 600
@@ -53,24 +51,22 @@ _JOB = "worker"
 _FIRST_PORT, _PORTS_A_JOB, _NUM_JOBS = 12_000, 16, 1250
 
 
-class Workers:
-    """The processes of a run, and what they do together.
+class ClusterWorkers(Workers):
+    """The processes of a run on several machines, and their joint actions.
 
-    All workers must call the same methods in the same order. `addresses` are
-    `host:port` of each worker, the chief first; empty if there is a single
-    process. `index` says which of them this process is.
+    `addresses` are `host:port` of each worker, the chief first; `index` says
+    which of them this process is.
     """
 
     def __init__(
         self,
         strategy: tf.distribute.Strategy,
-        addresses: Sequence[str] = (),
-        index: int = 0,
+        addresses: Sequence[str],
+        index: int,
     ) -> None:
-        self.strategy = strategy
+        super().__init__(strategy)
         self.is_chief = not index
-        self._are_several = bool(addresses)
-        self._name = f"Worker {index} ({addresses[index]})" if addresses else ""
+        self._name = f"Worker {index} ({addresses[index]})"
         self._num_checks = itertools.count()
         # Outside a graph, TensorFlow warns at every call that it is slow.
         self._sum = tf.function(
@@ -80,7 +76,7 @@ class Workers:
         )
 
     def run_in_chief(self, function: Callable[..., T], *args: Any) -> T | None:
-        """Calls a function in the chief; returns when it has ended."""
+        """Calls a function in the chief; returns when the call has ended."""
         result = function(*args) if self.is_chief else None
         self.wait()
         return result
@@ -91,14 +87,10 @@ class Workers:
 
     def any(self, flag: bool) -> bool:
         """Returns whether the flag is true in any worker."""
-        if not self._are_several:
-            return flag
         return int(self._sum(tf.constant(flag, tf.int64))) > 0
 
     def check_same(self, values: Mapping[str, Any], advice: str) -> None:
         """Checks that all workers have the same values, which JSON can hold."""
-        if not self._are_several:
-            return
         key = f"check-{next(self._num_checks)}"
         ours = json.dumps(dict(values), default=str)
         if self.is_chief:
@@ -117,8 +109,6 @@ class Workers:
 
     def check_same_weights(self, model: keras.Model, **values: Any) -> None:
         """Checks that all workers have read the same weights, and values."""
-        if not self._are_several:
-            return
         digest = hashlib.sha256()
         for variable in model.trainable_variables:
             digest.update(np.ascontiguousarray(variable.numpy()).data)
@@ -141,12 +131,8 @@ class Workers:
 
 
 @contextlib.contextmanager
-def start(settings: DeviceSettings) -> Iterator[Workers]:
+def connected(settings: DeviceSettings) -> Iterator[ClusterWorkers]:
     """Yields the workers of a run; they begin, and end, together."""
-    engine.check_tensorflow("The training loop")
-    if strategies.strategy_name(settings) != "multi_worker":
-        yield Workers(strategies.create_strategy(settings))
-        return
     addresses, index = find_addresses(settings)
     _LOGGER.info(
         "This is worker %d of %s. It ends if they do not come within %d "
@@ -155,7 +141,7 @@ def start(settings: DeviceSettings) -> Iterator[Workers]:
         ", ".join(addresses),
         CONNECT_SECONDS,
     )
-    workers = Workers(_connect(addresses, index), addresses, index)
+    workers = ClusterWorkers(_connect(addresses, index), addresses, index)
     try:
         workers.check_same(
             _facts_of(settings),

@@ -30,7 +30,7 @@ from albert_tf.tasks import task as task_lib
 from albert_tf.tasks.task import Examples, ExampleSet, Outputs
 
 if TYPE_CHECKING:
-    from albert_tf.devices.workers import Workers
+    from albert_tf.devices.strategies import Workers
 
 _LOGGER = logging.getLogger(__name__)
 

@@ -26,8 +26,8 @@ from albert_tf.checkpoints import (
 )
 from albert_tf.checkpoints.checkpoint import Checkpoint
 from albert_tf.checkpoints.metadata import Metadata
-from albert_tf.devices import workers as workers_lib
-from albert_tf.devices.workers import Workers
+from albert_tf.devices import strategies
+from albert_tf.devices.strategies import Workers
 from albert_tf.inference import record_outputs
 from albert_tf.metrics import scores as scores_lib
 from albert_tf.metrics.scores import Score, Scores
@@ -68,7 +68,7 @@ def run(
     _check_settings(config, sets)
     resume.make_deterministic(config)
     with contextlib.ExitStack() as stack:
-        workers = stack.enter_context(workers_lib.start(config))
+        workers = stack.enter_context(strategies.start_workers(config))
         config.check_batch_sizes(
             workers.strategy.num_replicas_in_sync,
             train_batch_size=sets.train,

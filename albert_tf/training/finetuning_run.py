@@ -13,7 +13,7 @@ import numpy as np
 
 from albert_tf.checkpoints import discovery, run_checkpoints
 from albert_tf.checkpoints.checkpoint import Checkpoint
-from albert_tf.devices.workers import Workers
+from albert_tf.devices.strategies import Workers
 from albert_tf.inference import record_outputs
 from albert_tf.inference.record_outputs import OutputComputer
 from albert_tf.metrics.scores import Role, Score, Scores

@@ -21,8 +21,7 @@ from albert_tf.data import example_order, input_pipeline, record_source, shards
 from albert_tf.data.record_source import RecordSource
 from albert_tf.data.shards import Shard
 from albert_tf.devices import strategies
-from albert_tf.devices import workers as workers_lib
-from albert_tf.devices.workers import Workers
+from albert_tf.devices.strategies import Workers
 from albert_tf.metrics.scores import Scores
 from albert_tf.tasks.pretraining.objectives import PretrainingTask
 from albert_tf.tasks.task import Batch
@@ -56,7 +55,7 @@ def run(config: PretrainingConfig) -> Scores | None:
     resume.make_deterministic(config)
     # 1. Devices: first, so that what fails in one worker ends all.
     with (
-        workers_lib.start(config) as workers,
+        strategies.start_workers(config) as workers,
         example_order.failed_reads_raised(),
     ):
         strategy = workers.strategy

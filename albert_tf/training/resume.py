@@ -20,7 +20,7 @@ from albert_tf.checkpoints import (
 from albert_tf.checkpoints.checkpoint import Checkpoint
 from albert_tf.checkpoints.train_state import Checkpointer
 from albert_tf.devices import strategies
-from albert_tf.devices.workers import Workers
+from albert_tf.devices.strategies import Workers
 from albert_tf.tasks.task import Task
 from albert_tf.training import run_folder
 from albert_tf.training.metric_log import MetricLog

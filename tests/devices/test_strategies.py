@@ -96,3 +96,20 @@ def test_all_hosts_have_a_pipeline(two_replicas):
     found = [*map(strategies.num_input_pipelines, many)]
 
     assert found == [1, 1, 3, 4]
+
+
+def test_a_single_process_agrees_with_itself(two_replicas):
+    for strategy in (two_replicas, tf.distribute.get_strategy()):
+        alone = strategies.Workers(strategy)
+        assert alone.is_chief
+        alone.check_same({"checkpoint": 7}, "Or else.")
+        assert alone.any(True)
+        assert not alone.any(False)
+        assert alone.run_in_chief(lambda: 7) == 7
+
+
+def test_a_run_without_others_has_the_strategy_of_its_devices(monkeypatch):
+    monkeypatch.delenv("TF_CONFIG", raising=False)
+
+    with strategies.start_workers(runs.run_config(strategy="auto")) as alone:
+        assert alone.strategy is tf.distribute.get_strategy()

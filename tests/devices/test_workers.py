@@ -1,4 +1,4 @@
-"""A single process, stand-ins for several, and what schedulers set.
+"""Stand-ins for several processes, and the variables of schedulers.
 
 Several real processes are in `tests/cli/test_multi_worker.py`.
 """
@@ -11,7 +11,7 @@ import pytest
 import tensorflow as tf
 
 from albert_tf.devices import strategies, workers
-from albert_tf.devices.workers import Workers
+from albert_tf.devices.workers import ClusterWorkers
 from tests.training import runs
 
 ADDRESSES = ("a:1", "b:1")
@@ -114,24 +114,6 @@ def test_missing_variables_are_an_error(
         find_addresses(source, environment)
 
 
-def test_a_single_process_agrees_with_itself(two_replicas):
-    for strategy in (two_replicas, tf.distribute.get_strategy()):
-        alone = Workers(strategy)
-        assert alone.is_chief
-        alone.wait()
-        alone.check_same({"checkpoint": 7}, "Or else.")
-        assert alone.any(True)
-        assert not alone.any(False)
-        assert alone.run_in_chief(lambda: 7) == 7
-
-
-def test_a_run_without_others_has_the_strategy_of_its_devices(monkeypatch):
-    monkeypatch.delenv("TF_CONFIG", raising=False)
-
-    with workers.start(runs.run_config(strategy="auto")) as alone:
-        assert alone.strategy is tf.distribute.get_strategy()
-
-
 @pytest.fixture
 def events(monkeypatch):
     """What workers wait for and report, with a stand-in for the service."""
@@ -146,14 +128,14 @@ def events(monkeypatch):
     )
     eager = types.SimpleNamespace(context=lambda: service)
     monkeypatch.setattr(workers, "context", eager)
-    monkeypatch.setattr(Workers, "wait", lambda _: found.append("waits"))
+    monkeypatch.setattr(ClusterWorkers, "wait", lambda _: found.append("waits"))
     monkeypatch.setattr(workers, "_REPORT_SECONDS", 0)
     monkeypatch.setattr(workers, "_exit_after", lambda _: None)
     return found
 
 
 def worker(index):
-    return Workers(tf.distribute.get_strategy(), ADDRESSES, index)
+    return ClusterWorkers(tf.distribute.get_strategy(), ADDRESSES, index)
 
 
 def test_the_chief_alone_does_what_all_wait_for(events):
@@ -205,10 +187,10 @@ def test_workers_end_together(error, words, events, monkeypatch):
     monkeypatch.setattr(
         workers, "_connect", lambda *_: tf.distribute.get_strategy()
     )
-    monkeypatch.setattr(Workers, "check_same", lambda *_: None)
+    monkeypatch.setattr(ClusterWorkers, "check_same", lambda *_: None)
 
     def run():
-        with workers.start(runs.run_config()) as several:
+        with strategies.start_workers(runs.run_config()) as several:
             assert not several.is_chief
             if error:
                 raise error

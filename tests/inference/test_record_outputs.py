@@ -11,7 +11,7 @@ import tensorflow as tf
 from albert_tf import files
 from albert_tf.data import record_columns
 from albert_tf.data.record_columns import Padding
-from albert_tf.devices.workers import Workers
+from albert_tf.devices.strategies import Workers
 from albert_tf.features import ArraySpec
 from albert_tf.inference import record_outputs
 from albert_tf.tasks.squad.model import BeamSpanTask

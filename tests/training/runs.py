@@ -21,7 +21,7 @@ from albert_tf.data import (
 )
 from albert_tf.data.record_columns import Padding
 from albert_tf.devices import strategies
-from albert_tf.devices.workers import Workers
+from albert_tf.devices.strategies import Workers
 from albert_tf.inference.record_outputs import OutputComputer
 from albert_tf.metrics.scores import Score, Scores
 from albert_tf.modeling import losses

@@ -10,7 +10,7 @@ import pytest
 import tensorflow as tf
 
 from albert_tf.checkpoints import run_checkpoints, tf1, train_state
-from albert_tf.devices.workers import Workers
+from albert_tf.devices.strategies import Workers
 from albert_tf.metrics.scores import Role, Score, Scores
 from albert_tf.training import loop, metric_log, resume
 from albert_tf.training.pretrain_config import PretrainingConfig

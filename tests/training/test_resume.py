@@ -5,7 +5,7 @@ import os
 import pytest
 import tensorflow as tf
 
-from albert_tf.devices.workers import Workers
+from albert_tf.devices.strategies import Workers
 from albert_tf.training import loop, resume
 from albert_tf.training.run_folder import RunFolder
 from tests.training import runs
