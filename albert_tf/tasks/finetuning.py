@@ -29,6 +29,8 @@ class MeanLossTask(AnswerTask, abc.ABC):
     sequence_outputs: frozenset[str] = frozenset()
     loss_options: Mapping[str, bool] = {}
     _exit_patience = 0
+    # Whether baselines have a score of the weights before the training.
+    compares_start = False
 
     @abc.abstractmethod
     def _measure(
@@ -95,6 +97,10 @@ class MeanLossTask(AnswerTask, abc.ABC):
         return early_exit.outputs(
             self.model, batch, patience=self._exit_patience
         )
+
+    def start_outputs(self, batch: Batch) -> Totals:
+        """Returns the outputs of weights before the training."""
+        return self.outputs(batch)
 
     def training_scores(self, totals: Mapping[str, float]) -> dict[str, float]:
         """Returns the weighted means over all rows."""

@@ -10,14 +10,14 @@ from collections.abc import Callable, Collection, Sequence
 from typing import Any, ClassVar
 
 from albert_tf import checks, files
-from albert_tf.settings import Settings, setting
+from albert_tf.settings import setting
 from albert_tf.tasks.example_files import Source
-from albert_tf.tasks.spec import DataRequest
+from albert_tf.tasks.spec import DataRequest, TaskConfig
 from albert_tf.tasks.task import SPLITS
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class FileFlags(Settings):
+class FileFlags(TaskConfig):
     """The files of each use, and which rows are held out."""
 
     # Of the files in the folder.

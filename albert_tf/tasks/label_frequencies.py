@@ -7,13 +7,11 @@ that it predicts show nothing: where 3% of the records are positive, a good
 model may call none of them positive.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy import special, stats
-
-from albert_tf.tasks.task import Outputs
+from scipy import special
 
 # A loss is below that at chance level if it is at most this fraction of it.
 _LOSS_BELOW_CHANCE = 0.98
@@ -54,9 +52,7 @@ def compare_labels(
         chance_loss = float(np.mean([*map(_entropy, labels.T)]))
         return Comparison(loss, loss, chance_loss)
     if not np.issubdtype(labels.dtype, np.integer):
-        numbers = labels.astype(np.float64)[:, None]
-        loss = float(np.mean((scores - numbers) ** 2))
-        return Comparison(loss, loss, float(np.var(numbers)))
+        return compare_numbers(labels, logits)
     log_probs = special.log_softmax(scores, axis=-1)
     losses = -log_probs[np.arange(len(labels)), labels]
     weights = np.asarray(class_weights or [1.0] * scores.shape[1])[labels]
@@ -67,8 +63,16 @@ def compare_labels(
     )
 
 
+def compare_numbers(numbers: np.ndarray, predictions: np.ndarray) -> Comparison:
+    """Compares predictions `[N, K]` with numbers, `[N]` or `[N, K]`."""
+    wanted = numbers.reshape(len(numbers), -1).astype(np.float64)
+    found = predictions.reshape(wanted.shape).astype(np.float64)
+    loss = float(np.mean((found - wanted) ** 2))
+    return Comparison(loss, loss, float(np.mean(np.var(wanted, axis=0))))
+
+
 def compare_starts(
-    starts: np.ndarray, lengths: np.ndarray, outputs: Outputs
+    starts: np.ndarray, lengths: np.ndarray, outputs: Mapping[str, Any]
 ) -> Comparison:
     """Compares the starts of answers, int `[N]`, 0 without one.
 
@@ -94,4 +98,5 @@ def compare_starts(
 def _entropy(labels: np.ndarray, weights: np.ndarray | None = None) -> float:
     """Returns the entropy of labels in nats: their loss at chance level."""
     _, classes = np.unique(labels, return_inverse=True)
-    return float(stats.entropy(np.bincount(classes, weights)))
+    counts = np.bincount(classes, weights)
+    return float(np.sum(special.entr(counts / np.sum(counts))))

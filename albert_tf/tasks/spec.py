@@ -179,6 +179,29 @@ class HeadSpec(abc.ABC):
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
+class TaskConfig(Settings, abc.ABC):
+    """Base class of the settings of a task, made by `settings.setting`."""
+
+    @property
+    @abc.abstractmethod
+    def name(self) -> str:
+        """Name of the task, which may have presets."""
+
+    @property
+    def is_table(self) -> bool:
+        """Whether the examples are rows of the user's own table.
+
+        Other settings of the run then suit their number.
+        """
+        return False
+
+    @property
+    def count_windows_as_epochs(self) -> bool:
+        """Whether an epoch is as many windows as the examples have."""
+        return False
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
 class DataRequest:
     """What a run wants of the examples of a task.
 
@@ -201,9 +224,7 @@ class FinetuningSpec:
 
     Args:
         task_names: Names that users know the task by.
-        config_class: Dataclass of its settings, made by `settings.setting`. It
-            has a `name`, for presets; optionally `is_table` and
-            `count_windows_as_epochs`, see `plan`.
+        config_class: Class of its settings.
         defaults: Defaults of run settings, by name, where the task's differ.
         read_sets: Function of a config and of a request that returns the
             `Sets` of examples.
@@ -219,7 +240,7 @@ class FinetuningSpec:
     """
 
     task_names: tuple[str, ...]
-    config_class: type
+    config_class: type[TaskConfig]
     defaults: Mapping[str, Any]
     read_sets: Callable[[Any, DataRequest], Sets[Any]]
     make_task: Callable[[Any, Sets[Any]], task.MakeTask]

@@ -5,17 +5,29 @@ The data half (`TaskData`) is NumPy: examples -> records -> [model] -> outputs
 not imported here: a command checks its data before that.
 """
 
+import abc
 import contextlib
 import dataclasses
 import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeAlias, TypeVar
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    ClassVar,
+    Generic,
+    Protocol,
+    TypeAlias,
+    TypeVar,
+)
 
 import numpy as np
 
 from albert_tf.checkpoints.checkpoint import Checkpoint
+from albert_tf.data.record_columns import RecordColumns
 from albert_tf.features import ArraySpec
 from albert_tf.metrics.scores import Scores
+from albert_tf.tasks import label_frequencies
+from albert_tf.tasks.label_frequencies import Comparison
 from albert_tf.text import base
 from albert_tf.text.base import SpecialIds, Tokenizer
 
@@ -40,67 +52,178 @@ Outputs: TypeAlias = Mapping[str, np.ndarray | list[np.ndarray]]
 SPLITS = {"train": "train", "eval": "dev", "predict": "test"}
 # Of a run that has no weights before its training.
 NO_WEIGHTS = Checkpoint()
+# Fewer records say too little for a comparison with chance.
+LEAST_RECORDS = 16
+_CORRELATIONS = ("pearson", "spearman", "matthews_correlation")
 
 
-class AnswerData(Protocol):
-    """The data half of what answers texts."""
+class AnswerData(abc.ABC):
+    """Base class of the data half that answers texts."""
+
+    if TYPE_CHECKING:
+        # Fields of a dataclass, or properties.
+        @property
+        def tokenizer(self) -> Tokenizer:
+            """The tokenizer that makes the records."""
+
+        @property
+        def max_seq_length(self) -> int:
+            """S: length in tokens of the longest record."""
 
     @property
-    def tokenizer(self) -> Tokenizer:
-        """The tokenizer that the records are made with."""
-
-    @property
-    def max_seq_length(self) -> int:
-        """S: length in tokens of the longest record."""
-
-    @property
+    @abc.abstractmethod
     def array_specs(self) -> tuple[ArraySpec, ...]:
         """The arrays of a record."""
 
+    @abc.abstractmethod
     def records(
         self, examples: Examples, *, is_training: bool
     ) -> Iterator[Record]:
         """Yields the records of examples: one or several, in their order."""
 
+    @abc.abstractmethod
     def answers(
         self, examples: Examples, outputs: Outputs
     ) -> Iterator[dict[str, Any]]:
         """Yields the answer to each example, as `load_predictor` gives it."""
 
 
-class TaskData(AnswerData, Protocol):
-    """The data half: turns examples into records, and outputs into scores.
+class TaskData(AnswerData):
+    """Base class of the data half: makes records, and scores outputs.
 
-    `training.baselines` compares the `label_ids` of records with chance. Most
-    have `score_of_rows`, with the arguments of `report_sections`: it returns a
-    function of indices of examples, int `[N]`, to their primary metric.
+    Whatever a run may ask of a task is a method or an attribute here. Those
+    that are not abstract have defaults, which suit one record for each example
+    and outputs `logits` that predict one array of the record.
     """
 
-    @property
-    def name(self) -> str:
-        """Name of the task, such as `cola`."""
+    # The array of a record that `logits` are compared with.
+    label_array: ClassVar[str] = "label_ids"
+    # Whether an example has one `label`, so that folds share all labels.
+    has_one_label: ClassVar[bool] = False
+
+    if TYPE_CHECKING:
+
+        @property
+        def name(self) -> str:
+            """Name of the task, such as `cola`."""
 
     @property
+    @abc.abstractmethod
     def primary_metric(self) -> str:
         """Key of the score that selects the best weights; higher is better."""
 
     @property
+    def metric_range(self) -> tuple[float, float]:
+        """The lowest and the highest value of the primary metric."""
+        return -1.0 if self.primary_metric in _CORRELATIONS else 0.0, 1.0
+
+    @property
+    def is_regression(self) -> bool:
+        """Whether the labels are numbers, not classes."""
+        return False
+
+    @property
+    def class_weights(self) -> tuple[float, ...]:
+        """Weights of the classes in the loss; empty if all are 1."""
+        return ()
+
+    @property
+    @abc.abstractmethod
     def settings(self) -> Mapping[str, Any]:
-        """What a run keeps of the task besides its examples, as JSON values.
+        """The settings of the task that a run stores, as JSON values.
 
         Such as labels and lengths; `tokenizer` is its fingerprint. `run.json`
         holds them, and `Checkpoint.settings` reads them back.
         """
 
+    @abc.abstractmethod
     def scores(self, examples: Examples, outputs: Outputs) -> Scores:
         """Returns the official scores, and thresholds chosen by them."""
 
-    def baselines(self, examples: Examples) -> dict[str, float]:
+    def with_decision(self, scores: Scores) -> "TaskData":
+        """Returns the data half with thresholds that another set has chosen."""
+        return self
+
+    def score_of_rows(
+        self, examples: Examples, outputs: Outputs, scores: Scores
+    ) -> Callable[[np.ndarray], float] | None:
+        """Returns a function from some examples to their primary metric.
+
+        It takes indices of examples, int `[N]`. `scores` are the scores of all
+        examples. None if an example has several records, or none.
+        """
+        if any(len(rows) != len(examples) for rows in outputs.values()):
+            return None
+
+        def score(indices: np.ndarray) -> float:
+            some = {
+                n: [rows[i] for i in indices] for n, rows in outputs.items()
+            }
+            chosen = [examples[i] for i in indices]
+            return self.scores(chosen, some)[self.primary_metric]
+
+        return score
+
+    @abc.abstractmethod
+    def baselines(
+        self, examples: Examples, start_outputs: Outputs | None = None
+    ) -> dict[str, float]:
         """Returns scores of the best single answer to all examples, by name.
 
         Such as the largest class, the mean, no answer, or a choice by chance.
+        `start_outputs` are those of the weights before the training, if the
+        model half has `compares_start`.
         """
 
+    def compare_with_chance(
+        self, columns: RecordColumns, outputs: Outputs
+    ) -> Comparison | None:
+        """Compares the loss with that of predicting the label frequencies.
+
+        Returns None for few records, for labels that are all equal, and if
+        `compare_losses` does.
+        """
+        if columns.num_records < LEAST_RECORDS:
+            return None
+        comparison = self.compare_losses(columns, outputs)
+        return comparison if comparison and comparison.chance_loss else None
+
+    def compare_losses(
+        self, columns: RecordColumns, outputs: Outputs
+    ) -> Comparison | None:
+        """Compares `logits` with `label_array`; None if one is missing.
+
+        Labels along the sequence count where they are not negative.
+        """
+        specs = {spec.name: spec for spec in columns.specs}
+        if self.label_array not in specs or "logits" not in outputs:
+            return None
+        if specs[self.label_array].is_sequence:
+            labels = columns.values[self.label_array]
+            logits = np.concatenate(outputs["logits"])[labels >= 0]
+            labels = labels[labels >= 0]
+        else:
+            labels = columns.field(self.label_array)
+            logits = np.asarray(outputs["logits"])
+        if self.is_regression:
+            return label_frequencies.compare_numbers(labels, logits)
+        return label_frequencies.compare_labels(
+            labels, logits, self.class_weights
+        )
+
+    def why_not_compared(self, columns: RecordColumns) -> str:
+        """Says why `compare_with_chance` returns None."""
+        reason = "all labels are equal"
+        if columns.num_records < LEAST_RECORDS:
+            reason = f"there are fewer than {LEAST_RECORDS} records"
+        elif self.label_array not in {spec.name for spec in columns.specs}:
+            reason = f"records have no array {self.label_array!r}"
+        return (
+            "The results have no `loss`, and the model is not compared with "
+            f"chance: {reason}."
+        )
+
+    @abc.abstractmethod
     def open_predictions(
         self, output_dir: str, scores: Scores
     ) -> contextlib.AbstractContextManager[Callable[[Examples, Outputs], None]]:
@@ -113,11 +236,12 @@ class TaskData(AnswerData, Protocol):
     def report_sections(
         self, examples: Examples, outputs: Outputs, scores: Scores
     ) -> list[dict[str, Any]]:
-        """Returns the task's own sections of `report.html`; may be empty.
+        """Returns the task's own sections of `report.html`; by default none.
 
         Each is a table (`title`, `header`, `rows` of text) or a chart (`title`,
         `unit`, `curves` of points by name, `x_label`).
         """
+        return []
 
 
 def encoder_specs(

@@ -9,54 +9,14 @@ import numpy as np
 
 from albert_tf import checks
 from albert_tf.metrics.scores import Role, Score, Scores
-from albert_tf.tasks import label_frequencies
-from albert_tf.tasks.label_frequencies import Comparison
 from albert_tf.tasks.task import ExampleSet, Outputs
 from albert_tf.training.finetuning_data import RecordSet
 
 _LOGGER = logging.getLogger(__name__)
 
-# Shorter runs are trials, and smaller sets say little; neither is compared.
+# Shorter runs are trials, which are not compared with chance.
 LEAST_STEPS = 50
-LEAST_RECORDS = 16
 _FEW_EXAMPLES = 50
-# Ranges of first scores that are no shares: correlations, or as a data half
-# says.
-_CORRELATIONS = ("pearson", "spearman", "matthews_correlation")
-_WIDTHS = dict.fromkeys(_CORRELATIONS, 2.0)
-
-
-def compare_with_chance(
-    records: RecordSet, outputs: Outputs
-) -> Comparison | None:
-    """Compares a model with chance; None where that is impossible.
-
-    The labels are the `start_positions` of records; or their `label_ids`, or
-    `tag_ids` where they are not negative, which the `logits` are compared with.
-    See `tasks.label_frequencies`.
-    """
-    columns, comparison = records.columns, None
-    names = {spec.name for spec in columns.specs}
-    if columns.num_records < LEAST_RECORDS:
-        return None
-    if "start_positions" in names:
-        starts = columns.field("start_positions")
-        comparison = label_frequencies.compare_starts(
-            starts, columns.lengths, outputs
-        )
-    elif "label_ids" in names:
-        comparison = label_frequencies.compare_labels(
-            columns.field("label_ids"),
-            np.asarray(outputs["logits"]),
-            records.data.settings.get("class_weights", ()),
-        )
-    elif "tag_ids" in names:
-        tag_ids = columns.values["tag_ids"]
-        comparison = label_frequencies.compare_labels(
-            tag_ids[tag_ids >= 0],
-            np.concatenate(outputs["logits"])[tag_ids >= 0],
-        )
-    return comparison if comparison and comparison.chance_loss else None
 
 
 def warn_of(scores: Scores, evaluated: Sequence[ExampleSet]) -> None:
@@ -83,21 +43,21 @@ def interval(
     That is by bootstrap, the quantiles of the metric of N examples drawn from
     the N, with replacement. Where hardly any is wrong, none that is drawn is,
     though on others some are: of N examples without an error, up to 3.7 / N
-    may be. A task without `score_of_rows` has no interval.
+    may be. Without `score_of_rows`, there is no interval.
     """
     data, num_rows = evaluated.data, len(evaluated.examples)
-    of_rows = getattr(data, "score_of_rows", None)
-    if of_rows is None:
+    score_of = data.score_of_rows(evaluated.examples, outputs, scores)
+    if score_of is None:
+        text = "There is no interval of %s: the task has no score of some rows."
+        _LOGGER.info(text, data.primary_metric)
         return []
-    score_of = of_rows(evaluated.examples, outputs, scores)
     draw = np.random.default_rng(0).integers
     drawn = [score_of(draw(num_rows, size=num_rows)) for _ in range(1000)]
     found = np.quantile(drawn, [0.025, 0.975])
     metric = data.primary_metric
-    best = getattr(data, "score_range", 1.0)
-    width = _WIDTHS.get(metric, best)
-    unseen = 3.7 / num_rows * width
-    low = min(found[0], max(best - width, scores[metric] - unseen))
+    worst, best = data.metric_range
+    unseen = 3.7 / num_rows * (best - worst)
+    low = min(found[0], max(worst, scores[metric] - unseen))
     high = max(found[1], min(best, scores[metric] + unseen))
     return [
         Score(f"{metric}_interval_{name}", float(x), Role.INTERVAL, metric)
@@ -120,7 +80,7 @@ def describe(scores: Scores, evaluated: RecordSet, data: str) -> dict[str, Any]:
         "examples": len(evaluated.examples),
         "step": scores.step,
         "metric": evaluated.data.primary_metric,
-        "has_numbers": getattr(evaluated.data, "is_regression", False),
+        "has_numbers": evaluated.data.is_regression,
         "cautions": cautions,
         "scores": scores.flat(),
     }

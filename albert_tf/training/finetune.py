@@ -139,7 +139,7 @@ def _run_folds(
 
     The scores are those of all rows together, and mean and deviation of folds.
     """
-    folds = finetuning_data.fold_numbers(rows.examples, config.num_folds)
+    folds = finetuning_data.fold_numbers(rows, config.num_folds)
     results: list[Result] = []
     for fold in range(config.num_folds):
         _LOGGER.info("Fold %d, of %d folds.", fold, config.num_folds)

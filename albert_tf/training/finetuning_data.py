@@ -119,26 +119,27 @@ def _ids(columns: RecordColumns) -> Iterator[bytes]:
     return (row.tobytes() for row in np.split(ids, ends[:-1]))
 
 
-def fold_numbers(examples: Any, num_folds: int) -> np.ndarray:
+def fold_numbers(rows: ExampleSet, num_folds: int) -> np.ndarray:
     """Returns the fold of each example, int `[N]`, by a digest of its texts.
 
     Each fold has about the same share of each label; equal texts share one.
     """
-    rows = []
-    for each in examples:
-        if not hasattr(each, "label"):
-            raise ValueError("--num_folds is for examples with a label each.")
+    if not rows.data.has_one_label:
+        raise ValueError("--num_folds is for examples with a label each.")
+    labels_and_digests = []
+    for each in rows.examples:
         texts = repr(dataclasses.replace(each, guid="", label=None))
         # Numbers of a regression are no classes.
         label = "" if isinstance(each.label, float) else str(each.label)
         digest = hashlib.sha256(texts.encode("utf-8", "surrogatepass"))
-        rows.append((label, digest.digest()))
+        labels_and_digests.append((label, digest.digest()))
     folds = {
-        digest: i % num_folds for i, (_, digest) in enumerate(sorted({*rows}))
+        digest: i % num_folds
+        for i, (_, digest) in enumerate(sorted({*labels_and_digests}))
     }
     if len({*folds.values()}) < num_folds:
         raise ValueError(f"--num_folds={num_folds}: there are fewer texts.")
-    return np.array([folds[digest] for _, digest in rows])
+    return np.array([folds[digest] for _, digest in labels_and_digests])
 
 
 def fingerprints(sets: Sets[RecordSet]) -> dict[str, Any]:

@@ -154,9 +154,9 @@ class FinetuningRun:
             if problem := record_outputs.find_not_finite(outputs):
                 raise loop.TrainingDiverged(problem)
             all_outputs[eval_set] = outputs
-            data: Any = eval_set.data
-            # The first set decides, such as from which probability on.
-            if entries and hasattr(data, "with_decision"):
+            data = eval_set.data
+            # The first set chooses thresholds.
+            if entries:
                 data = data.with_decision(Scores(entries=tuple(entries)))
             results = [*data.scores(eval_set.examples, outputs)]
             if "num_layers" in outputs:
@@ -172,7 +172,9 @@ class FinetuningRun:
                 entries.append(score._replace(key=score.key + ending))
         if self._sets.evaluation:
             main = self._sets.evaluation[0]
-            comparison = baselines.compare_with_chance(main, all_outputs[main])
+            comparison = main.data.compare_with_chance(
+                main.columns, all_outputs[main]
+            )
         if comparison and math.isfinite(comparison.loss):
             entries.append(Score("loss", comparison.loss, Role.LOSS))
         scores = Scores(entries=tuple(entries))
@@ -201,6 +203,8 @@ class FinetuningRun:
         found, thresholds = None, weights.metadata.chosen
         if sets.evaluation:
             main, thresholds = sets.evaluation[0], evaluation.scores
+            if not evaluation.comparison:
+                _LOGGER.info("%s", main.data.why_not_compared(main.columns))
             plain = main.data.baselines(main.examples, **before).items()
             rows = [Score.baseline(*row) for row in plain]
             rows += baselines.interval(main, evaluation.outputs[main], scores)
@@ -231,13 +235,17 @@ class FinetuningRun:
 
     def _start_outputs(self, weights: Checkpoint) -> dict[str, Any]:
         """Returns an argument of `baselines`, if a task compares the start."""
-        compute = getattr(self._task, "start_outputs", None)
         start, evaluated = self._start, self._sets.evaluation
-        if not (compute and start and evaluated) or start.path == weights.path:
+        if not (self._task.compares_start and start and evaluated):
+            return {}
+        if start.path == weights.path:
             return {}
         resume.set_weights(self._task.model, start, self._workers)
         computer = OutputComputer(
-            self._task, self._padding, compute=compute, workers=self._workers
+            self._task,
+            self._padding,
+            compute=self._task.start_outputs,
+            workers=self._workers,
         )
         columns, batch_size = evaluated[0].columns, self._config.eval_batch_size
         return {"start_outputs": computer.run(columns, batch_size)}
@@ -258,8 +266,8 @@ class FinetuningRun:
         sample = finetuning_data.sample(train_set)
         # A number of rows that the replicas divide.
         num_rows = config.train_batch_size // config.gradient_accumulation_steps
-        trained = baselines.compare_with_chance(
-            sample, computer.run(sample.columns, num_rows)
+        trained = sample.data.compare_with_chance(
+            sample.columns, computer.run(sample.columns, num_rows)
         )
         if trained is None or not trained.is_at_chance:
             return None

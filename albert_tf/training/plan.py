@@ -341,7 +341,7 @@ def _suit_small_data(
     num_examples = len(sets.train.examples)
     has_file = values.get("train_file") or has_rows
     is_small = has_file and num_examples < small_data_defaults.FEW_QUESTIONS
-    if not (is_small or getattr(task_config, "is_table", False)):
+    if not (is_small or task_config.is_table):
         return {}
     chosen = small_data_defaults.run_settings(
         num_examples,
@@ -379,7 +379,7 @@ def _run_length(
     epochs = chosen["num_train_epochs"]
     # TF1: of examples, not of the windows that long ones are cut into.
     num_examples = len(sets.train.examples)
-    if getattr(task_config, "count_windows_as_epochs", False):
+    if task_config.count_windows_as_epochs:
         num_examples = sets.train.examples.num_windows
         if epochs is None:
             raise ValueError(

@@ -22,8 +22,13 @@ from albert_tf.serving.exported_encoder import ExportedEncoder
 from albert_tf.settings import setting
 from albert_tf.tasks import example_files, inputs, task
 from albert_tf.tasks.finetuning import MeanLossTask
-from albert_tf.tasks.spec import FinetuningSpec, HeadSpec, ServingSettings
-from albert_tf.tasks.task import ExampleSet
+from albert_tf.tasks.spec import (
+    FinetuningSpec,
+    HeadSpec,
+    ServingSettings,
+    TaskConfig,
+)
+from albert_tf.tasks.task import ExampleSet, TaskData
 
 # The model.
 
@@ -68,11 +73,12 @@ class Words:
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class WordCountData:
+class WordCountData(TaskData):
     """Numbers of words, in units of `most_words`."""
 
     name = "words"
     primary_metric = "within_one"
+    is_regression = True
 
     tokenizer: object
     max_seq_length: int
@@ -104,7 +110,7 @@ class WordCountData:
         found = self._counts(outputs)
         return Scores(entries=tuple(self._scores(examples, found)))
 
-    def baselines(self, examples):
+    def baselines(self, examples, start_outputs=None):
         middle = np.median([len(one.text.split()) for one in examples])
         return {s.key: s.value for s in self._scores(examples, middle)}
 
@@ -130,9 +136,6 @@ class WordCountData:
     def answers(self, examples, outputs):
         for count in self._counts(outputs):
             yield {"num_words": float(count)}
-
-    def report_sections(self, examples, outputs, scores):
-        return []
 
 
 class WordCountTask(MeanLossTask):
@@ -207,7 +210,7 @@ class WordCountSpec(HeadSpec):
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class WordCountConfig:
+class WordCountConfig(TaskConfig):
     """The settings of the task."""
 
     name = "words"

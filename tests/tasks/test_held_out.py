@@ -11,11 +11,17 @@ from albert_tf.tasks.spec import DataRequest
 REQUEST = DataRequest(uses=(), tokenizer=None, max_seq_length=8)
 
 
+class Flags(FileFlags):
+    """The files of a task."""
+
+    name = "rows"
+
+
 @pytest.mark.parametrize("ending", ["tsv", "csv", "jsonl", "tsv.gz", "json.gz"])
 def test_the_file_of_a_use_is_found_by_its_name(ending, tmp_path):
     for name in (f"dev.{ending}", "train.tsv"):
         (tmp_path / name).touch()
-    config = FileFlags(data_dir=str(tmp_path))
+    config = Flags(data_dir=str(tmp_path))
 
     found = held_out_lib.find(config, REQUEST, "eval")
     assert found == str(tmp_path / f"dev.{ending}")
@@ -26,7 +32,7 @@ def test_the_file_of_a_use_is_found_by_its_name(ending, tmp_path):
 def test_a_use_with_several_files_is_refused(tmp_path):
     for name in ("train.tsv", "train.json"):
         (tmp_path / name).touch()
-    config = FileFlags(data_dir=str(tmp_path))
+    config = Flags(data_dir=str(tmp_path))
 
     with pytest.raises(ValueError, match=r"several files for train: .*n.json"):
         held_out_lib.find(config, REQUEST, "train")

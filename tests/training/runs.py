@@ -29,7 +29,7 @@ from albert_tf.modeling.layers import OutputLayer
 from albert_tf.modeling.pretraining_model import PretrainingModel
 from albert_tf.optimization import layerwise_decay
 from albert_tf.tasks.pretraining.objectives import PretrainingTask
-from albert_tf.tasks.task import ExampleSet, Sets
+from albert_tf.tasks.task import ExampleSet, Sets, TaskData
 from albert_tf.text.base import SpecialIds, TokenizerSettings
 from albert_tf.training import (
     finetune,
@@ -144,6 +144,7 @@ class LabelTask:
 
     total_names = ("examples", "tokens", "loss_sum", "weight")
     min_length = 1
+    compares_start = False
 
     def loss_denominators(self, batch):
         return {"labels": tf.reduce_sum(self.weights(batch))}
@@ -207,7 +208,7 @@ class Sentence:
     label: int
 
 
-class WordData:
+class WordData(TaskData):
     """Whether a sequence has high ids or low ones: records, scores."""
 
     name = "words"
@@ -217,6 +218,7 @@ class WordData:
         special_ids=SpecialIds(pad=0, unk=-1, cls=-1, sep=-1, mask=-1),
     )
     primary_metric = "accuracy"
+    settings = None  # each instance has its own
     array_specs = (
         features.ArraySpec(name="input_ids", dtype="int32", is_sequence=True),
         features.ArraySpec(name="input_mask", dtype="int32", is_sequence=True),
@@ -237,8 +239,11 @@ class WordData:
                 "label_ids": np.array(example.label, np.int32),
             }
 
-    def report_sections(self, examples, outputs, scores):
-        return []
+    def answers(self, examples, outputs):
+        raise NotImplementedError
+
+    def score_of_rows(self, examples, outputs, scores):
+        return None  # without an interval
 
     def scores(self, examples, outputs):
         labels = [example.label for example in examples]
@@ -246,7 +251,7 @@ class WordData:
         accuracy = float(np.mean(predictions == labels))
         return Scores(entries=(Score("accuracy", accuracy),))
 
-    def baselines(self, examples):
+    def baselines(self, examples, start_outputs=None):
         return {}
 
     @contextlib.contextmanager

@@ -11,27 +11,6 @@ from albert_tf.tasks.task import ExampleSet
 from albert_tf.training import baselines
 
 
-@pytest.mark.parametrize(
-    ("labels", "is_compared"),
-    [([0, 1] * 8, True), ([0, 1] * 7, False), ([0] * 20, False)],
-)
-def test_few_records_or_equal_ones_are_not_compared(labels, is_compared):
-    records = types.SimpleNamespace(
-        columns=types.SimpleNamespace(
-            num_records=len(labels),
-            specs=[types.SimpleNamespace(name="label_ids")],
-            field=lambda _: np.array(labels),
-        ),
-        data=types.SimpleNamespace(settings={}),
-    )
-
-    found = baselines.compare_with_chance(
-        records, {"logits": np.zeros((len(labels), 2))}
-    )
-
-    assert (found is not None) == is_compared
-
-
 def beside(baseline, score, **fields):
     """A score beside its baseline."""
     entries = (score, Score.baseline(score.key, baseline))
@@ -77,13 +56,13 @@ def test_a_score_is_told_from_its_baseline_by_enough_examples(
     assert caplog.messages == [expected] * says
 
 
-def interval_of(values, **more):
+def interval_of(values, best=1.0):
     """The interval of a mean of values."""
     values = np.array(values, float)
     data = types.SimpleNamespace(
         primary_metric="share",
+        metric_range=(0.0, best),
         score_of_rows=lambda *_: lambda rows: values[rows].mean(),
-        **more,
     )
     low, high = baselines.interval(
         ExampleSet(examples=values, data=data),
@@ -110,7 +89,7 @@ def test_the_interval_is_that_of_a_share(num_right, num_rows):
 
 
 def test_the_interval_is_in_the_range_of_the_score():
-    assert interval_of([100] * 10, score_range=100.0) == (63, 100)
+    assert interval_of([100] * 10, best=100.0) == (63, 100)
 
 
 def test_most_intervals_hold_the_true_score():
@@ -130,7 +109,9 @@ def test_an_evaluation_is_described_with_what_makes_it_doubtful():
         Score.of_label("number", "spam", 0),
     ]
     evaluated = types.SimpleNamespace(
-        data=types.SimpleNamespace(primary_metric="accuracy"),
+        data=types.SimpleNamespace(
+            primary_metric="accuracy", is_regression=False
+        ),
         examples=range(4),
         caution="All are trained on.",
     )

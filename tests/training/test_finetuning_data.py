@@ -1,6 +1,7 @@
 """The records of a run."""
 
 import dataclasses
+import types
 
 import numpy as np
 import pytest
@@ -8,6 +9,7 @@ import tensorflow as tf
 
 from albert_tf.devices import strategies
 from albert_tf.tasks.classification.examples import ClassificationExample
+from albert_tf.tasks.task import ExampleSet
 from albert_tf.training import finetuning_data
 from tests.training import runs
 
@@ -184,13 +186,18 @@ def test_folds_follow_from_texts_and_share_every_label():
         for i in range(40)
     ]
 
-    folds = finetuning_data.fold_numbers(rows, 4)
+    def fold_numbers(examples, **data):
+        data = types.SimpleNamespace(**{"has_one_label": True, **data})
+        examples = ExampleSet(examples=examples, data=data)
+        return finetuning_data.fold_numbers(examples, 4)
+
+    folds = fold_numbers(rows)
 
     assert np.bincount(folds[::5]).tolist() == [2] * 4
     assert np.bincount(folds).tolist() == [10] * 4
     renamed = [dataclasses.replace(row, guid="x") for row in rows]
-    again = finetuning_data.fold_numbers(renamed[::-1], 4)
+    again = fold_numbers(renamed[::-1])
     np.testing.assert_array_equal(again[::-1], folds)
     # As those of SQuAD, whose answers are spans.
     with pytest.raises(ValueError, match="examples with a label each"):
-        finetuning_data.fold_numbers([object()], 2)
+        fold_numbers(rows, has_one_label=False)

@@ -10,7 +10,7 @@ from albert_tf.checkpoints.checkpoint import Checkpoint
 from albert_tf.checkpoints.metadata import Metadata
 from albert_tf.settings import setting
 from albert_tf.tasks.classification.spec import ClassifierSpec
-from albert_tf.tasks.spec import FinetuningSpec
+from albert_tf.tasks.spec import FinetuningSpec, TaskConfig
 from albert_tf.tasks.task import NO_WEIGHTS, ExampleSet, Sets
 from albert_tf.training import plan, pretrain_config
 from albert_tf.training.run_folder import RunFolder
@@ -24,7 +24,7 @@ CONFIG = {
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class TaskConfig:
+class Flags(TaskConfig):
     """Stands for the settings of a task."""
 
     dropout_prob: float = setting(0.2, "Dropout.", affects_training=True)
@@ -33,7 +33,7 @@ class TaskConfig:
     name = "rte"
 
 
-class Table(TaskConfig):
+class Table(Flags):
     """Stands for those of a table of one's own."""
 
     is_table = True
@@ -63,7 +63,7 @@ def make_plan(monkeypatch, tmp_path, tiny_spm_model):
         "do_train": True,
     }
 
-    def make(defaults=None, config_class=TaskConfig, rows=(), **given):
+    def make(defaults=None, config_class=Flags, rows=(), **given):
         found = types.SimpleNamespace()
         some = ExampleSet(examples=Questions(range(320)), data=None)
 

@@ -26,7 +26,7 @@ from albert_tf.tasks import error_tables, task
 from albert_tf.tasks.classification import decision as decision_lib
 from albert_tf.tasks.classification.decision import Decision
 from albert_tf.tasks.classification.examples import ClassificationExample
-from albert_tf.tasks.task import Outputs, Record
+from albert_tf.tasks.task import Outputs, Record, TaskData
 from albert_tf.text.tokenizer import Tokenizer
 
 _LOGGER = logging.getLogger(__name__)
@@ -40,8 +40,8 @@ _Examples: TypeAlias = Sequence[ClassificationExample]
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class ClassificationData:
-    """A `task.TaskData`: labels, or a number, for one text or two.
+class ClassificationData(TaskData):
+    """The data half of classification: labels or a number of one text or two.
 
     Args:
         labels: All labels in the order of the logits; empty for regression.
@@ -62,6 +62,8 @@ class ClassificationData:
         validation: Share, seed and digests of the rows held out, if there are
             any; see `held_out.hold_out`.
     """
+
+    has_one_label = True
 
     name: str
     labels: tuple[str, ...]
@@ -208,7 +210,9 @@ class ClassificationData:
         score = classification.SCORES[self.score_names[0]]
         return lambda rows: score(labels[rows], found[rows])
 
-    def baselines(self, examples: _Examples) -> dict[str, float]:
+    def baselines(
+        self, examples: _Examples, start_outputs: Outputs | None = None
+    ) -> dict[str, float]:
         """See `task.TaskData`."""
         labels = self._label_array(examples)
         if self.is_regression:

@@ -17,15 +17,15 @@ from albert_tf.metrics.scores import Score, Scores
 from albert_tf.tasks import task
 from albert_tf.tasks.classification.data import ClassificationData
 from albert_tf.tasks.inputs import OneOrTwoTexts
-from albert_tf.tasks.task import Outputs, Record
+from albert_tf.tasks.task import AnswerData, Outputs, Record
 from albert_tf.text.base import Tokenizer
 
 POOLINGS = ("mean", "cls")
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class VectorData:
-    """A `task.AnswerData`: one text or two, and the vector of them.
+class VectorData(AnswerData):
+    """The data half of vectors: one text or two, and the vector of them.
 
     It is that of `[CLS]` in the last layer, or the mean over all tokens.
     """
@@ -60,7 +60,7 @@ class VectorData:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class SimilarityData(ClassificationData):
-    """A `task.TaskData` of pairs: a regression, whose numbers are cosines.
+    """The data half of pairs: a regression, whose numbers are cosines.
 
     Outputs are `vectors`, `[N, C, H]`, and `logits`, the cosines `[N, 1]`.
 
@@ -70,6 +70,9 @@ class SimilarityData(ClassificationData):
         has_scores: Whether pairs have labels, the higher, the more similar;
             or else they belong together.
     """
+
+    # Its losses compare the rows of a batch.
+    label_array = ""
 
     name: str = "similarity"
     labels: tuple[str, ...] = ()

@@ -97,6 +97,8 @@ class SimilarityTask(MeanLossTask):
         vectors = self._unit_vectors(super().outputs(batch), batch)
         return {"vectors": vectors, "logits": _cosines(vectors)[:, None]}
 
+    compares_start = True
+
     def start_outputs(self, batch: Batch) -> Totals:
         """Returns those of weights that were not trained yet: means."""
         sequence = super().outputs(batch)["sequence_output"]

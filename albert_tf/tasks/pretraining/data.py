@@ -15,7 +15,14 @@ from albert_tf.features import ArraySpec
 from albert_tf.metrics import classification
 from albert_tf.tasks import task
 from albert_tf.tasks.inputs import OneOrTwoTexts
-from albert_tf.tasks.task import AnswerTask, Batch, Outputs, Record, Totals
+from albert_tf.tasks.task import (
+    AnswerData,
+    AnswerTask,
+    Batch,
+    Outputs,
+    Record,
+    Totals,
+)
 from albert_tf.text.base import Tokenizer
 
 MASK = "[MASK]"
@@ -25,8 +32,8 @@ NUM_TOP = 5
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class MaskedTextData:
-    """A `task.AnswerData`: texts, and what is behind their `[MASK]`s.
+class MaskedTextData(AnswerData):
+    """The data half of masked texts: the likeliest tokens of `[MASK]`s.
 
     `objectives` are those of the model, `mlm` and `sop`.
     """

@@ -28,7 +28,7 @@ from albert_tf.tasks import error_tables, task
 from albert_tf.tasks.lengths import NUM_SPECIAL_TOKENS
 from albert_tf.tasks.race import examples as examples_lib
 from albert_tf.tasks.race.examples import ChoiceLengths, MultipleChoiceExample
-from albert_tf.tasks.task import Outputs, Record
+from albert_tf.tasks.task import Outputs, Record, TaskData
 from albert_tf.text.tokenizer import Tokenizer
 
 _LOGGER = logging.getLogger(__name__)
@@ -41,14 +41,15 @@ _Examples: TypeAlias = Sequence[MultipleChoiceExample]
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class MultipleChoiceData:
-    """A `task.TaskData` of `MultipleChoiceExample`s with C = `num_choices`.
+class MultipleChoiceData(TaskData):
+    """The data half of `MultipleChoiceExample`s with C = `num_choices`.
 
     Its outputs are `logits` `[N, C]`.
     """
 
     name = "race"
     primary_metric = "accuracy"
+    has_one_label = True
 
     tokenizer: Tokenizer
     lengths: ChoiceLengths
@@ -141,7 +142,9 @@ class MultipleChoiceData:
         is_correct = self._is_correct(examples, outputs)
         return lambda rows: float(is_correct[rows].mean())
 
-    def baselines(self, examples: _Examples) -> dict[str, float]:
+    def baselines(
+        self, examples: _Examples, start_outputs: Outputs | None = None
+    ) -> dict[str, float]:
         """Returns the accuracy of a choice by chance."""
         return {self.primary_metric: 1 / self.num_choices}
 

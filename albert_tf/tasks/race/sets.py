@@ -15,7 +15,7 @@ from albert_tf.tasks.head_flags import HeadFlags
 from albert_tf.tasks.race import examples as examples_lib
 from albert_tf.tasks.race.examples import ChoiceLengths
 from albert_tf.tasks.race.spec import MultipleChoiceSpec
-from albert_tf.tasks.spec import DataRequest, FinetuningSpec
+from albert_tf.tasks.spec import DataRequest, FinetuningSpec, TaskConfig
 from albert_tf.tasks.task import ExampleSet, MakeTask, Sets
 
 _LOGGER = logging.getLogger(__name__)
@@ -29,7 +29,7 @@ _RECORD_ENDINGS = (".tf_record", ".tfrecord")
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class RaceConfig(HeadFlags):
+class RaceConfig(HeadFlags, TaskConfig):
     """RACE's flags; `read_sets` checks the length."""
 
     name = "race"

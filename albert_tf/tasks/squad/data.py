@@ -15,16 +15,18 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from albert_tf import checks, files
+from albert_tf.data.record_columns import RecordColumns
 from albert_tf.features import ArraySpec
 from albert_tf.metrics import squad as metrics
 from albert_tf.metrics.scores import Role, Score, Scores
-from albert_tf.tasks import task
+from albert_tf.tasks import label_frequencies, task
+from albert_tf.tasks.label_frequencies import Comparison
 from albert_tf.tasks.squad import examples as examples_lib
 from albert_tf.tasks.squad import predictions, windows
 from albert_tf.tasks.squad.examples import SquadExample
 from albert_tf.tasks.squad.predictions import QuestionPrediction, SpanLimits
 from albert_tf.tasks.squad.windows import Questions, WindowLengths
-from albert_tf.tasks.task import Outputs, Record
+from albert_tf.tasks.task import Outputs, Record, TaskData
 from albert_tf.text.tokenizer import Tokenizer
 
 _LOGGER = logging.getLogger(__name__)
@@ -44,8 +46,8 @@ _Predictions: TypeAlias = Sequence[QuestionPrediction]
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class SquadData:
-    """A `task.TaskData` whose examples are `Questions`.
+class SquadData(TaskData):
+    """The data half of SQuAD, whose examples are `Questions`.
 
     Its outputs are, for each window, those of a `SpanModel`, or of a
     `BeamSpanModel` in version 2.0.
@@ -57,7 +59,8 @@ class SquadData:
     """
 
     primary_metric = "f1"
-    score_range = 100.0
+    metric_range = (0.0, 100.0)
+    label_array = "start_positions"
 
     tokenizer: Tokenizer
     lengths: WindowLengths
@@ -206,7 +209,18 @@ class SquadData:
         found = self._answer_scores(examples, texts)
         return lambda rows: metrics.percentage(found.f1[rows])
 
-    def baselines(self, examples: Questions) -> dict[str, float]:
+    def compare_losses(
+        self, columns: RecordColumns, outputs: Outputs
+    ) -> Comparison:
+        """Compares the starts of answers."""
+        starts = columns.field(self.label_array)
+        return label_frequencies.compare_starts(
+            starts, columns.lengths, outputs
+        )
+
+    def baselines(
+        self, examples: Questions, start_outputs: Outputs | None = None
+    ) -> dict[str, float]:
         """Returns the better F1 of no answers and of whole texts as answers.
 
         There is none if no question has an answer.

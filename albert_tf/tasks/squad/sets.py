@@ -13,7 +13,7 @@ from albert_tf import settings as settings_lib
 from albert_tf.checkpoints import heads
 from albert_tf.settings import setting
 from albert_tf.tasks import held_out, task
-from albert_tf.tasks.spec import DataRequest, FinetuningSpec
+from albert_tf.tasks.spec import DataRequest, FinetuningSpec, TaskConfig
 from albert_tf.tasks.squad import examples as examples_lib
 from albert_tf.tasks.squad.data import SquadData
 from albert_tf.tasks.squad.predictions import SpanLimits
@@ -27,7 +27,7 @@ _MAX_BEAM_SIZE = 16
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class SquadConfig(SpanLimits):
+class SquadConfig(SpanLimits, TaskConfig):
     """SQuAD's flags; `read_sets` checks those of windows."""
 
     train_file: str | None = setting(

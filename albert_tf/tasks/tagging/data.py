@@ -28,7 +28,7 @@ from albert_tf.tasks import error_tables, task
 from albert_tf.tasks.tagging import words as words_lib
 from albert_tf.tasks.tagging.examples import TaggedText
 from albert_tf.tasks.tagging.words import TextWords
-from albert_tf.tasks.task import Outputs, Record
+from albert_tf.tasks.task import Outputs, Record, TaskData
 from albert_tf.text.tokenizer import Tokenizer
 
 _NO_TAG = -1
@@ -38,8 +38,8 @@ _Examples: TypeAlias = Sequence[TaggedText]
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class TaggingData:
-    """A `task.TaskData` of `TaggedText`s; `TaggingTask` has the outputs.
+class TaggingData(TaskData):
+    """The data half of `TaggedText`s; `TaggingTask` has the outputs.
 
     Args:
         labels: All tags, in the order of the logits.
@@ -50,6 +50,7 @@ class TaggingData:
     """
 
     name = "ner"
+    label_array = "tag_ids"
 
     tokenizer: Tokenizer
     max_seq_length: int
@@ -205,7 +206,9 @@ class TaggingData:
             entries.append(Score(key, value, role, kind))
         return Scores(entries=tuple(entries))
 
-    def baselines(self, examples: _Examples) -> dict[str, float]:
+    def baselines(
+        self, examples: _Examples, start_outputs: Outputs | None = None
+    ) -> dict[str, float]:
         """Returns the score of the dictionary, if it is known."""
         if not self.dictionary:
             return {}
