@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterator
 from concurrent import futures
 from typing import IO, Any, NamedTuple, TypeVar
 
-from albert_tf import storage
+from albert_tf import registry
 
 Path = str | os.PathLike[str]
 T = TypeVar("T")
@@ -36,6 +36,10 @@ _REPLACED = re.compile(r"(?P<name>.*)\.[0-9a-f]{8}\.replaced", re.DOTALL)
 def is_remote(path: Path) -> bool:
     """Returns whether a path has a scheme, such as `gs://`."""
     return "://" in os.fspath(path)
+
+
+def _remote_files() -> Any:
+    return registry.load(registry.FILE_SYSTEMS["remote"])
 
 
 def check_local(path: Path) -> str:
@@ -93,7 +97,7 @@ def _matches(pattern: str) -> list[str]:
     if names != [pattern]:
         return names
     if is_remote(pattern):
-        names = storage.glob(pattern)
+        names = _remote_files().glob(pattern)
     else:
         names = list(filter(os.path.isfile, glob.glob(pattern, recursive=True)))
     if not names:
@@ -122,7 +126,7 @@ def status(path: Path) -> FileStatus | None:
     """Returns the status of a file, or None if there is no file."""
     try:
         if is_remote(path):
-            return FileStatus(*storage.status(os.fspath(path)))
+            return FileStatus(*_remote_files().status(os.fspath(path)))
         found = os.stat(path)
     except FileNotFoundError:
         return None
@@ -132,14 +136,16 @@ def status(path: Path) -> FileStatus | None:
 def open_read(path: Path) -> io.BufferedReader:
     """Opens a file for reading bytes, from its beginning or any position."""
     if is_remote(path):
-        return storage.open_read(os.fspath(path))
+        remote: io.BufferedReader = _remote_files().open_read(os.fspath(path))
+        return remote
     return open(path, "rb")
 
 
 def read_bytes(path: Path, start: int = 0, end: int | None = None) -> bytes:
     """Returns the bytes of a file from `start` to `end`."""
     if is_remote(path):
-        return storage.read_bytes(os.fspath(path), start, end)
+        content: bytes = _remote_files().read_bytes(path, start, end)
+        return content
     with open(path, "rb") as file:
         file.seek(start)
         return file.read(-1 if end is None else end - start)
@@ -261,7 +267,7 @@ def remove(path: str) -> None:
         return
     with contextlib.suppress(FileNotFoundError, NotADirectoryError):
         if is_remote(path):
-            storage.remove(path)
+            _remote_files().remove(path)
         else:
             os.remove(path)
 
@@ -280,7 +286,7 @@ def atomic_write(path: Path) -> Iterator[IO[bytes]]:
         with tempfile.TemporaryFile() as spool:
             yield spool
             spool.seek(0)
-            storage.send(spool.fileno(), name)
+            _remote_files().send(spool.fileno(), name)
         return
     os.makedirs(os.path.dirname(name) or ".", exist_ok=True)
     _remove_partials(name)

@@ -41,7 +41,7 @@ def run(
     """Builds the shards with a pipeline; arguments are those of `run_here`."""
     chosen = shard_building.chosen(config, paths)
     config.load_tokenizer()  # Its errors are plain here.
-    config.hashing()
+    corpus.load_deduplicator(config.deduplicate)
     before = files.for_all(files.status, chosen)
     run_pipeline = functools.partial(_run_pipeline, inputs=inputs)
     # In a process of its own, which can end at once, whatever Beam's threads
@@ -84,11 +84,12 @@ def _run_pipeline(config: PretrainingDataConfig, inputs: list[str]) -> int:
     # Beam's own DirectRunner may fetch another runner from the network.
     is_here = named in (None, "DirectRunner")
     runner = fn_api_runner.FnApiRunner() if is_here else None
+    deduplicator = corpus.load_deduplicator(config.deduplicate)
     pipeline = beam.Pipeline(runner=runner, options=options)
     contents = (
         pipeline
         | "Files" >> beam.Create(inputs, reshuffle=True)
-        | "Survey" >> beam.Map(corpus.survey_file, config, config.hashing())
+        | "Survey" >> beam.Map(corpus.survey_file, config, deduplicator)
     )
     _ = (
         pipeline
@@ -117,7 +118,11 @@ def _plan(
     from apache_beam import metrics
 
     by_path = {file.path: file for file in surveyed}
-    contents = corpus.join([by_path[path] for path in inputs], config)
+    contents = corpus.join(
+        [by_path[path] for path in inputs],
+        config,
+        corpus.load_deduplicator(config.deduplicate),
+    )
     counter = metrics.Metrics.counter(__name__, _BAD_LINES)
     counter.inc(contents.num_bad_lines)
     tokenizer = _load_tokenizer(config)

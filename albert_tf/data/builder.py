@@ -14,9 +14,8 @@ import time
 
 import tqdm
 
-from albert_tf import checks, files
+from albert_tf import checks, files, registry
 from albert_tf.data import (
-    beam_runner,
     corpus,
     ordered_workers,
     pretraining_instances,
@@ -71,8 +70,9 @@ def build(config: PretrainingDataConfig) -> "BuildReport":
         )
 
     # 2. Records.
-    run = beam_runner.run if config.runner == "beam" else run_here
-    result = run(config, inputs, paths)
+    runner = registry.RUNNERS.get(config.runner)
+    run = registry.load(runner) if runner else run_here
+    result: BuildResult = run(config, inputs, paths)
 
     # 3. What a user should know of them.
     tokenizer = config.load_tokenizer()
@@ -113,8 +113,9 @@ def run_here(
     """Builds the shards at `paths` with processes of this machine."""
     # 1. A first reading of the corpus, which divides it into blocks.
     tokenizer = config.load_tokenizer()
+    deduplicator = corpus.load_deduplicator(config.deduplicate)
     contents = corpus.survey(
-        inputs, config, config.hashing(), num_workers=config.num_workers
+        inputs, config, deduplicator, num_workers=config.num_workers
     )
 
     # 2. The shards of those blocks, less the finished ones.

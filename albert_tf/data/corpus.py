@@ -16,13 +16,12 @@ import functools
 import hashlib
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple, Protocol, TypeVar
 
 import numpy as np
 
-from albert_tf import checks
-from albert_tf.data import deduplication, ordered_workers
-from albert_tf.data.deduplication import Hashing, Measures
+from albert_tf import checks, registry
+from albert_tf.data import ordered_workers
 from albert_tf.data.shards import Duplicates
 from albert_tf.text.documents import CorpusSettings, Document, Documents
 
@@ -68,9 +67,37 @@ class Block:
         return int.from_bytes(self.digest, "big"), self.copy
 
 
+class Measures(NamedTuple):
+    """Measures of the N documents of a file, to find duplicates.
+
+    `sizes` and `characters` are uint32 [N]; `hashes` is uint64 [N, number of
+    hashes].
+    """
+
+    sizes: np.ndarray
+    characters: np.ndarray
+    hashes: np.ndarray
+
+
+class Deduplicator(Protocol):
+    """Finds documents to leave out; see `deduplication.py`."""
+
+    def measure(self, documents: Sequence[Document]) -> Measures:
+        """Returns the measures of documents."""
+
+    def find(self, hashes: Sequence[np.ndarray]) -> list[np.ndarray]:
+        """Returns which documents to leave out, bool [N] for each file."""
+
+
+def load_deduplicator(method: str) -> Deduplicator | None:
+    """Returns the deduplicator of a method; None for `none`."""
+    reference = registry.DEDUPLICATION.get(method)
+    return registry.load(reference)(method) if reference else None
+
+
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class FileContents:
-    """What a first reading of a file shows; measures to find duplicates."""
+    """Shows what a first reading of a file finds."""
 
     path: str
     block_sizes: Sequence[int]
@@ -215,48 +242,54 @@ def _read_again(
 def survey(
     paths: Sequence[str],
     settings: CorpusSettings,
-    hashing: Hashing | None = None,
+    deduplicator: Deduplicator | None = None,
     *,
     num_workers: int = 1,
 ) -> CorpusContents:
     """Reads the corpus once, to find bad lines early and to identify it.
 
-    With `hashing`, documents are left out that have a hash in common with one
-    that comes before them.
+    With a `deduplicator`, documents are left out that have a hash in common
+    with an earlier document.
     """
     with ordered_workers.map_in_order(
-        functools.partial(survey_file, settings=settings, hashing=hashing),
+        functools.partial(
+            survey_file, settings=settings, deduplicator=deduplicator
+        ),
         paths,
         num_workers=min(num_workers, len(paths)),
     ) as contents:
-        return join(contents, settings)
+        return join(contents, settings, deduplicator)
 
 
 def survey_file(
-    path: str, settings: CorpusSettings, hashing: Hashing | None = None
+    path: str,
+    settings: CorpusSettings,
+    deduplicator: Deduplicator | None = None,
 ) -> FileContents:
     """Reads a file of the corpus once; for arguments, see `survey`."""
     sizes, digests = [], []
     documents = Documents(settings, [path])
-    measured = [hashing.measure([])] if hashing else []
+    measured = [deduplicator.measure([])] if deduplicator else []
     for block in read_blocks(documents):
         sizes.append(sum(document.size for document in block.documents))
         digests.append(block.digest)
-        if hashing:
-            measured.append(hashing.measure(block.documents))
+        if deduplicator:
+            measured.append(deduplicator.measure(block.documents))
     return FileContents(
         path=path,
         block_sizes=sizes,
         block_digests=digests,
         num_bad_lines=documents.num_bad_lines,
         measures=Measures(*map(np.concatenate, zip(*measured, strict=True)))
-        if hashing
+        if deduplicator
         else None,
     )
 
 
 def join(
-    files_in_order: Iterable[FileContents], settings: CorpusSettings
+    files_in_order: Iterable[FileContents],
+    settings: CorpusSettings,
+    deduplicator: Deduplicator | None = None,
 ) -> CorpusContents:
     """Joins the contents of the files of a corpus."""
     contents: list[FileContents] = []
@@ -280,10 +313,9 @@ def join(
         )
     sizes = [file.block_sizes for file in contents]
     is_left_out, duplicates = None, None
-    if measured := [file.measures for file in contents if file.measures]:
-        is_left_out = deduplication.find_duplicates(
-            [measures.hashes for measures in measured]
-        )
+    if deduplicator:
+        measured = [file.measures for file in contents if file.measures]
+        is_left_out = deduplicator.find([m.hashes for m in measured])
         by_file = [*zip(measured, is_left_out, strict=True)]
         sizes = [
             [*map(sum, _divide(m.sizes[~out].tolist(), int))]

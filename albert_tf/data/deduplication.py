@@ -23,11 +23,12 @@ import hashlib
 import itertools
 import re
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from albert_tf import checks
+from albert_tf.data.corpus import Measures
 from albert_tf.text import documents
 from albert_tf.text.documents import Document
 
@@ -44,26 +45,14 @@ _BATCH_SHINGLES = 4096
 _WORD = re.compile(rf"(?=\w)[{documents.CJK}]|[^\W{documents.CJK}]+")
 
 
-class Measures(NamedTuple):
-    """What has to be known of the N documents of a file, in their order.
-
-    `sizes` and `characters` are uint32 [N]; `hashes` is uint64 [N, number of
-    hashes].
-    """
-
-    sizes: np.ndarray
-    characters: np.ndarray
-    hashes: np.ndarray
-
-
-class Hashing:
-    """Computes the hashes of documents by a method, `exact` or `minhash`."""
+class Deduplicator:
+    """Finds documents by a method, `exact` or `minhash`."""
 
     def __init__(self, method: str) -> None:
         # An exact hash is of no value of a signature.
         self._shape = _bands() if method == "minhash" else (1, 0)
 
-    def hashes(self, document: Document) -> Sequence[int]:
+    def hashes(self, document: Document) -> list[int]:
         """Returns the hashes of a document, 64 bits each."""
         num_bands, num_rows = self._shape
         text = document.text.casefold()
@@ -83,21 +72,21 @@ class Hashing:
             np.array(hashes, np.uint64).reshape(-1, self._shape[0]),
         )
 
+    @staticmethod
+    def find(hashes: Sequence[np.ndarray]) -> list[np.ndarray]:
+        """Returns which documents have a hash in common with an earlier one.
 
-def find_duplicates(hashes: Sequence[np.ndarray]) -> list[np.ndarray]:
-    """Returns which documents have a hash in common with an earlier one.
-
-    A hash is compared with those of its column only. `hashes` are those of
-    `Measures` for each file, in order; so is what is returned, bool [N].
-    """
-    ends = np.cumsum([len(of_file) for of_file in hashes])
-    is_duplicate = np.zeros(ends[-1], bool)
-    for index in range(hashes[0].shape[1]):
-        column = np.concatenate([of_file[:, index] for of_file in hashes])
-        order = np.argsort(column, kind="stable")
-        column = column[order]
-        is_duplicate[order[1:][column[1:] == column[:-1]]] = True
-    return np.split(is_duplicate, ends[:-1])
+        A hash is compared with the hashes of its column only. `hashes` has an
+        array for each file, in order; so has the result, bool [N].
+        """
+        ends = np.cumsum([len(of_file) for of_file in hashes])
+        is_duplicate = np.zeros(ends[-1], bool)
+        for index in range(hashes[0].shape[1]):
+            column = np.concatenate([of_file[:, index] for of_file in hashes])
+            order = np.argsort(column, kind="stable")
+            column = column[order]
+            is_duplicate[order[1:][column[1:] == column[:-1]]] = True
+        return np.split(is_duplicate, ends[:-1])
 
 
 def _hash(data: bytes) -> int:

@@ -1,24 +1,21 @@
 """Reads records as batches of pretraining examples.
 
 Data flow: record source -> [this file] -> batches for the training loop.
-`tf.data`. Letters: b rows, S tokens, P prediction slots, n parts of a batch
-whose m sequences each share rows.
+`tf.data`. Letters: b rows, S tokens, P prediction slots.
 
 The order is that of `example_order.py`, or, by operations of the graph alone,
 that of `graph_reading.py`. Nothing here has a state: a dataset that starts at
 an example delivers the batches of one that reached it.
-
-Source of the packing: Johnson 1973, "Near-optimal bin packing algorithms":
-first-fit decreasing.
 """
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 import tensorflow as tf
 
-from albert_tf import features
-from albert_tf.data import example_order, graph_masking, graph_reading
+from albert_tf import features, registry
+from albert_tf.data import example_order, graph_masking
 from albert_tf.data.example_order import InputShard
 from albert_tf.data.record_source import RecordSource
 
@@ -55,17 +52,19 @@ def training_dataset(
         `masked_lm_positions`, `masked_lm_ids` int32 `[b, P]`,
         `masked_lm_weights` float32 `[b, P]`, and `sentence_order_labels`
         int32 `[b]`, where b is B divided by the number of replicas; with
-        `num_packed` also `packed_at`, see `packed_at`.
+        `num_packed` also `packed_at`, see `packing.py`.
     """
 
     def to_batch(read: Batch) -> Batch:
         batch = _to_batch(source, seed, read)
         if num_packed:
-            batch["packed_at"] = packed_at(batch["input_mask"], num_packed)
+            packing = registry.load(registry.RECORD_READING["packed"])
+            places = packing.packed_at(batch["input_mask"], num_packed)
+            batch["packed_at"] = places
         return batch
 
     if by_files:
-        examples = graph_reading.training_examples(
+        examples = _graph_reading().training_examples(
             source,
             shard,
             batch_size=global_batch_size,
@@ -106,7 +105,7 @@ def evaluation_dataset(
         return np.divmod(positions, source.num_records)
 
     if by_files:
-        examples = graph_reading.evaluation_examples(
+        examples = _graph_reading().evaluation_examples(
             source, shard, batch_size=batch_size, num_steps=num_steps
         )
     else:
@@ -122,6 +121,10 @@ def evaluation_dataset(
         return batch | {"example_weights": weights}
 
     return _make_batches(examples, to_weighted_batch)
+
+
+def _graph_reading() -> Any:
+    return registry.load(registry.RECORD_READING["by_files"])
 
 
 def _examples(
@@ -197,45 +200,3 @@ def _parse(records: tf.Tensor, fields: Sequence[features.Feature]) -> Batch:
     }
     parsed = tf.io.parse_example(records, kinds)
     return {field.name: parsed[field.record_name] for field in read}
-
-
-def packed_at(input_mask: tf.Tensor, num_parts: int) -> tf.Tensor:
-    """Returns where in the rows of its part each sequence starts, int32 `[b]`.
-
-    `input_mask` is int32 `[b, S]`; the batch has `num_parts` equal parts. The
-    longest sequences are placed first, each in the first row with room. The
-    positions of a part, S a row, are numbered row by row.
-    """
-    num_rows, row_length = input_mask.shape
-    num_sequences = num_rows // num_parts
-    lengths = tf.reduce_max(input_mask * tf.range(1, row_length + 1), axis=1)
-    lengths = tf.reshape(lengths, [num_parts, num_sequences])  # [n, m]
-    order = tf.argsort(lengths, axis=1, direction="DESCENDING", stable=True)
-    ordered = tf.gather(lengths, order, batch_dims=1)
-    parts = tf.range(num_parts)
-
-    def place(
-        index: tf.Tensor, room: tf.Tensor, starts: tf.TensorArray
-    ) -> tuple[tf.Tensor, tf.Tensor, tf.TensorArray]:
-        length = ordered[:, index]  # [n]
-        fits = tf.cast(room >= length[:, None], tf.int32)
-        row = tf.argmax(fits, axis=1, output_type=tf.int32)
-        chosen = tf.stack([parts, row], axis=1)
-        taken = row_length - tf.gather_nd(room, chosen)
-        room = tf.tensor_scatter_nd_sub(room, chosen, length)
-        starts = starts.write(index, row * row_length + taken)
-        return index + 1, room, starts
-
-    _, _, starts = tf.while_loop(
-        lambda index, *_: index < num_sequences,
-        place,
-        (
-            tf.constant(0),
-            tf.fill([num_parts, num_sequences], row_length),
-            tf.TensorArray(tf.int32, num_sequences),
-        ),
-    )
-    by_length = tf.transpose(starts.stack())  # [n, m]
-    back = tf.argsort(order, axis=1)
-    places = tf.gather(by_length, back, batch_dims=1)
-    return tf.reshape(places, [num_rows])

@@ -8,7 +8,6 @@ Source: google-research/albert, flags of `create_pretraining_data.py`.
 import dataclasses
 from typing import Any
 
-from albert_tf.data import deduplication
 from albert_tf.data.shards import RecordSettings
 from albert_tf.settings import setting
 from albert_tf.text.documents import CorpusSettings
@@ -168,12 +167,6 @@ class PretrainingDataConfig(RecordSettings, Vocabulary, CorpusSettings):
     def draws_unrelated(self) -> bool:
         """Whether some second segments come from another document."""
         return self.pair_objective == "nsp" or self.reference_pairs
-
-    def hashing(self) -> deduplication.Hashing | None:
-        """Returns what finds documents to leave out, if any are."""
-        if self.deduplicate == "none":
-            return None
-        return deduplication.Hashing(self.deduplicate)
 
     def record_settings(self) -> dict[str, Any]:
         """Returns the fields that the records depend on, by name."""

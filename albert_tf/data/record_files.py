@@ -26,7 +26,7 @@ from typing import NamedTuple
 
 import google_crc32c
 
-from albert_tf import files, storage
+from albert_tf import files
 
 # Names of the files beside a record file, and of unfinished ones, end so.
 OTHER_SUFFIXES = (".json", ".index", ".partial")
@@ -186,7 +186,10 @@ class RemoteRecordFile(RecordFile):
     def __init__(self, path: str, num_records: int) -> None:
         self.path = path
         self._num_records = num_records
-        self.num_bytes, _ = storage.status(path)
+        status = files.status(path)
+        if status is None:
+            raise FileNotFoundError(f"{path!r} is missing; its sidecar is not.")
+        self.num_bytes = status.num_bytes
 
     def _read(self, number: int) -> tuple[int, int, int, bytes]:
         first = number * ENTRY.size

@@ -16,6 +16,7 @@ import dataclasses
 import itertools
 import json
 import logging
+import os
 import re
 import unicodedata
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
@@ -23,21 +24,17 @@ from typing import IO
 
 import sentencex
 
-from albert_tf import checks, files
+from albert_tf import files, registry
 from albert_tf.settings import Settings, setting
-from albert_tf.text import text_lines, wikipedia_dumps
+from albert_tf.text import text_lines
 
 # Longer documents are split, so that a file without blank lines need not fit
 # in memory.
 DOCUMENT_CHARACTERS = 2**20
 
 _JSON_NAMES = (".jsonl", ".ndjson", ".json")
-# Parts of a dump are called `...xml-p1p41242.bz2`.
-_DUMP_NAME = re.compile(r".*\.xml(-p\d+p\d+)?", re.DOTALL | re.IGNORECASE)
-# A few rows are in memory at a time: columns are read in small parts, not by
-# row groups, which can be as large as the file.
-_PARQUET_ROWS = 64
-_PARQUET_BUFFER_SIZE = 2**18
+# Parts of a Wikipedia dump are called `...xml-p1p41242.bz2`.
+_PART_OF_DUMP = re.compile(r"-p\d+p\d+$")
 # The time of sentencex grows with the square of a paragraph.
 _LONGEST_PARAGRAPH = 2**14
 # White space that is not ASCII: sentencex 1.0 panics where a capital letter,
@@ -54,6 +51,12 @@ _CJK_TEXT = re.compile(f"[{CJK}]+")
 _SAMPLE_WORDS = 100_000
 
 _LOGGER = logging.getLogger(__name__)
+
+# Takes an open file, its path, the field or column of the texts, and what to
+# call with the message of each text that is bad and is skipped.
+DocumentReader = Callable[
+    [IO[bytes], str, str, Callable[[str], None]], Iterator[str]
+]
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -129,13 +132,12 @@ class Documents:
 
     def _read(self, path: str, file: IO[bytes]) -> Iterator[Document]:
         """Yields the documents of a file; its name says what is in it."""
-        name = text_lines.uncompressed_name(path)
-        if name.lower().endswith(".parquet"):
-            texts = self._parquet_texts(path, file)
-        elif _DUMP_NAME.fullmatch(name):
-            texts = wikipedia_dumps.read_texts(
-                file, path, on_bad_page=self._skip
-            )
+        name = text_lines.uncompressed_name(path).lower()
+        ending = os.path.splitext(_PART_OF_DUMP.sub("", name))[1]
+        if reader := registry.DOCUMENT_READERS.get(ending):
+            read_texts: DocumentReader = registry.load(reader)
+            field = self._settings.text_field
+            texts = read_texts(file, path, field, self._skip)
         else:
             lines = text_lines.numbered_lines(
                 file, path, on_bad_line=self._skip
@@ -143,7 +145,7 @@ class Documents:
             # Blank lines before the first sentence end no document.
             first = next((x for x in lines if x[1].strip()), (0, ""))
             lines = itertools.chain([first], lines)
-            has_json = name.lower().endswith(_JSON_NAMES)
+            has_json = name.endswith(_JSON_NAMES)
             if not has_json and not _is_object(first[1]):
                 yield from _text_documents(line for _, line in lines)
                 return
@@ -160,7 +162,7 @@ class Documents:
             if not line.strip():
                 continue
             try:
-                text = _checked(json.loads(line)[field])
+                text = text_lines.checked_text(json.loads(line)[field])
             except (KeyError, RecursionError, TypeError, ValueError) as error:
                 self._skip(
                     f'{path!r}, line {number} is no JSON object {{"{field}": '
@@ -169,43 +171,6 @@ class Documents:
                 )
             else:
                 yield text
-
-    def _parquet_texts(self, path: str, file: IO[bytes]) -> Iterator[str]:
-        with checks.needs_package("pyarrow", repr(path)):
-            import pyarrow
-            from pyarrow import parquet
-        field = self._settings.text_field
-        try:
-            table = parquet.ParquetFile(
-                file,
-                buffer_size=_PARQUET_BUFFER_SIZE,
-                pre_buffer=False,
-                page_checksum_verification=True,
-            )
-            names = table.schema_arrow.names
-            if field not in names:
-                raise ValueError(
-                    f"{path!r} has no column {field!r}. `text_field` names "
-                    f"another. Its columns: {checks.listed(names)}."
-                )
-            batches = table.iter_batches(
-                _PARQUET_ROWS, columns=[field], use_threads=False
-            )
-            rows = (value for batch in batches for value in batch[field])
-            for number, value in enumerate(rows, start=1):
-                try:
-                    text = _checked(value.as_py())
-                except (TypeError, UnicodeError) as error:
-                    self._skip(
-                        f"{path!r}, row {number} has no text in the column "
-                        f"{field!r} ({error})."
-                    )
-                else:
-                    yield text
-        except (pyarrow.ArrowException, OSError) as error:
-            raise ValueError(
-                f"{path!r} is not a Parquet file, or is damaged ({error})."
-            ) from error
 
     def _skip(self, message: str) -> None:
         """Counts a bad line; raises ValueError if there are too many."""
@@ -296,11 +261,3 @@ def _size(text: str) -> int:
     # Foreign names in a text of another script do not count.
     is_mostly_cjk = 2 * len(_CJK_TEXT.sub("", text)) < len(text)
     return len(text) * (_CJK_SIZE if is_mostly_cjk else 1)
-
-
-def _checked(text: object) -> str:
-    """Returns a text; raises TypeError or ValueError if it is none."""
-    if not isinstance(text, str):
-        raise TypeError(f"{type(text).__name__} instead of a text")
-    text.encode()  # JSON may have lone surrogates.
-    return text

@@ -62,6 +62,14 @@ def _decompressed(raw: IO[bytes], name: str, suffix: str) -> Any:
     return zstd.open(raw, options=limits)
 
 
+def checked_text(text: object) -> str:
+    """Returns a text; raises TypeError or ValueError if it is none."""
+    if not isinstance(text, str):
+        raise TypeError(f"{type(text).__name__} instead of a text")
+    text.encode()  # JSON may have lone surrogates.
+    return text
+
+
 def read_lines(path: Path) -> Iterator[str]:
     """Yields the lines of a UTF-8 file; see `numbered_lines`."""
     with open_read(path) as file:

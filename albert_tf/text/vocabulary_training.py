@@ -22,7 +22,7 @@ import sentencepiece
 
 from albert_tf import checks, files
 from albert_tf.settings import setting
-from albert_tf.text import base, documents, normalization, symbol_tokenizer
+from albert_tf.text import base, documents, normalization
 from albert_tf.text.documents import CorpusSettings, Documents
 
 USER_SYMBOLS = ("(", ")", '"', "-", ".", "–", "£", "€")
@@ -96,6 +96,7 @@ def list_symbols(config: VocabularyTrainingConfig) -> str:
     _check_free([path])
     are_separated = config.model_type == "word"
     special = base.SENTENCEPIECE_NAMES
+    roles = base.SpecialIds.__dataclass_fields__
     counts: collections.Counter[str] = collections.Counter()
     for document in Documents(config):
         for text in document.sentences():
@@ -104,7 +105,7 @@ def list_symbols(config: VocabularyTrainingConfig) -> str:
     symbols = [*special, *found[: config.vocab_size - len(special)]]
     values = {
         "symbols": symbols,
-        "special": dict(zip(symbol_tokenizer.SPECIAL, special, strict=True)),
+        "special": dict(zip(roles, special, strict=True)),
         "are_separated": are_separated,
         "word_border": None if are_separated or " " not in symbols else " ",
     }

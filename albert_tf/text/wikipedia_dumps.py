@@ -33,12 +33,11 @@ _WIKI_TEXT = "wikitext"
 
 
 def read_texts(
-    file: IO[bytes], name: str, *, on_bad_page: Callable[[str], None]
+    file: IO[bytes], name: str, _: str, on_bad_text: Callable[[str], None]
 ) -> Iterator[str]:
     """Yields the text passages of articles, no redirects; some may be blank.
 
-    `on_bad_page` is called with what is wrong with a page that cannot be
-    parsed, and is skipped.
+    See `documents.DocumentReader`. A page is bad if it cannot be parsed.
     """
     with checks.needs_package("mwparserfromhell", repr(name)):
         import mwparserfromhell
@@ -53,7 +52,7 @@ def read_texts(
             text = _SWITCH.sub("", text).strip()
             text.encode()  # Half a character may be written as a number.
         except errors as error:
-            on_bad_page(
+            on_bad_text(
                 f"{name!r}, page {number} ({title!r}) cannot be parsed "
                 f"({error})."
             )

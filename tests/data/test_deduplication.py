@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 
 from albert_tf.data import builder, corpus, shards
-from albert_tf.data.deduplication import Hashing
+from albert_tf.data.deduplication import Deduplicator
 from albert_tf.data.pretraining_config import PretrainingDataConfig
 from albert_tf.text.documents import CorpusSettings, Document
 
-EXACT = Hashing("exact")
+EXACT = Deduplicator("exact")
 WORDS = [f"word{number}" for number in range(5000)]
 LETTERS = list("abcdefghijklmnopqrstuvwxyz")
 
@@ -117,7 +117,7 @@ def _first_places(numbers):
 
 def minhash():
     pytest.importorskip("datasketch")
-    return Hashing("minhash")
+    return Deduplicator("minhash")
 
 
 def texts_alike(rng, *, num_words, num_changed):

@@ -184,4 +184,4 @@ def test_a_missing_package(monkeypatch):
     monkeypatch.setitem(sys.modules, "datasketch", None)
 
     with pytest.raises(ImportError, match="'minhash' needs .* datasketch"):
-        deduplication.Hashing("minhash")
+        deduplication.Deduplicator("minhash")

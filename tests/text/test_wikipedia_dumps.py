@@ -30,7 +30,7 @@ def read(text, bad_pages=None):
     on_bad_page = None if bad_pages is None else bad_pages.append
     return list(
         wikipedia_dumps.read_texts(
-            io.BytesIO(data), "wiki.xml", on_bad_page=on_bad_page
+            io.BytesIO(data), "wiki.xml", "text", on_bad_page
         )
     )
 

@@ -9,7 +9,7 @@ import tensorflow as tf
 
 from albert_tf.checkpoints import load, variable_names
 from albert_tf.config import AlbertConfig
-from albert_tf.data import input_pipeline
+from albert_tf.data import packing
 from albert_tf.modeling.fused import fusion
 from albert_tf.tasks.classification.model import (
     ClassificationTask,
@@ -255,7 +255,7 @@ def test_sequences_that_share_rows_give_the_same_update(
     batches = runs.batches(6)
     # Two sequences for each replica and micro-batch.
     masks = batches["input_mask"].reshape((-1, runs.S)).astype("int32")
-    places = input_pipeline.packed_at(masks, len(masks) // 2).numpy()
+    places = packing.packed_at(masks, len(masks) // 2).numpy()
     batches["packed_at"] = places.reshape((6, 8))
 
     got, _ = packed.run(batches)
