@@ -5,7 +5,8 @@ UV ?= uv
 RUN := .venv/bin/python
 INSTALL := $(RUN) -m pip install --disable-pip-version-check --quiet
 
-.PHONY: install demo docs notebooks site test test-slow test-beam lint format lock
+.PHONY: install demo docs notebooks site test test-changed test-slow test-beam \
+	lint format lock
 
 # What the commands need, in .venv, and the commands as programs.
 install: .venv/runtime.stamp
@@ -18,6 +19,10 @@ demo: .venv/runtime.stamp
 
 test: lint
 	$(RUN) -m pytest --numprocesses=2 --dist=worksteal
+
+# The slow tests that matter most after a change, for ten minutes.
+test-changed: .venv/dev.stamp
+	$(RUN) -m tests.slow_selection
 
 test-slow: .venv/dev.stamp .venv-transformers/stamp .venv-docs/stamp
 	ALBERT_TF_PEER_PYTHON="$(CURDIR)/.venv-transformers/bin/python" \
