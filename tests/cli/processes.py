@@ -71,7 +71,7 @@ for line in sys.stdin:
 """
 
 _HOOK = """
-import functools, importlib, os, signal, sys, time
+import functools, importlib, os, signal
 (target, number, action), calls = {hook!r}, []
 module, path = target.split(":")
 *outer, name = path.split(".")
@@ -80,7 +80,6 @@ original = getattr(owner, name)
 def hooked(*arguments, **named):
     calls.append(None)
     if len(calls) == number:
-        print(f"HOOK {{time.time()}}", file=sys.stderr, flush=True)
         if action == "fail":
             raise OSError(28, "No space left on device", "a file")
         os.kill(os.getpid(), getattr(signal, action))
@@ -108,11 +107,7 @@ class Done(subprocess.CompletedProcess):
 
 
 class Command:
-    """A command that is running.
-
-    Attributes:
-        end_time: When it ended.
-    """
+    """A command that is running."""
 
     def __init__(self, process_id, files):
         self._process_id = process_id
@@ -124,10 +119,6 @@ class Command:
         path = self._files["code"]
         text = path.read_text() if path.exists() else ""
         return int(text) if text else None
-
-    @property
-    def end_time(self):
-        return self._files["code"].stat().st_mtime
 
     @property
     def stderr(self):

@@ -9,7 +9,6 @@ from tests.cli import processes
 pytestmark = pytest.mark.slow
 
 SCRIPT = "run_pretraining.py"
-MOST_SECONDS = 60
 
 
 def assert_all_end(ends, victim=None, words="error: "):
@@ -21,7 +20,6 @@ def assert_all_end(ends, victim=None, words="error: "):
             assert words in one.last_line, ends
             assert one.said.count("\nerror: ") == 1, ends
             assert "Traceback" not in one.said, ends
-            assert one.seconds < MOST_SECONDS, ends
 
 
 @pytest.fixture
