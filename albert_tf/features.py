@@ -1,7 +1,7 @@
 """Defines the fields of a record: their names, shapes and types.
 
-Only here, the record name of a field (fixed by existing files) is mapped to its
-name in a batch.
+Existing files fix the name of a field in a record; only this file maps it to
+the name in a batch.
 
 Source: google-research/albert, `create_pretraining_data.py`.
 """
@@ -60,12 +60,12 @@ class Feature:
 def static_pretraining_features(
     *, max_seq_length: int, max_predictions: int
 ) -> tuple[Feature, ...]:
-    """Returns the original's eight fields: masks are drawn at the build.
+    """Returns the original's eight fields: the masks are already drawn.
 
     Args:
         max_seq_length: S.
-        max_predictions: P, the prediction slots of a record (twice
-            `--max_predictions_per_seq` with `--do_permutation`).
+        max_predictions: P, the number of masked positions that fit a record
+            (twice `--max_predictions_per_seq` with `--do_permutation`).
     """
     return (
         Feature("input_ids", max_seq_length),
@@ -80,13 +80,13 @@ def static_pretraining_features(
 
 
 def dynamic_pretraining_features() -> tuple[Feature, ...]:
-    """Returns the fields of an unmasked pair: masks are drawn at reading.
+    """Returns the fields of an unmasked pair, whose readers draw the masks.
 
     `pair_ids` has segment A and then segment B in the order of the text,
     without special tokens or padding; `token_boundary`, of the same length, is
-    1 where a token starts a word. `segment_a_length` is where B begins (the
-    whole length for a single segment). `pair_label` is 0 if B follows A, 1 if
-    B comes from another document (next-sentence data).
+    1 where a token starts a word. `segment_a_length` is the index at which B
+    begins (the whole length for a single segment). `pair_label` is 0 if B
+    follows A, 1 if B comes from another document (next-sentence data).
     """
     return (
         Feature("pair_ids", None),

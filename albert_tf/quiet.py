@@ -1,4 +1,4 @@
-"""Hides what TensorFlow prints to stderr, and logs at INFO."""
+"""Hides the output of TensorFlow to stderr, and logs at INFO."""
 
 import contextlib
 import logging
@@ -13,24 +13,24 @@ _LOCK = threading.RLock()  # There is one stderr.
 
 @contextlib.contextmanager
 def hidden() -> Iterator[None]:
-    """Hides what is printed to stderr, unless an error is raised, and INFO.
+    """Hides INFO logs and stderr; if an error is raised, stderr is printed.
 
-    While it is imported, TensorFlow prints before it reads any log level, so
-    stderr itself is redirected. Later it prints what the user has set.
+    TensorFlow prints while it is imported, before it reads any log level, so
+    stderr itself is redirected. Later, TensorFlow follows the user's log level.
     """
-    # Errors that matter (no CUDA) are raised as exceptions where they do.
+    # Errors that matter (no CUDA) are also raised as exceptions.
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
-    with _LOCK, tempfile.TemporaryFile() as text:
+    with _LOCK, tempfile.TemporaryFile() as file:
         disabled = logging.root.manager.disable
         logging.disable(max(disabled, logging.INFO))
         sys.stderr.flush()
         stderr = os.dup(2)
-        os.dup2(text.fileno(), 2)
+        os.dup2(file.fileno(), 2)
         try:
             yield
         except BaseException:
-            text.seek(0)
-            os.write(stderr, text.read())
+            file.seek(0)
+            os.write(stderr, file.read())
             raise
         finally:
             logging.disable(disabled)

@@ -1,7 +1,7 @@
 """Settings of an optimizer and of its learning rate: plain Python.
 
 Source: google-research/albert, `optimization.create_optimizer`. The defaults
-are those of Lan et al. 2020, section 4.1, with the warm-up of the code.
+come from Lan et al. 2020, section 4.1; the warm-up, from the original's code.
 """
 
 import dataclasses
@@ -18,26 +18,26 @@ class OptimizerConfig(Settings):
         weight_decay: Share of a weight that is added to its update.
         beta_1: Decay of the running mean of the gradient.
         beta_2: Decay of the running mean of the squared gradient.
-        epsilon: Added to the square root of that mean.
+        epsilon: Added to the square root of the mean squared gradient.
         clip_norm: Largest global norm of the gradients.
     """
 
     optimizer: str = setting(
         "lamb",
         "Update rule: lamb or adamw, with the arithmetic of the original; or "
-        "muon, for the kernels of the blocks, beside adamw for the others.",
+        "muon for the kernels of the blocks, with adamw for all other weights.",
         choices=("lamb", "adamw", "muon"),
     )
     learning_rate: float = setting(
         0.00176,
-        "Learning rate at the end of the warm-up, and the one from which it "
-        "decays to 0.",
+        "Highest learning rate: the warm-up rises to it, the decay falls from "
+        "it to 0.",
         above=0,
     )
     adamw_rate_ratio: float | None = setting(
         None,
-        "muon: learning rate of the weights that it leaves to adamw, as a "
-        "share of --learning_rate. Default: 0.4.",
+        "muon: learning rate of the weights that adamw updates, as a multiple "
+        "of --learning_rate. Default: 0.4.",
         at_least=0,
     )
     poly_power: float = setting(
@@ -47,7 +47,7 @@ class OptimizerConfig(Settings):
     )
     num_train_steps: int = setting(
         125_000,
-        "Number of updates of the run, over which the rate decays.",
+        "Number of updates of the run, over which the learning rate decays.",
         at_least=1,
     )
     num_warmup_steps: int = setting(

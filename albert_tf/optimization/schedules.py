@@ -14,17 +14,17 @@ from albert_tf.optimization.optimizer_config import OptimizerConfig
 
 
 def learning_rate(step: Tensor, config: OptimizerConfig) -> Tensor:
-    """Returns the learning rate of a step.
+    """Returns the learning rate of a step, float32.
 
     The decay runs over all of `num_train_steps` from step 0, and the warm-up
     replaces its beginning. So the rate of step 0 is 0, and at the end of the
     warm-up it drops a little, onto the curve of the decay.
 
-    `step` are integers of any shape, from 0; the rates are float32.
+    `step` is an integer tensor of any shape, counted from 0.
     """
     step = ops.convert_to_tensor(step)
-    # Subtracted as integers: in float32, 1 - step / num_train_steps would
-    # have two good digits left at the end of a long run.
+    # Subtract integers: in float32, 1 - step / num_train_steps would keep only
+    # two correct digits at the end of a long run.
     remaining = config.num_train_steps - ops.minimum(
         step, config.num_train_steps
     )
@@ -41,7 +41,7 @@ def learning_rate(step: Tensor, config: OptimizerConfig) -> Tensor:
 
 @keras.saving.register_keras_serializable("albert_tf")
 class WarmUpAndDecay(keras.optimizers.schedules.LearningRateSchedule):
-    """`learning_rate` as a Keras schedule."""
+    """Wraps `learning_rate` as a Keras schedule."""
 
     def __init__(self, config: OptimizerConfig) -> None:
         self.config = config
@@ -51,12 +51,12 @@ class WarmUpAndDecay(keras.optimizers.schedules.LearningRateSchedule):
         return learning_rate(step, self.config)
 
     def get_config(self) -> dict[str, Any]:
-        """Returns the fields of the config, from which it is restored."""
-        # A subclass of the config has fields that do not belong here.
+        """Returns the fields of the config, for `from_config`."""
+        # The config may be a run's, with fields that are not the optimizer's.
         names = [field.name for field in dataclasses.fields(OptimizerConfig)]
         return {name: getattr(self.config, name) for name in names}
 
     @classmethod
     def from_config(cls, config: dict[str, Any]) -> "WarmUpAndDecay":
-        """Restores the schedule that `get_config` described."""
+        """Restores a schedule from the fields of its config."""
         return cls(OptimizerConfig(**config))
