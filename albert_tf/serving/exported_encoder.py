@@ -3,16 +3,16 @@
 Layers that share weights also share operations, so that the graph, like the
 weights, does not grow with the depth of the model.
 
-Data flow: input ids -> rows by length -> [this file] -> vectors, rows as they
-came. Core TensorFlow operations only, also of LiteRT.
+Data flow: input ids -> rows sorted by length -> [this file] -> vectors, rows in
+their original order. All operations are core TensorFlow's, and LiteRT has them.
 
 Source: `modeling.albert_model` and `modeling.encoder`; the results are equal.
-The signature `tokens` is that of google-research/albert, export_to_tfhub.py.
+google-research/albert, export_to_tfhub.py, for the signature `tokens`.
 """
 
 import copy
 from collections.abc import Callable, Sequence, Set
-from typing import Any
+from typing import Any, TypeVar
 
 import keras
 import tensorflow as tf
@@ -25,22 +25,30 @@ from albert_tf.serving.graph_tokenizer import GraphTokenizer
 from albert_tf.serving.signature import Signature, Tensors
 
 Vectors = tuple[tf.Tensor, tf.Tensor | None]
+Result = TypeVar("Result")
 
-# A group may have as many tokens of padding as this share of the tokens of the
-# batch. More groups would have less padding; but each group costs as much as
-# some more tokens, about 20 on a CPU and hundreds on a GPU.
+# The padding of a group may be one eighth of the tokens of the batch. More
+# groups would have less padding, but each group costs as much as about 20 more
+# tokens on a CPU, and hundreds on a GPU.
 _PADDING_SHARE = 8
 _MIN_PADDING = 16
 
 
 class ExportedWeights:
-    """Holds `copies` of a Keras model's weights, for use in their place.
+    """Copies the weights of a Keras model for a graph.
 
-    A graph that is traced within `scope` reads the copies, so that nothing of
-    the Keras model is saved. `precision` is `float32`, or `bfloat16` to halve
-    the size of the matrices; vectors stay float32. `has_pooler` says whether
-    the pooler of the model was trained; `depth` is the number of layers to
-    compute, None for all.
+    A graph that is traced within `scope` reads the copies, so that the Keras
+    model is not saved with it.
+
+    Args:
+        variables: The weights of the model.
+        precision: Of matrices: `float32`, or `bfloat16` to halve their size.
+            Vectors stay float32.
+        has_pooler: Whether the pooler of the model was trained.
+
+    Attributes:
+        copies: TensorFlow variables.
+        depth: Number of layers to compute; None for all.
     """
 
     depth: int | None = None
@@ -67,10 +75,10 @@ class ExportedWeights:
         ]
 
     def at_depth(self, depth: int) -> "ExportedWeights":
-        """Returns the same copies, of which the first layers are computed."""
-        result = copy.copy(self)
-        result.depth = depth
-        return result
+        """Returns the same copies for the first `depth` layers."""
+        weights = copy.copy(self)
+        weights.depth = depth
+        return weights
 
     def scope(self, pass_index: int = 0, stacks: Set[int] = frozenset()) -> Any:
         """Returns a context in which the model computes with the copies.
@@ -99,48 +107,47 @@ class ExportedEncoder:
         depth = weights.depth or albert.config.num_hidden_layers
         num_blocks = depth * albert.config.inner_group_num
         calls = _calls_of_blocks(albert.encoder)[:num_blocks]
-        # Those that share weights are the same.
+        # Blocks that share weights are one function.
         blocks = {
             call: tf.function(self._block(*call), autograph=False)
             for call in dict.fromkeys(calls)
         }
         self._blocks = [blocks[call] for call in calls]
         last = encoder_lib.at_first_position(self._block(*calls[-1]))
-        # The last one computes the vectors of the first positions, `[R, 1, H]`.
+        # The last block computes only the vectors of `[CLS]`, `[R, 1, H]`.
         self.blocks_to_first = [
             *self._blocks[:-1],
             tf.function(last, autograph=False),
         ]
         self._encode = self.trace(self._run)
-        # Returns the pooled output alone, for which less is computed.
+        # Computes the pooled output alone, which takes less time.
         self.pooled = self.trace(self._run_pooled)
 
     def __call__(self, *ids: tf.Tensor, **named: tf.Tensor) -> Vectors:
         """Encodes sequences; the inputs are `ID_INPUTS`, int32 `[B, S]`.
 
-        Returns the sequence output `[B, S, H]`, zero behind the last token of a
-        row, and the pooled output `[B, H]` or None, in the compute dtype.
+        Returns the sequence output `[B, S, H]`, which is 0 after the last token
+        of a row, and the pooled output `[B, H]`, None if the pooler was not
+        trained; both in the compute dtype.
         """
         sequence, pooled = self._encode(*ids, **named)
         return sequence, pooled if self._weights.has_pooler else None
 
-    def trace(self, function: Callable[..., Any]) -> Any:
+    def trace(self, function: Callable[..., Result]) -> Callable[..., Result]:
         """Traces a function of ids `[B, S]`, which the graph checks first."""
+        spec = tf.TensorSpec([None, None], tf.int32)
 
+        @tf.function(autograph=False, input_signature=[spec] * 3)
         def checked(
             input_ids: tf.Tensor, input_mask: tf.Tensor, segment_ids: tf.Tensor
-        ) -> Any:
+        ) -> Result:
             ids = (input_ids, input_mask, segment_ids)
             with tf.control_dependencies(self._checks(*ids)):
                 ids = tuple(map(tf.identity, ids))
             return function(*ids)
 
-        return tf.function(
-            checked,
-            autograph=False,
-            input_signature=[tf.TensorSpec([None, None], tf.int32)]
-            * len(signature.ID_INPUTS),
-        )
+        traced: Callable[..., Result] = checked
+        return traced
 
     def _run(self, *ids: tf.Tensor) -> Sequence[tf.Tensor]:
         width = tf.shape(ids[0])[1]
@@ -153,12 +160,12 @@ class ExportedEncoder:
             longest = tf.shape(ids[0])[1]
             is_token = tf.range(longest) < tf.expand_dims(lengths, 1)  # [R, L]
             sequence = tf.where(tf.expand_dims(is_token, 2), hidden, zero)
-            rest = [[0, 0], [0, width - longest], [0, 0]]
-            return tf.pad(sequence, rest), self.pool(hidden)
+            paddings = [[0, 0], [0, width - longest], [0, 0]]
+            return tf.pad(sequence, paddings), self.pool(hidden)
 
         size = self._albert.config.hidden_size
-        none = [tf.zeros([0, width, size], dtype), tf.zeros([0, size], dtype)]
-        return run_in_groups(encode_group, ids, row_lengths(ids[1]), none)
+        empty = [tf.zeros([0, width, size], dtype), tf.zeros([0, size], dtype)]
+        return run_in_groups(encode_group, ids, row_lengths(ids[1]), empty)
 
     def _run_pooled(self, *ids: tf.Tensor) -> tf.Tensor:
         def pool_group(_: tf.Tensor, *ids: tf.Tensor) -> list[tf.Tensor]:
@@ -167,8 +174,8 @@ class ExportedEncoder:
             return [self.pool(hidden)]
 
         size = self._albert.config.hidden_size
-        none = [tf.zeros([0, size], self._albert.compute_dtype)]
-        [pooled] = run_in_groups(pool_group, ids, row_lengths(ids[1]), none)
+        empty = [tf.zeros([0, size], self._albert.compute_dtype)]
+        [pooled] = run_in_groups(pool_group, ids, row_lengths(ids[1]), empty)
         return pooled
 
     def embed(
@@ -210,10 +217,10 @@ class ExportedEncoder:
         return block
 
     def _checks(self, *inputs: tf.Tensor) -> list[tf.Operation]:
-        """Returns what stops the graph where ids are not valid."""
+        """Returns assertions that ids are valid."""
         config = self._albert.config
         longest = config.max_position_embeddings
-        shapes = [tf.shape(values) for values in inputs]
+        shapes = [tf.shape(ids) for ids in inputs]
         length = shapes[0][1]
         # Different shapes could be broadcast silently.
         is_same = tf.reduce_all(tf.equal(shapes, shapes[0]))
@@ -225,13 +232,13 @@ class ExportedEncoder:
             tf.Assert(is_same, [same, *shapes]),
         ]
         sizes = (config.vocab_size, 2, max(2, config.type_vocab_size))
-        for name, values, size in zip(names, inputs, sizes, strict=True):
-            # Negative ones would count from the end.
-            is_known = (values >= 0) & (values < size)
+        for name, ids, size in zip(names, inputs, sizes, strict=True):
+            # A negative id would count from the end of the table.
+            is_valid = (ids >= 0) & (ids < size)
             message = f"{name} must be from 0 to {size - 1}. Received:"
-            unknown = tf.boolean_mask(values, ~is_known)
+            invalid = tf.boolean_mask(ids, ~is_valid)
             checks.append(
-                tf.Assert(tf.reduce_all(is_known), [message, unknown])
+                tf.Assert(tf.reduce_all(is_valid), [message, invalid])
             )
         return checks
 
@@ -249,7 +256,7 @@ def _calls_of_blocks(encoder: Any) -> list[tuple[int, int, int]]:
 
 
 def vectors(sequence: tf.Tensor, pooled: tf.Tensor | None) -> Tensors:
-    """Returns what an `ExportedEncoder` gives, by name and in float32."""
+    """Names the outputs of an `ExportedEncoder`, in float32."""
     outputs = {"sequence_output": tf.cast(sequence, tf.float32)}
     if pooled is not None:
         outputs["pooled_output"] = tf.cast(pooled, tf.float32)
@@ -265,7 +272,8 @@ def make_signatures(
 ) -> list[Signature]:
     """Returns the signatures of an encoder.
 
-    `pool` makes `vector`, `[B, H]`, of the sequence output and `input_mask`.
+    With `pool`, a function of the sequence output and `input_mask`, they also
+    have its result, `vector` `[B, H]`.
     """
 
     def from_ids(**ids: tf.Tensor) -> Tensors:
@@ -293,7 +301,7 @@ def run_in_groups(
     function: Callable[..., Sequence[tf.Tensor]],
     inputs: Sequence[tf.Tensor],
     lengths: tf.Tensor,
-    none: Sequence[tf.Tensor],
+    empty: Sequence[tf.Tensor],
 ) -> list[tf.Tensor]:
     """Applies a function to a batch in groups of rows of similar length.
 
@@ -301,44 +309,47 @@ def run_in_groups(
     slow.
 
     Args:
-        function: Function of the lengths of R rows, int32 `[R]`, and of their
-            part of the inputs, `[R, ..., L]` with the largest of the lengths
-            L; returns tensors `[R, ...]`, which are put in order.
+        function: Function of the lengths of R rows, int32 `[R]`, and of the
+            rows themselves, `[R, ..., L]`, where L is the largest of the
+            lengths. Returns tensors `[R, ...]`.
         inputs: Tensors `[B, ..., S]`.
         lengths: Int32 `[B]`, the positions of each row that are needed.
-        none: As for `ragged.in_parts`.
+        empty: As for `ragged.in_parts`.
+
+    Returns:
+        The tensors of all groups, in the original order of the rows.
     """
     num_rows = ragged.size(lengths)
     lengths, order = tf.math.top_k(lengths, num_rows)  # the longest first
     allowance = tf.reduce_sum(lengths) // _PADDING_SHARE
     allowance = tf.maximum(allowance, _MIN_PADDING)
-    inputs = [tf.gather(values, order) for values in inputs]
+    inputs = [tf.gather(tensor, order) for tensor in inputs]
 
     def run_group(start: tf.Tensor) -> tuple[tf.Tensor, Sequence[tf.Tensor]]:
         longest = lengths[start]
-        # As many rows as the allowance of padding permits.
+        # Take as many rows as the allowance of padding permits.
         padding = tf.cumsum(longest - lengths[start:])
         end = start + tf.reduce_sum(tf.cast(padding <= allowance, tf.int32))
         # LiteRT supports neither ellipses nor slices that add axes.
         parts = [
-            values[
+            tensor[
                 slice(start, end),
-                *[slice(None)] * (values.shape.rank - 2),
+                *[slice(None)] * (tensor.shape.rank - 2),
                 slice(longest),
             ]
-            for values in inputs
+            for tensor in inputs
         ]
         return end, function(lengths[start:end], *parts)
 
-    results = ragged.in_parts(run_group, num_rows, none)
+    results = ragged.in_parts(run_group, num_rows, empty)
     _, positions = tf.math.top_k(-order, num_rows)  # the inverse of `order`
-    return [tf.gather(values, positions) for values in results]
+    return [tf.gather(tensor, positions) for tensor in results]
 
 
 def row_lengths(input_mask: tf.Tensor) -> tf.Tensor:
-    """Returns int32 `[...]`: the position behind the last 1 of rows `[..., S]`.
+    """Counts the positions of rows `[..., S]` up to the last 1, int32 `[...]`.
 
-    A row of zeros has all S positions, as for the model.
+    A row of zeros counts as S positions, because the model computes all.
     """
     width = tf.shape(input_mask)[-1]
     ends = tf.where(input_mask != 0, tf.range(1, width + 1), 0)

@@ -3,8 +3,8 @@
 Text is normalized by tables computed in Python; then TensorFlow Text splits it
 into tokens. Its operations run on the CPU, and TF Serving's images have them.
 
-Data flow: strings -> `text_normalization` -> [this file] -> ids and where
-they are in the raw text.
+Data flow: strings -> `text_normalization` -> [this file] -> ids, and their
+spans in the raw text.
 
 Source: `text.sentencepiece_tokenizer` and `text.wordpiece_tokenizer`; the
 results are equal, but for segmentations of equal score, to float32.
@@ -14,10 +14,14 @@ import abc
 import functools
 import itertools
 import unicodedata
-from typing import Any, NamedTuple
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import tensorflow as tf
+
+if TYPE_CHECKING:
+    import tensorflow_text as tf_text
 
 from albert_tf.serving import ragged
 from albert_tf.serving.ragged import PagedTable, Ranges, Sequences
@@ -36,19 +40,19 @@ from albert_tf.text.wordpiece_tokenizer import MAX_WORD_SIZE, WordPieceTokenizer
 
 CPU = "/device:CPU:0"
 _COMMA = ord(",")
-# Texts of more characters lose the middles of their runs of unknown ones, of
-# which a few are left at either end.
+# In a text of more characters, a run of unknown characters is cut to these few
+# at its beginning and at its end.
 _MANY, _FEW = 2_048, 32
 _MAX_BYTES_OF_CHARACTER = 4
-# Tokens have no spaces, so that this is none.
+# No token has spaces, so this word is unknown.
 _UNKNOWN_WORD = "  "
 
 
 class Tokens(NamedTuple):
     """The tokens of R texts as a ragged batch; see `ragged`.
 
-    Starts and ends are code points of the raw text, as those of
-    `Tokenizer.encode_with_offsets`.
+    As in `Tokenizer.encode_with_offsets`, starts and ends count code points of
+    the raw text.
     """
 
     ids: tf.Tensor  # int32 [M]
@@ -66,12 +70,16 @@ class Tokens(NamedTuple):
 class GraphTokenizer(abc.ABC):
     """A tokenizer in a graph; it is traced once, for all signatures.
 
-    `special_ids` and `ids_within_words` are those of the `Tokenizer`, `tokens`
-    the token of each id.
+    Attributes:
+        special_ids: As in `Tokenizer`.
+        ids_within_words: As in `Tokenizer`.
+        tokens: The token of each id.
+        resource: The vocabulary, which a SavedModel has to track.
+        like_nul: A character that becomes the same ids as U+0000.
     """
 
-    resource: Any  # what a SavedModel has to track
-    like_nul: str  # a character that has the ids of U+0000
+    resource: "tf.lookup.StaticHashTable | tf_text.SentencepieceTokenizer"
+    like_nul: str
 
     def __init__(self, tokenizer: Tokenizer) -> None:
         self.special_ids = tokenizer.special_ids
@@ -85,7 +93,7 @@ class GraphTokenizer(abc.ABC):
         autograph=False, input_signature=[tf.TensorSpec([None], tf.string)]
     )
     def __call__(self, texts: tf.Tensor) -> Tokens:
-        """Tokenizes strings `[R]`; what is not UTF-8 counts as U+FFFD."""
+        """Tokenizes strings `[R]`; bytes that are not UTF-8 become U+FFFD."""
         tokenize = self._tokenize_parts if self._added else self._tokenize
         # A GPU would only slow these many small operations down.
         with tf.device(CPU):
@@ -94,19 +102,19 @@ class GraphTokenizer(abc.ABC):
         return Tokens(ids, row_splits, starts, ends)
 
     def _tokenize_parts(self, texts: tf.Tensor) -> tuple[tf.Tensor, ...]:
-        """Cuts added tokens out, and tokenizes the rest; see `_tokenize`."""
+        """Cuts out added tokens and tokenizes the rest; see `_tokenize`."""
         import tensorflow_text as tf_text  # Not every Python has it.
 
         pattern = f"({'|'.join(self._added)})"
         texts = tf.strings.unicode_transcode(texts, "UTF-8", "UTF-8")
-        # The next operation takes it for the end.
+        # `regex_split` would end a text at U+0000.
         texts = tf.strings.regex_replace(texts, r"\x00", self.like_nul)
         split = tf_text.regex_split(texts, pattern, pattern)
         parts, splits = split.values, tf.cast(split.row_splits, tf.int32)
         ids = tf.fill(tf.shape(parts), -1)
         for pattern, token_id in reversed(self._added.items()):
-            is_found = tf.strings.regex_full_match(parts, pattern)
-            ids = tf.where(is_found, token_id, ids)
+            is_token = tf.strings.regex_full_match(parts, pattern)
+            ids = tf.where(is_token, token_id, ids)
         others = self._tokenize(tf.where(ids < 0, parts, ""))
         indices = ragged.indices(ids >= 0)
         sizes = tf.strings.length(parts, "UTF8_CHAR")
@@ -119,20 +127,20 @@ class GraphTokenizer(abc.ABC):
         tokens = [
             tf.concat(pair, 0) for pair in zip(others, added, strict=True)
         ]
-        # The order of the text.
+        # Back to the order of the text.
         order = tf.argsort(tokens[1], stable=True)
-        ids, sources, starts, ends = (tf.gather(x, order) for x in tokens)
+        ids, part, starts, ends = (tf.gather(x, order) for x in tokens)
         rows, begins = ragged.row_ids(splits), ragged.sums_before(sizes)
         begins = begins[:-1] - tf.gather(begins, tf.gather(splits, rows))
-        begins = tf.gather(begins, sources)
-        return ids, tf.gather(rows, sources), starts + begins, ends + begins
+        begins = tf.gather(begins, part)
+        return ids, tf.gather(rows, part), starts + begins, ends + begins
 
     @abc.abstractmethod
     def _tokenize(self, texts: tf.Tensor) -> tuple[tf.Tensor, ...]:
         """Tokenizes strings `[R]`.
 
-        Returns, of each token, the id, the text, the start and the end in it,
-        int32 `[M]`.
+        Returns for each token its id, the index of its text, and its start and
+        end in the raw text, int32 `[M]`.
         """
 
 
@@ -151,7 +159,7 @@ class SentencePieceGraph(GraphTokenizer):
         self._vocabulary = tokenizer.vocabulary
 
     @functools.cached_property
-    def resource(self) -> Any:
+    def resource(self) -> "tf_text.SentencepieceTokenizer":
         """TensorFlow Text's tokenizer."""
         import tensorflow_text as tf_text  # Not every Python has it.
 
@@ -179,17 +187,17 @@ class SentencePieceGraph(GraphTokenizer):
             )
             for span in spans
         )
-        ids, sources, starts, ends = self._replacements.apply(
+        ids, replaced, starts, ends = self._replacements.apply(
             pieces.values, starts, ends, text
         )
-        row_ids = tf.gather(row_ids, sources)
+        row_ids = tf.gather(row_ids, replaced)
         return ids, row_ids, *text.raw_spans(starts, ends, row_ids)
 
     def _without_long_runs(self, text: NormalizedText) -> tf.Tensor:
-        """Returns the indices of characters without the middles of long runs.
+        """Returns the indices of characters, without the middles of long runs.
 
-        A run of unknown characters is one unknown token, which would take time
-        with the square of its length.
+        A run of unknown characters becomes one unknown token. TensorFlow Text
+        needs time with the square of its length.
         """
         positions = tf.range(ragged.size(text.code_points))
 
@@ -208,27 +216,27 @@ class SentencePieceGraph(GraphTokenizer):
 
 
 def _foreign_characters(tokenizer: SentencePieceTokenizer) -> np.ndarray:
-    """Returns 1 for each code point that is unknown, whatever is beside it."""
-    # Unassigned ones, private ones and surrogates are all the same to a model,
-    # which may have tokens for bytes.
+    """Returns 1 for each code point that is unknown in any context."""
+    # Unassigned and private code points and surrogates are alike to a model:
+    # unknown, unless it has tokens for bytes.
     are_unknown = tokenizer.special_ids.unk in tokenizer.encode("\ue000")
-    values = np.full(ragged.NUM_CODE_POINTS, are_unknown, np.uint8)
+    table = np.full(ragged.NUM_CODE_POINTS, are_unknown, np.uint8)
     characters = [*map(chr, may_change())]
     ids, lengths = tokenizer.encode_batch(characters)
     last = np.append(0, ids)[np.cumsum(lengths)]
-    # Alone, such a character is the unknown token, behind a word mark.
+    # An unknown character alone becomes a word mark and the unknown token.
     is_unknown = (last == tokenizer.special_ids.unk) & (lengths > 0)
     is_known = ~is_unknown | (lengths > 2)
-    values[[*map(ord, itertools.compress(characters, is_known))]] = 0
+    table[[*map(ord, itertools.compress(characters, is_known))]] = 0
     # The model may compose a known character of others.
     tokens = "".join(map(tokenizer.id_to_token, range(tokenizer.vocab_size)))
     characters_of_tokens = {*tokens, *unicodedata.normalize("NFKD", tokens)}
-    values[[*map(ord, characters_of_tokens)]] = 0
-    return values
+    table[[*map(ord, characters_of_tokens)]] = 0
+    return table
 
 
 class _Replacements:
-    """Applies `SentencePieceTokenizer.replacements`, from ids to other ids."""
+    """Applies `SentencePieceTokenizer.replacements` of ids by other ids."""
 
     def __init__(self, tokenizer: SentencePieceTokenizer) -> None:
         old_ids = [*tokenizer.replacements]
@@ -239,14 +247,14 @@ class _Replacements:
         self._indices = tf.constant(
             indices.astype(np.min_scalar_type(len(old_ids)))
         )
-        # How many characters of its replacement precede each new id, and
-        # how many precede the last of its replacement.
+        # For each new id, the number of characters before it in its
+        # replacement, and the number before the last id of its replacement.
         sizes, totals = [0], [0]
         for ids in new_ids:
             pieces = map(tokenizer.id_to_token, ids[:-1])
-            own_sizes = [len(p.removeprefix(WORD_MARK)) for p in pieces]
-            sizes += itertools.accumulate([0, *own_sizes])
-            totals += [sum(own_sizes)] * len(ids)
+            lengths = [len(p.removeprefix(WORD_MARK)) for p in pieces]
+            sizes += itertools.accumulate([0, *lengths])
+            totals += [sum(lengths)] * len(ids)
         self._sizes, self._totals = tf.constant(sizes), tf.constant(totals)
 
     def apply(
@@ -256,24 +264,24 @@ class _Replacements:
         ends: tf.Tensor,
         text: NormalizedText,
     ) -> tuple[tf.Tensor, ...]:
-        """Returns new ids, the indices of the old ones, starts and ends.
+        """Returns new ids, indices of the replaced ids, and starts and ends.
 
-        Starts and ends are places in `text`; new ids divide the span of a
-        number and its comma.
+        Starts and ends are positions in `text`. New ids divide the span of the
+        old id: a number and its comma.
         """
         numbers = tf.cast(tf.gather(self._indices, ids), tf.int32)
         # Parts are indices into the concatenation of all replacements.
-        ids, sources, parts = self._sequences.apply(ids, numbers)
-        starts, ends = tf.gather(starts, sources), tf.gather(ends, sources)
-        same_before = ~ragged.is_first(sources)
-        same_after = ~ragged.is_last(sources)
+        ids, replaced, parts = self._sequences.apply(ids, numbers)
+        starts, ends = tf.gather(starts, replaced), tf.gather(ends, replaced)
+        same_before = ~ragged.is_first(replaced)
+        same_after = ~ragged.is_last(replaced)
         is_divided = same_before | same_after
         solid = ragged.next_true(text.code_points != SPACE, starts)
         first = tf.where(is_divided, tf.minimum(solid, ends), starts)
         comma = tf.maximum(
             ragged.previous_true(text.code_points == _COMMA, ends), first
         )
-        # What the model takes for space may precede the number.
+        # Characters that the model reads as a space may precede the number.
         start_of_number = tf.maximum(
             first, comma - tf.gather(self._totals, parts)
         )
@@ -281,7 +289,7 @@ class _Replacements:
         cut = tf.minimum(first + tf.gather(self._sizes, parts), comma)
         starts = tf.where(same_before, cut, first)
         ends = tf.where(same_after, ragged.shift_left(starts, 0), ends)
-        return ids, sources, starts, ends
+        return ids, replaced, starts, ends
 
 
 class WordPieceGraph(GraphTokenizer):
@@ -305,7 +313,7 @@ class WordPieceGraph(GraphTokenizer):
         import tensorflow_text as tf_text  # Not every Python has it.
 
         text = self._normalization(texts)
-        # From here on, each word is a row of its own.
+        # Make each word a row.
         is_solid = text.code_points != SPACE
         solid = ragged.indices(is_solid)
         is_start = ~ragged.shift_right(is_solid, False)
@@ -317,7 +325,8 @@ class WordPieceGraph(GraphTokenizer):
         words = tf.where(
             is_long, _UNKNOWN_WORD, ragged.encode(code_points, splits)
         )
-        # Most words, above all Chinese characters, occur again.
+        # Tokenize each word once: most of them, above all Chinese characters,
+        # occur several times.
         words, kinds = tf.unique(words)
         wordpiece = tf_text.WordpieceTokenizer(
             self.resource,
@@ -382,10 +391,13 @@ class SymbolGraph(GraphTokenizer):
         return ids, rows, starts - begins, ends - begins
 
 
-def make(tokenizer: Any) -> GraphTokenizer:
+_GRAPHS: Mapping[type[Tokenizer], type[GraphTokenizer]] = {
+    SentencePieceTokenizer: SentencePieceGraph,
+    WordPieceTokenizer: WordPieceGraph,
+    SymbolTokenizer: SymbolGraph,
+}
+
+
+def make(tokenizer: Tokenizer) -> GraphTokenizer:
     """Returns the graph of a tokenizer."""
-    if isinstance(tokenizer, SymbolTokenizer):
-        return SymbolGraph(tokenizer)
-    if isinstance(tokenizer, SentencePieceTokenizer):
-        return SentencePieceGraph(tokenizer)
-    return WordPieceGraph(tokenizer)
+    return _GRAPHS[type(tokenizer)](tokenizer)

@@ -1,4 +1,4 @@
-"""The inputs of a model, made of the tokens of texts.
+"""Builds the inputs of a model from the tokens of texts.
 
 Data flow: strings -> `GraphTokenizer` -> `Tokens` -> [this file] -> input_ids,
 input_mask, segment_ids.
@@ -14,9 +14,9 @@ from albert_tf.serving.ragged import Ranges
 from albert_tf.serving.signature import Tensors
 from albert_tf.text.base import SpecialIds
 
-# `[CLS]` and `[SEP]`; a pair has one more.
+# `[CLS]` and `[SEP]`; a pair has a second `[SEP]`.
 _NUM_SPECIAL = 2
-# Room for the special tokens of a pair, and a token of each text.
+# The special tokens of a pair, and one token of each text.
 MIN_SEQ_LENGTH = 5
 # A typical request, for warming up.
 EXAMPLE = {
@@ -33,11 +33,12 @@ def encode_pairs(
     max_seq_length: int,
     min_length: int = _NUM_SPECIAL,
 ) -> Tensors:
-    """Makes `[CLS] a [SEP]`, or `[CLS] a [SEP] b [SEP]`, of pairs of texts.
+    """Makes `[CLS] a [SEP]`, or `[CLS] a [SEP] b [SEP]`, from pairs of texts.
 
-    The texts are strings `[B]`; a second one without tokens makes no pair.
-    Sequences of more than `max_seq_length`, at least `MIN_SEQ_LENGTH`, are
-    truncated as in `text.base`. For the result, see `pack_ranges`.
+    The texts are strings `[B]`. A second text without tokens is left out, with
+    its `[SEP]`. Sequences longer than `max_seq_length`, which is at least
+    `MIN_SEQ_LENGTH`, are truncated as in `text.base`. The result is the same as
+    of `pack_ranges`.
     """
     texts = signature.same_batch(text_a=text_a, text_b=text_b)
     tokens = tokenizer(tf.concat(texts, 0))
@@ -69,13 +70,20 @@ def pack_ranges(
     special: SpecialIds,
     min_length: int = _NUM_SPECIAL,
 ) -> Tensors:
-    """Makes `[CLS] a [SEP]`, or `[CLS] a [SEP] b [SEP]`, of ranges of tokens.
+    """Makes `[CLS] a [SEP]`, or `[CLS] a [SEP] b [SEP]`, from ranges of tokens.
 
-    The ranges `first` and `second` are those of R rows, in the `ids` of all
-    texts, int32 `[M]`. There is a second `[SEP]` where `is_pair`, bool `[R]` or
-    one for all rows. Returns int32 `[R, S]`, padded to the longest row, but at
-    least to `min_length`: `input_ids`, `input_mask` and `segment_ids`. Without
-    `[CLS]` and `[SEP]`, see `text.base.encode_pair`, a pair is an error.
+    Args:
+        ids: The token ids of all texts, int32 `[M]`.
+        first: For each of R rows, the range of its first text in `ids`.
+        second: For each row, the range of its second text.
+        is_pair: Bool `[R]`, or one for all rows: whether the row has a second
+            text. It must not have one if the vocabulary has no `[SEP]`.
+        special: The ids of the special tokens.
+        min_length: Rows are padded at least to this length.
+
+    Returns:
+        `input_ids`, `input_mask` and `segment_ids`, int32 `[R, S]`, padded to
+        the longest row.
     """
     begin, filler, checks = special.num_before, special.sep, []
     if not begin:
@@ -90,14 +98,14 @@ def pack_ranges(
     position = tf.range(length)[None]  # [1, S]
     is_a = (position >= begin) & (position < end_a)
     is_b = (position > end_a) & (position <= end_a + size_b)
-    source = tf.where(
+    indices = tf.where(
         is_a,
         first.starts[:, None] + position - begin,
         second.starts[:, None] + position - end_a - 1,
     )
-    source = tf.where(is_a | is_b, source, ragged.size(ids))
+    indices = tf.where(is_a | is_b, indices, ragged.size(ids))
     with tf.control_dependencies(checks):
-        input_ids = ragged.gather_or(ids, source, filler)
+        input_ids = ragged.gather_or(ids, indices, filler)
     input_ids = tf.where(position < begin, special.cls or 0, input_ids)
     is_real = position < end
     return {

@@ -1,9 +1,9 @@
-"""Ragged batches of texts: their operations, and tables over code points.
+"""Operations on ragged batches of texts, and tables over code points.
 
 A batch of R texts is one array of N values, row after row, with `row_splits`,
-int32 `[R + 1]`: where each row starts, and N. The work then grows with the
-amount of text, not with the longest row. Rows may be empty, and so may the
-batch. `row_ids`, int32 `[N]`, say the same for each value: its row.
+int32 `[R + 1]`: the index at which each row starts, and N. So the work grows
+with the amount of text, not with the longest row. Rows may be empty, and so may
+the batch. `row_ids`, int32 `[N]`, have the same information: each value's row.
 """
 
 import dataclasses
@@ -13,20 +13,20 @@ import numpy as np
 import tensorflow as tf
 
 NUM_CODE_POINTS = 0x110000
-# What Python's `isspace` finds, as a regular expression of RE2.
+# The characters of Python's `isspace`, as a regular expression of RE2.
 WHITE_SPACE = r"[\s\pZ\x0b\x1c-\x1f\x{85}]"
 _PAGE_BITS = 8
 _PAGE_SIZE = 2**_PAGE_BITS
-# In a replacement: what is replaced.
+# In a replacement, stands for the integer that is replaced.
 ITSELF = -1
-# Growth of a batch that is allowed: by a factor, beside this many values.
-# Real text triples at most, as Hangul does.
+# A batch may grow by this factor, and by this many values more. Real text
+# triples at most, as Hangul does.
 MAX_FACTOR, MANY = 3, 2**16
 
 
 @dataclasses.dataclass(frozen=True)
 class Ranges:
-    """A range of neighbouring values for each of R rows: two int32 `[R]`."""
+    """One range of values for each of R rows: starts and sizes, int32 `[R]`."""
 
     starts: tf.Tensor
     sizes: tf.Tensor
@@ -42,12 +42,12 @@ def size(values: tf.Tensor) -> tf.Tensor:
 
 def row_ids(row_splits: tf.Tensor) -> tf.Tensor:
     """Returns the row of each value."""
-    sources, _ = expand(row_splits[1:] - row_splits[:-1])
-    return sources
+    rows, _ = expand(row_splits[1:] - row_splits[:-1])
+    return rows
 
 
 def row_splits(row_ids: tf.Tensor, num_rows: tf.Tensor) -> tf.Tensor:
-    """Returns the row splits for row ids, which never decrease."""
+    """Returns the row splits for row ids, which must not decrease."""
     lengths = tf.math.unsorted_segment_sum(
         tf.ones_like(row_ids), row_ids, num_rows
     )
@@ -55,9 +55,9 @@ def row_splits(row_ids: tf.Tensor, num_rows: tf.Tensor) -> tf.Tensor:
 
 
 def sums_before(values: tf.Tensor) -> tf.Tensor:
-    """Returns int32 `[N + 1]`: the sum of the values before each, and of all.
+    """Returns the sum of all values before each one, and of all, `[N + 1]`.
 
-    For the lengths of rows, these are the row splits.
+    The sums of the lengths of rows are the row splits.
     """
     return tf.concat([[0], tf.cumsum(values)], 0)
 
@@ -90,16 +90,16 @@ def indices(mask: tf.Tensor) -> tf.Tensor:
 def gather_or(
     values: tf.Tensor, positions: tf.Tensor, otherwise: tf.Tensor | float
 ) -> tf.Tensor:
-    """Gathers from `values` `[N]`; a position of N gives `otherwise`."""
+    """Gathers from `values` `[N]`, or `otherwise` where the position is N."""
     last = tf.cast([otherwise], values.dtype)
     return tf.gather(tf.concat([values, last], 0), positions)
 
 
 def expand(lengths: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-    """Replaces each of N values by as many as `lengths`, int32 `[N]`, says.
+    """Repeats each of N values as often as `lengths`, int32 `[N]`, says.
 
-    Returns for each new value the index of the old one, and its index among
-    those that replace it, int32.
+    Returns for each copy, int32: the index of its original, and how many copies
+    of the same original precede it.
     """
     # `tf.repeat` would need memory for N times the largest length.
     ends = tf.cumsum(lengths)
@@ -112,8 +112,8 @@ def expand(lengths: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
 def limit_growth(lengths: tf.Tensor, num_values: tf.Tensor) -> tf.Tensor:
     """Returns `lengths` for `expand`; the graph fails if their sum is large.
 
-    A short request could otherwise exhaust the memory. `num_values`, int32, is
-    how many the batch has.
+    Otherwise, a short request could exhaust the memory. `num_values`, int32, is
+    the size of the batch.
     """
     total = tf.reduce_sum(tf.cast(lengths, tf.int64))
     check = tf.Assert(
@@ -130,13 +130,13 @@ def limit_growth(lengths: tf.Tensor, num_values: tf.Tensor) -> tf.Tensor:
 
 
 def next_true(mask: tf.Tensor, positions: tf.Tensor) -> tf.Tensor:
-    """Finds the first true entry of `mask` from each position on, or N."""
+    """Finds the first true entry of `mask` at or after each position, or N."""
     true_positions = tf.concat([indices(mask), size(mask)[None]], 0)
     return tf.gather(true_positions, tf.gather(_num_before(mask), positions))
 
 
 def previous_true(mask: tf.Tensor, positions: tf.Tensor) -> tf.Tensor:
-    """Finds the last true entry of `mask` `[N]` before each position, or -1."""
+    """Finds the last true entry of `mask` before each position, or -1."""
     true_positions = tf.concat([[-1], indices(mask)], 0)
     return tf.gather(true_positions, tf.gather(_num_before(mask), positions))
 
@@ -165,10 +165,10 @@ def places_of_bytes(
     offsets: tf.Tensor,
     row_ids: tf.Tensor,
 ) -> tf.Tensor:
-    """Finds code points by the byte of `encode`'s string at which they begin.
+    """Finds the code points that begin at bytes of the strings of `encode`.
 
-    `offsets` `[M]` are bytes of the rows `row_ids`. Returns indices of code
-    points, int32 `[M]`; N behind the last byte.
+    `offsets` `[M]` are offsets in bytes from the start of the rows `row_ids`.
+    Returns indices of code points, int32 `[M]`; N for the end of the last row.
     """
     num_bytes = 1 + sum(
         tf.cast(code_points >= first, tf.int32)
@@ -183,38 +183,40 @@ def places_of_bytes(
 def in_parts(
     run_part: Callable[[tf.Tensor], tuple[tf.Tensor, Sequence[tf.Tensor]]],
     num_rows: tf.Tensor,
-    none: Sequence[tf.Tensor],
+    empty: Sequence[tf.Tensor],
 ) -> list[tf.Tensor]:
-    """Runs a function part by part until `num_rows` rows are done.
+    """Processes `num_rows` rows in parts, and concatenates the results.
 
-    It is traced once. From the first row of a part, it returns that of the next
-    part, and results `[R, ...]` of its R rows, which are joined. `none` are the
-    results of no rows, `[0, ...]`.
+    Args:
+        run_part: Function of the first row of a part. It returns the first row
+            of the next part, and tensors `[R, ...]` of the R rows of its part.
+            It is traced once.
+        num_rows: Int32, the number of all rows.
+        empty: The tensors of a part without rows, `[0, ...]`.
     """
 
-    def run(start: tf.Tensor, *so_far: tf.Tensor) -> list[tf.Tensor]:
-        end, results = run_part(start)
-        pairs = zip(so_far, results, strict=True)
+    def run(start: tf.Tensor, *results: tf.Tensor) -> list[tf.Tensor]:
+        end, part = run_part(start)
+        pairs = zip(results, part, strict=True)
         return [end, *(tf.concat(pair, 0) for pair in pairs)]
 
-    shapes = [tf.TensorShape([None, *one.shape[1:]]) for one in none]
+    shapes = [tf.TensorShape([None, *tensor.shape[1:]]) for tensor in empty]
     results: list[tf.Tensor] = tf.while_loop(
         lambda start, *_: start < num_rows,
         run,
-        [tf.constant(0), *none],
+        [tf.constant(0), *empty],
         shape_invariants=[tf.TensorShape([]), *shapes],
         parallel_iterations=1,
     )
     return results[1:]
 
 
-# Tables over all Unicode code points, small enough to store in a graph: most of
-# Unicode is uniform. A table is cut into pages of 256 code points, and equal
-# pages are stored once.
+# Tables over all Unicode code points, cut into pages of 256 code points. Most
+# pages are equal to another one and stored once, so a table fits in a graph.
 
 
 class PagedTable:
-    """Maps every code point to a number of 0 or more."""
+    """Maps every code point to a non-negative integer."""
 
     def __init__(self, values: np.ndarray) -> None:
         values = values.astype(np.min_scalar_type(values.max()))
@@ -238,7 +240,7 @@ class PagedTable:
 
 
 class Sequences:
-    """Replaces integers by sequences, which are numbered from 0.
+    """Replaces integers by sequences of integers, chosen by their index.
 
     `ITSELF` in a sequence stands for the integer that is replaced.
     """
@@ -252,22 +254,23 @@ class Sequences:
     def apply(
         self, values: tf.Tensor, numbers: tf.Tensor
     ) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
-        """Replaces values, int32 `[N]`, by the sequences of these numbers.
+        """Replaces values, int32 `[N]`, by the sequences with these numbers.
 
-        Returns for each new value: the value, the index of the old one, and its
-        position in the concatenation of all sequences, all int32.
+        Returns three int32 tensors: the new values; for each, the index of the
+        value that it replaces; and its position in the concatenation of all
+        sequences.
         """
         lengths = tf.gather(self._lengths, numbers)
-        sources, within = expand(limit_growth(lengths, size(numbers)))
-        positions = tf.gather(tf.gather(self._starts, numbers), sources)
+        replaced, within = expand(limit_growth(lengths, size(numbers)))
+        positions = tf.gather(tf.gather(self._starts, numbers), replaced)
         positions += within
         new = tf.gather(self._values, positions)
-        old = tf.gather(values, sources)
-        return tf.where(new == ITSELF, old, new), sources, positions
+        old = tf.gather(values, replaced)
+        return tf.where(new == ITSELF, old, new), replaced, positions
 
 
 class ReplacementTable:
-    """Replaces the code points that change by sequences of code points."""
+    """Replaces some code points by sequences of code points."""
 
     def __init__(self, replacements: Mapping[int, str]) -> None:
         number_of: dict[tuple[int, ...], int] = {(ITSELF,): 0}
@@ -282,7 +285,7 @@ class ReplacementTable:
         self._sequences = Sequences([*number_of])
 
     def apply(self, code_points: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-        """Returns new code points for old ones, and the indices of these."""
+        """Returns new code points, and the indices of the replaced ones."""
         numbers = self._entries.lookup(code_points)
-        new, sources, _ = self._sequences.apply(code_points, numbers)
-        return new, sources
+        new, replaced, _ = self._sequences.apply(code_points, numbers)
+        return new, replaced

@@ -1,9 +1,9 @@
 """Signatures: the named functions of an exported model.
 
-Inputs are checked in the graph, because the loader in C++ does not check them.
-TF Serving's published images know the operations of their own TensorFlow and
-some of TensorFlow Text. A graph with any other operation does not load there,
-so it is not written.
+The graph checks its inputs, because the loader in C++ does not. TF Serving's
+published images have the operations of their TensorFlow and some operations of
+TensorFlow Text. They cannot load a graph with any other operation, so an export
+does not write one.
 """
 
 import dataclasses
@@ -11,7 +11,6 @@ import functools
 import itertools
 import os
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
 
 import numpy as np
 import tensorflow as tf
@@ -24,9 +23,9 @@ TOKENS = "tokens"
 ID_INPUTS = ("input_ids", "input_mask", "segment_ids")
 WARMUP_BATCHES = (1, 8)
 _WARMUP_LENGTH = 32
-# TF Serving is built with some operations of TensorFlow Text. It lacks, for
-# instance, `RoundRobinTrim`, `FastBertNormalize` and
-# `FastSentencepieceTokenize`; and Python.
+# The operations of TensorFlow Text that TF Serving is built with and exports
+# use. It lacks, for instance, `RoundRobinTrim`, `FastBertNormalize` and
+# `FastSentencepieceTokenize`.
 _TEXT_OPERATIONS = {
     *("SentencepieceOp", "SentencepieceTokenizeWithOffsetsOp"),
     *("RegexSplitWithOffsets", "WordpieceTokenizeWithOffsets"),
@@ -35,10 +34,11 @@ _TEXT_OPERATIONS = {
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Signature:
-    """A function, its name, and a row of a typical request, to warm it up.
+    """A served function, its name, and one row of a typical request.
 
-    The row has an array of each input: strings, of which all rows have as many;
-    or numbers, whose last axis may have any size.
+    The row has an array for each input and warms the server up. An array of
+    strings has the same shape in all requests; the last axis of an array of
+    numbers may have any size.
     """
 
     name: str
@@ -47,38 +47,41 @@ class Signature:
 
     @property
     def takes_text(self) -> bool:
-        """Whether an input is of strings."""
-        return any(values.dtype == object for values in self.row.values())
+        """Whether an input consists of strings."""
+        return any(array.dtype == object for array in self.row.values())
 
     @property
     def inputs(self) -> dict[str, tf.TensorSpec]:
-        """Specifies the inputs, `[B, ...]`."""
+        """Shapes `[B, ...]` and dtypes of the inputs."""
         specs = {}
-        for name, values in self.row.items():
-            shape: list[int | None] = [None, *values.shape]
-            if values.dtype != object:
+        for name, array in self.row.items():
+            shape: list[int | None] = [None, *array.shape]
+            if array.dtype != object:
                 shape[-1] = None
-            specs[name] = tf.TensorSpec(shape, values.dtype, name=name)
+            specs[name] = tf.TensorSpec(shape, array.dtype, name=name)
         return specs
 
     @property
     def warmup(self) -> list[dict[str, np.ndarray]]:
         """Typical requests, which repeat the row."""
         return [
-            {n: np.stack([values] * batch) for n, values in self.row.items()}
+            {
+                name: np.stack([array] * batch)
+                for name, array in self.row.items()
+            }
             for batch in WARMUP_BATCHES
         ]
 
     @functools.cached_property
-    def function(self) -> Any:
-        """The traced function; inputs of other shapes are errors."""
+    def function(self) -> tf.types.experimental.ConcreteFunction:
+        """The traced function; it refuses inputs of other shapes."""
         inputs = self.inputs
 
-        def checked(**values: tf.Tensor) -> Tensors:
+        def checked(**tensors: tf.Tensor) -> Tensors:
             return self.compute(
                 **{
-                    name: tf.ensure_shape(value, inputs[name].shape)
-                    for name, value in values.items()
+                    name: tf.ensure_shape(tensor, inputs[name].shape)
+                    for name, tensor in tensors.items()
                 }
             )
 
@@ -96,10 +99,12 @@ def text_and_token_signatures(
 ) -> list[Signature]:
     """Returns the two signatures that every task has.
 
-    `from_text`, a function of strings, becomes `serving_default`, and
-    `from_ids`, of `ID_INPUTS`, `tokens`. `example` has a typical value of each
-    string input: a text makes it `[B]`, a list of C texts `[B, C]`.
-    `inner_shape` are the sizes of the ids between batch and sequence.
+    Args:
+        from_text: Function of strings, for `serving_default`.
+        from_ids: Function of `ID_INPUTS`, for `tokens`.
+        example: A typical value of each input of `from_text`: a text if the
+            input is `[B]`, a list of C texts if it is `[B, C]`.
+        inner_shape: Sizes of the ids between the axes of batch and sequence.
     """
     texts = {name: np.array(text, object) for name, text in example.items()}
     return [
@@ -109,21 +114,21 @@ def text_and_token_signatures(
 
 
 def check_operations(folder: str) -> None:
-    """Checks that a SavedModel has only operations that TF Serving knows."""
+    """Checks that TF Serving has all operations of a SavedModel."""
     path = os.path.join(folder, "saved_model.pb")
     with open(path, "rb") as file:
         model = saved_model_pb2.SavedModel.FromString(file.read())
     graph = model.meta_graphs[0].graph_def
     functions = graph.library.function
     nodes = itertools.chain(graph.node, *(f.node_def for f in functions))
-    # A call of a function is named like the function.
-    known = _TEXT_OPERATIONS.union(f.signature.name for f in functions)
-    known |= {name for name in dir(tf.raw_ops) if "PyFunc" not in name}
-    forbidden = sorted({node.op for node in nodes} - known)
+    # A node that calls a function has its name as operation.
+    allowed = _TEXT_OPERATIONS.union(f.signature.name for f in functions)
+    allowed |= {name for name in dir(tf.raw_ops) if "PyFunc" not in name}
+    forbidden = sorted({node.op for node in nodes} - allowed)
     if forbidden:
         raise ValueError(
             f"The graph contains {', '.join(forbidden)}, which TF Serving may "
-            "not know (see albert_tf/serving/signature.py); nothing is written."
+            "not have (see albert_tf/serving/signature.py). Nothing is written."
         )
 
 
@@ -134,10 +139,10 @@ def id_row(*inner_shape: int) -> dict[str, np.ndarray]:
 
 
 def same_batch(**texts: tf.Tensor) -> list[tf.Tensor]:
-    """Returns inputs `[B, ...]`; the graph fails unless all have one B."""
-    sizes = [tf.shape(values)[0] for values in texts.values()]
+    """Checks in the graph that inputs `[B, ...]` have the same B."""
+    sizes = [tf.shape(tensor)[0] for tensor in texts.values()]
     names = " and ".join(texts)
     message = f"{names} must have the same number of strings. Received:"
     is_same = tf.reduce_all(tf.equal(sizes, sizes[0]))
     with tf.control_dependencies([tf.Assert(is_same, [message, *sizes])]):
-        return [tf.identity(values) for values in texts.values()]
+        return [tf.identity(tensor) for tensor in texts.values()]

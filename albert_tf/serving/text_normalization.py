@@ -16,7 +16,6 @@ import functools
 import re
 import unicodedata
 from collections.abc import Callable, Mapping
-from typing import Any
 
 import numpy as np
 import tensorflow as tf
@@ -27,7 +26,7 @@ from albert_tf.text import normalization
 
 SPACE = ord(" ")
 _SIGMA, _FINAL_SIGMA, _CAPITAL_SIGMA = "σςΣ"
-# Unassigned and private code points and surrogates: nothing changes them.
+# Normalization never changes unassigned and private code points, surrogates.
 _UNCHANGED_CATEGORIES = frozenset(("Cn", "Co", "Cs"))
 # Bits of the table of properties.
 _IS_SPACE, _IS_CASED, _IS_IGNORABLE = 1, 2, 4
@@ -39,7 +38,7 @@ _NUM_ORDERS = 256
 class NormalizedText:
     """Normalized texts as a ragged batch, and the raw span of each character.
 
-    The spans are those of `TracedText`, counted from the start of the row.
+    As in `TracedText`, a span is a range of code points of the row's raw text.
     """
 
     code_points: tf.Tensor  # int32 [N]
@@ -50,7 +49,7 @@ class NormalizedText:
 
     @property
     def row_splits(self) -> tf.Tensor:
-        """Int32 `[R + 1]`, those of the code points."""
+        """The row splits of the code points, int32 `[R + 1]`."""
         return ragged.row_splits(self.row_ids, ragged.size(self.raw_lengths))
 
     def raw_spans(
@@ -58,14 +57,14 @@ class NormalizedText:
     ) -> tuple[tf.Tensor, tf.Tensor]:
         """Maps spans to spans of the raw text; see `TracedText.raw_spans`.
 
-        Starts and ends, int32 `[M]`, are indices into `code_points`; `row_ids`
-        are the texts of the spans, which are in order.
+        Starts and ends, int32 `[M]`, are indices into `code_points`, and never
+        decrease; `row_ids` are the rows of the spans.
         """
         is_solid = self.code_points != SPACE
         first = ragged.next_true(is_solid, starts)
         last = ragged.previous_true(is_solid, ends)
         row_splits = self.row_splits
-        # A span of nothing but spaces lies where the next character starts.
+        # A span of spaces alone becomes empty, before the next character.
         is_empty = first > last
         here = tf.where(
             ends == tf.gather(row_splits, row_ids + 1),
@@ -73,10 +72,11 @@ class NormalizedText:
             ragged.gather_or(self.raw_starts, ends, 0),
         )
         raw_starts = ragged.gather_or(self.raw_starts, first, 0)
-        # One raw character may become several words: it ends before this span.
-        is_behind_word = last >= tf.gather(row_splits, row_ids)
+        # One raw character may become several words. A span of the space
+        # between them reaches to the end of that character.
+        follows_word = last >= tf.gather(row_splits, row_ids)
         raw_ends = ragged.gather_or(self.raw_ends, tf.maximum(last, 0), 0)
-        raw_ends = tf.where(is_behind_word, raw_ends, 0)
+        raw_ends = tf.where(follows_word, raw_ends, 0)
         return (
             tf.where(is_empty, here, raw_starts),
             tf.where(is_empty, tf.maximum(here, raw_ends), raw_ends),
@@ -86,7 +86,7 @@ class NormalizedText:
 class SentencePieceNormalization:
     """Computes `normalization.normalize` in a graph."""
 
-    def __init__(self, **options: Any) -> None:
+    def __init__(self, **options: bool) -> None:
         self._do_lower_case = options["do_lower_case"]
         self._table = ReplacementTable(_replacements(_normalize, **options))
         self._properties = PagedTable(_properties())
@@ -96,7 +96,7 @@ class SentencePieceNormalization:
         raw, splits = ragged.decode(texts)
         raw_rows = ragged.row_ids(splits)
         row_starts = tf.gather(splits, raw_rows)
-        # Words, and one space between two words.
+        # Keep words, and one space between two words.
         is_solid = (self._properties.lookup(raw) & _IS_SPACE) == 0
         here = tf.range(ragged.size(raw))
         follows_word = ragged.previous_true(is_solid, here) >= row_starts
@@ -118,7 +118,7 @@ class SentencePieceNormalization:
 class WordPieceNormalization:
     """Computes `normalization.split_words`, joined by spaces, in a graph."""
 
-    def __init__(self, **options: Any) -> None:
+    def __init__(self, **options: bool) -> None:
         self._do_lower_case = options["do_lower_case"]
         replacements = _replacements(_split, **options)
         self._keeps_accents = options["keep_accents"]
@@ -148,7 +148,7 @@ class WordPieceNormalization:
     ) -> tf.Tensor:
         """Sorts each run of combining marks by class, in a stable way.
 
-        Most marks have been dropped; this concerns the spacing ones.
+        Only spacing marks are left here; the others have been dropped.
         """
         orders = self._orders.lookup(code_points)
 
@@ -164,9 +164,10 @@ class WordPieceNormalization:
 def _is_final_sigma(
     code_points: tf.Tensor, row_ids: tf.Tensor, properties: PagedTable
 ) -> tf.Tensor:
-    """Returns bool `[N]`: whether each is a capital sigma that ends a word.
+    """Finds capital sigmas that end a word, bool `[N]`.
 
-    A cased letter precedes it and none follows, but for case-ignorable ones.
+    A cased letter precedes such a sigma, and no cased letter follows it.
+    Case-ignorable characters between them do not count.
     """
     is_sigma = code_points == ord(_CAPITAL_SIGMA)
 
@@ -183,10 +184,10 @@ def _is_final_sigma(
         after = ragged.shift_left(is_cased, False)
         after &= ~ragged.is_last(rows)
         ends_word = tf.cast(before & ~after, tf.int32)
-        found = tf.scatter_nd(
+        is_final = tf.scatter_nd(
             visible[:, None], ends_word, tf.shape(code_points)
         )
-        return is_sigma & (found > 0)
+        return is_sigma & (is_final > 0)
 
     return tf.cond(tf.reduce_any(is_sigma), find, lambda: is_sigma)
 
@@ -198,11 +199,11 @@ def _normalized(
     origin_rows: tf.Tensor,
     raw_splits: tf.Tensor,
 ) -> NormalizedText:
-    """Returns new code points, `[N]`, with the raw text that they come from.
+    """Returns new code points, `[N]`, with the raw spans that they come from.
 
-    A raw character that vanishes belongs to the character before it, unless
-    that is a space. `sources` `[N]` are indices into `origins`, the positions
-    in the raw text.
+    A raw character that vanishes belongs to the character before it, unless the
+    latter is a space. `sources` `[N]` are indices into `origins`, which are
+    positions in the raw text.
     """
     row_ids = tf.gather(origin_rows, sources)
     ends = tf.gather(origins, sources) + 1
@@ -211,10 +212,10 @@ def _normalized(
     before = tf.gather(splits, vanished) - 1
     vanished = tf.boolean_mask(vanished, before >= 0)
     before = tf.boolean_mask(before, before >= 0)
-    is_kept = tf.gather(origin_rows, vanished) == tf.gather(row_ids, before)
-    is_kept &= tf.gather(code_points, before) != SPACE
-    vanished = tf.boolean_mask(vanished, is_kept)
-    before = tf.boolean_mask(before, is_kept)
+    belongs = tf.gather(origin_rows, vanished) == tf.gather(row_ids, before)
+    belongs &= tf.gather(code_points, before) != SPACE
+    vanished = tf.boolean_mask(vanished, belongs)
+    before = tf.boolean_mask(before, belongs)
     return NormalizedText(
         code_points=code_points,
         row_ids=row_ids,
@@ -229,7 +230,7 @@ def _normalized(
 @functools.cache
 def may_change() -> tuple[int, ...]:
     """Returns the code points that may change or have a property."""
-    # They become words of their own, assigned or not.
+    # Even an unassigned Chinese code point becomes a word of its own.
     is_chinese = re.compile(f"[{normalization.CHINESE}]").match
     return tuple(
         code_point
@@ -243,22 +244,23 @@ def may_change() -> tuple[int, ...]:
 def _properties() -> np.ndarray:
     """Returns the table of properties.
 
-    Python tells by how it lower-cases a capital sigma behind a character.
+    How Python lower-cases a capital sigma after a character shows whether the
+    character is cased or case-ignorable.
     """
-    values = np.zeros(ragged.NUM_CODE_POINTS, np.uint8)
+    properties = np.zeros(ragged.NUM_CODE_POINTS, np.uint8)
     for code_point in may_change():
         character = chr(code_point)
         if character.isspace():
-            values[code_point] = _IS_SPACE
+            properties[code_point] = _IS_SPACE
         elif (character + _CAPITAL_SIGMA).lower().endswith(_FINAL_SIGMA):
-            values[code_point] = _IS_CASED
+            properties[code_point] = _IS_CASED
         elif f"a{character}{_CAPITAL_SIGMA}".lower().endswith(_FINAL_SIGMA):
-            values[code_point] = _IS_IGNORABLE
-    return values
+            properties[code_point] = _IS_IGNORABLE
+    return properties
 
 
 def is_space(code_points: tf.Tensor) -> tf.Tensor:
-    """Returns bool `[N]`: which of them are white space to Python."""
+    """Returns whether each code point is white space to Python, bool `[N]`."""
     return PagedTable(_properties()).lookup(code_points) & _IS_SPACE > 0
 
 
@@ -266,7 +268,7 @@ def is_space(code_points: tf.Tensor) -> tf.Tensor:
 def _replacements(
     rule: Callable[..., str], **options: bool
 ) -> Mapping[int, str]:
-    """Returns what code points become by a rule, unless they stay."""
+    """Applies a rule to each character; returns the results that differ."""
     texts = {c: rule(chr(c), **options) for c in may_change()}
     return {c: text for c, text in texts.items() if text != chr(c)}
 
@@ -276,13 +278,13 @@ def _normalize(character: str, *, do_lower_case: bool, **options: bool) -> str:
         return " "
     text = normalization.normalize(character, do_lower_case=False, **options)
     if do_lower_case:
-        # Capital sigmas are left alone.
+        # `_is_final_sigma` looks at capital sigmas in their context.
         text = "".join(c if c == _CAPITAL_SIGMA else c.lower() for c in text)
     return text
 
 
 def _split(character: str, **options: bool) -> str:
-    # Between letters, so that the spaces around it show.
+    # Letters on both sides make the spaces around it visible.
     words = normalization.split_words(f"a{character}a", **options)
     return " ".join(words)[1:-1]
 

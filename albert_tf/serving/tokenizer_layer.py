@@ -4,9 +4,11 @@ Source: `text.base.Tokenizer.batch`; the results are equal.
 """
 
 import os
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, TypeAlias
 
 import keras
+import numpy as np
 import tensorflow as tf
 
 from albert_tf import checks, files
@@ -18,13 +20,15 @@ from albert_tf.text.base import SYMBOLS_FILE, Tokenizer
 from albert_tf.text.sentencepiece_tokenizer import SentencePieceTokenizer
 from albert_tf.text.symbol_tokenizer import SymbolTokenizer
 
+Texts: TypeAlias = "tf.Tensor | np.ndarray | str | Sequence[Texts]"
+
 
 @base.register
 class TokenizerLayer(keras.layers.Layer):
-    """Encodes texts as the batch that a model is called on.
+    """Encodes texts as a batch for a model.
 
-    A `.keras` file or SavedModel with this layer holds the vocabulary; import
-    `tensorflow_text` before you load a SavedModel.
+    A `.keras` file or SavedModel with this layer contains the vocabulary;
+    import `tensorflow_text` before you load a SavedModel.
 
     Args:
         tokenizer: A tokenizer, or a path for `load_tokenizer`. None if the
@@ -46,26 +50,29 @@ class TokenizerLayer(keras.layers.Layer):
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
-        # A pair must not lose its second text.
-        least = model_inputs.MIN_SEQ_LENGTH
-        checks.check_integer("max_seq_length", max_seq_length, at_least=least)
+        # Each text of a pair keeps at least a token.
+        checks.check_integer(
+            "max_seq_length",
+            max_seq_length,
+            at_least=model_inputs.MIN_SEQ_LENGTH,
+        )
         self.max_seq_length = max_seq_length
         if not isinstance(tokenizer, Tokenizer | None):
             tokenizer = discovery.load_tokenizer(tokenizer)
-        self._use(tokenizer)
-        # As in Keras' own layers that take strings.
+        if tokenizer is not None:
+            self._use(tokenizer)
+        # Keras' own layers of strings have these settings, too.
         self._convert_input_args = False
         self._allow_non_tensor_positional_args = True
         self.supports_jit = False
         self.built = True
 
-    def _use(self, tokenizer: Any) -> None:
+    def _use(self, tokenizer: Tokenizer) -> None:
         self.tokenizer = tokenizer
-        if tokenizer is not None:
-            self._graph = graph_tokenizer.make(tokenizer)
-            self._resource = self._graph.resource  # for SavedModels
+        self._graph = graph_tokenizer.make(tokenizer)
+        self._resource = self._graph.resource  # SavedModels track it.
 
-    def call(self, texts: Any) -> dict[str, tf.Tensor]:
+    def call(self, texts: Texts) -> dict[str, tf.Tensor]:
         first, *others = texts if _is_pair(texts) else [texts]
         first = tf.convert_to_tensor(first, tf.string)
         [second] = others or [tf.zeros_like(first)]
@@ -79,8 +86,10 @@ class TokenizerLayer(keras.layers.Layer):
         shape = tf.concat([tf.shape(first), [self.max_seq_length]], 0)
         return {name: tf.reshape(ids[name], shape) for name in ids}
 
-    def compute_output_spec(self, texts: Any) -> Any:
-        shape = (texts[0] if _is_pair(texts) else texts).shape
+    def compute_output_spec(
+        self, texts: keras.KerasTensor | tuple[keras.KerasTensor, ...]
+    ) -> dict[str, keras.KerasTensor]:
+        shape = keras.tree.flatten(texts)[0].shape
         return {
             name: keras.KerasTensor((*shape, self.max_seq_length), "int32")
             for name in signature.ID_INPUTS
@@ -103,17 +112,17 @@ class TokenizerLayer(keras.layers.Layer):
 
     def load_assets(self, dir_path: str) -> None:
         [path] = checkpoint.vocabularies_in(dir_path)
-        source = Checkpoint(vocabulary=path, metadata=metadata.read(dir_path))
-        self._use(source.tokenizer)
+        saved = Checkpoint(vocabulary=path, metadata=metadata.read(dir_path))
+        self._use(saved.tokenizer)
 
 
-def _is_pair(texts: Any) -> bool:
-    # In a model that Keras has loaded, tuples are lists.
+def _is_pair(texts: Texts) -> bool:
+    # When Keras loads a model, tuples become lists.
     if isinstance(texts, list):
         if texts and isinstance(texts[0], list | tuple):
             raise ValueError(
-                "Pass pairs as a tuple: a list of the first texts, and one of "
-                "the second. Received: a list of lists."
+                "Pass pairs as a tuple of two lists: the first texts, and the "
+                "second texts. Received: a list of lists."
             )
         return bool(texts) and not isinstance(texts[0], str | bytes)
     return isinstance(texts, tuple)

@@ -150,7 +150,7 @@ def test_a_model_of_strings_is_trained_and_exported(tiny, tmp_path):
         (tf.constant([1, 2]), "dtype string"),
         (tuple("abc"), "unpack"),
         # Rows or columns?
-        ([["a1", "b1"], ["a2", "b2"]], "Pass pairs as a tuple: .* of lists"),
+        ([["a1", "b1"], ["a2", "b2"]], "Pass pairs as a tuple .* of lists"),
     ],
 )
 def test_what_is_not_strings_or_a_pair_is_refused(texts, words, tiny):
