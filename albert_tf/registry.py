@@ -27,6 +27,62 @@ RECORD_READING = {
     "packed": "albert_tf.data.packing",
 }
 FILE_SYSTEMS = {"remote": "albert_tf.storage"}
+# Keras models of heads, by name of the head.
+MODELS = {
+    "encoder": "albert_tf.modeling.albert_model:AlbertModel",
+    "pretraining": "albert_tf.modeling.pretraining_model:PretrainingModel",
+    "classifier": "albert_tf.modeling.sequence_models:ClassifierModel",
+    "multiple_choice": "albert_tf.modeling.sequence_models:MultipleChoiceModel",
+    "span": "albert_tf.modeling.span_models:SpanModel",
+    "beam_span": "albert_tf.modeling.span_models:BeamSpanModel",
+    "token_classifier": (
+        "albert_tf.modeling.sequence_models:TokenClassifierModel"
+    ),
+}
+# Subclasses of `tasks.spec.HeadSpec`, by name of the head.
+HEADS = {
+    "encoder": "albert_tf.tasks.encoder.spec:EncoderSpec",
+    "pretraining": "albert_tf.tasks.pretraining.spec:PretrainingSpec",
+    "classifier": "albert_tf.tasks.classification.spec:ClassifierSpec",
+    "multiple_choice": "albert_tf.tasks.race.spec:MultipleChoiceSpec",
+    "span": "albert_tf.tasks.squad.spec:SpanSpec",
+    "beam_span": "albert_tf.tasks.squad.spec:BeamSpanSpec",
+    "token_classifier": "albert_tf.tasks.tagging.spec:TaggingSpec",
+}
+# Functions that trace the signatures of a head for a server, by name.
+SIGNATURES = {
+    "encoder": "albert_tf.tasks.encoder.signatures:make_signatures",
+    "pretraining": "albert_tf.tasks.pretraining.signatures:make_signatures",
+    "classifier": "albert_tf.tasks.classification.signatures:make_signatures",
+    "multiple_choice": "albert_tf.tasks.race.signatures:make_signatures",
+    "span": "albert_tf.tasks.squad.signatures:make_signatures",
+    "beam_span": "albert_tf.tasks.squad.signatures:make_signatures",
+    "token_classifier": "albert_tf.tasks.tagging.signatures:make_signatures",
+}
+# Instances of `tasks.spec.FinetuningSpec`, by the names that users know.
+TASKS = {
+    **dict.fromkeys(
+        (
+            "cola",
+            "sst-2",
+            "mrpc",
+            "sts-b",
+            "qqp",
+            "mnli",
+            "mismnli",
+            "qnli",
+            "rte",
+            "wnli",
+            "ax",
+            "custom",
+        ),
+        "albert_tf.tasks.classification.sets:FINETUNING",
+    ),
+    "squad": "albert_tf.tasks.squad.sets:FINETUNING",
+    "race": "albert_tf.tasks.race.sets:FINETUNING",
+    "ner": "albert_tf.tasks.tagging.sets:FINETUNING",
+    "similarity": "albert_tf.tasks.encoder.sets:FINETUNING",
+}
 
 
 def load(reference: str) -> Any:

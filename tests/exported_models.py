@@ -33,7 +33,7 @@ from albert_tf.modeling.sequence_models import (
 )
 from albert_tf.modeling.span_models import BeamSpanModel, SpanModel
 from albert_tf.serving import graph_tokenizer as graphs
-from albert_tf.tasks import table
+from albert_tf.tasks import spec as specs
 from albert_tf.text import tokenizer
 
 NUM_CODE_POINTS = 0x110000
@@ -322,7 +322,7 @@ class ExportedTask:
             vocab_file=vocabulary if is_wordpiece else None,
         )
         self.config = make_config(folder / "served", folder, **values)
-        self.spec = table.spec_of(values["head"])
+        self.spec = specs.head_spec_of(values["head"])
         self.settings = self.config.settings_of(self.spec)
         self._export()
 

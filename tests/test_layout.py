@@ -45,12 +45,12 @@ TESTED_TOGETHER = {
     "serving/model_inputs.py": "serving/test_tokenizer_layer.py",
     "serving/ragged.py": "serving/test_graph_tokenizer.py",
     "serving/text_normalization.py": "serving/test_graph_tokenizer.py",
+    "tasks/encoder/signatures.py": "export/test_conformance.py",
     "tasks/encoder/spec.py": "export/test_conformance.py",
     "tasks/pretraining/spec.py": "export/test_conformance.py",
     "tasks/race/spec.py": "export/test_conformance.py",
     "tasks/spec.py": "export/test_conformance.py",
     "tasks/squad/spec.py": "export/test_conformance.py",
-    "tasks/table.py": "export/test_refusals.py",
     "checkpoints/conversion_config.py": "checkpoints/test_conversion.py",
     "devices/device_settings.py": "training/test_refusals.py",
     "training/start.py": "training/test_plan.py",
@@ -60,7 +60,6 @@ TESTED_TOGETHER = {
             "tasks/inputs.py",
             "tasks/pretraining/data.py",
             "tasks/spec.py",
-            "tasks/table.py",
             *(
                 f"tasks/{package}/spec.py"
                 for package in (
@@ -86,7 +85,6 @@ TESTED_TOGETHER = {
     "modeling/attention.py": "modeling/test_conformance.py",
     "modeling/sequence_models.py": "modeling/test_task_models.py",
     "tasks/tagging/examples.py": "tasks/tagging/test_sets.py",
-    "tasks/task.py": "tasks/test_all_tasks.py",
 }
 
 MODULES = sorted(LIBRARY.rglob("*.py"))

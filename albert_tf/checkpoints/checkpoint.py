@@ -224,13 +224,14 @@ class Checkpoint:
                     f"{', '.join(names)}. Name the one to use, such as "
                     f"head={name!r}, or by --head."
                 )
-            if name not in heads.HEADS:
+            if name not in heads.HEADS and not heads.in_package(name):
                 raise ValueError(
                     f"Checkpoint {self.path!r} has the head {name}, which is "
-                    f"none of {', '.join(heads.HEADS)}. Pass its record in "
-                    "Python, as `head`; or head='encoder', for its encoder."
+                    f"none of {', '.join(heads.HEADS)}. Pass its `HeadSpec` as "
+                    "`head`, or --head=package.module:SPEC; or "
+                    "head='encoder', for its encoder."
                 )
-            return heads.HEADS[name]
+            return heads.named(name)
         head = heads.named(wanted)
         known = heads.HEADS.get(named or "")
         if known and known.groups == head.groups and known.name != head.name:

@@ -1,17 +1,17 @@
 """The heads of ALBERT, as checkpoints of every format store them.
 
-One record for each head. What is done with a head is its `tasks.spec.HeadSpec`.
-A head that is not in the table is used by passing its record: the groups of its
-variables are then called as its layers are, see `variable_names.head_of`.
-A model is imported when it is made.
+One record for each head; its `tasks.spec.HeadSpec` answers texts. A head of
+another package is found by name, see `in_package`: the groups of its variables
+have the names of its layers, see `variable_names.head_of`. A model is imported
+when it is made.
 """
 
 import dataclasses
-import importlib
 from collections.abc import Callable, Collection, Mapping
+from importlib import metadata
 from typing import TYPE_CHECKING, Any
 
-from albert_tf import checks
+from albert_tf import checks, registry
 from albert_tf.checkpoints.metadata import Metadata
 from albert_tf.config import AlbertConfig
 
@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
     from albert_tf.checkpoints.checkpoint import Checkpoint
 
+# Installed packages name the `HeadSpec`s of their heads in this group.
+ENTRY_POINTS = "albert_tf.heads"
 # By group of variables, what a pretraining head learns.
 OBJECTIVES = {"cls/predictions": "mlm", "cls/seq_relationship": "sop"}
 
@@ -57,8 +59,6 @@ HEADS: dict[str, Head] = {}
 
 def _head(
     name: str,
-    module: str,
-    model_class: str,
     sizes: Callable[["Checkpoint"], Mapping[str, Any]] = lambda stored: {},
     **fields: Any,
 ) -> Head:
@@ -66,10 +66,10 @@ def _head(
     def make_model(
         config: AlbertConfig, stored: "Checkpoint", **arguments: Any
     ) -> "keras.Model":
-        models = importlib.import_module(f"albert_tf.modeling.{module}")
-        make: Callable[..., keras.Model] = getattr(models, model_class)
+        make: Callable[..., keras.Model] = registry.load(registry.MODELS[name])
         return make(config, **{**sizes(stored), **arguments})
 
+    _, _, model_class = registry.MODELS[name].partition(":")
     HEADS[name] = Head(
         name=name, make_model=make_model, model_class=model_class, **fields
     )
@@ -85,13 +85,9 @@ def _num_labels(stored: "Checkpoint") -> dict[str, Any]:
     return {"num_labels": len(stored.arrays.get("output_bias", [0]))}
 
 
-ENCODER = _head(
-    "encoder", "albert_model", "AlbertModel", transformers="AlbertModel"
-)
+ENCODER = _head("encoder", transformers="AlbertModel")
 PRETRAINING = _head(
     "pretraining",
-    "pretraining_model",
-    "PretrainingModel",
     _objectives,
     groups=frozenset(OBJECTIVES),
     over_pooler=frozenset({"cls/seq_relationship"}),
@@ -99,8 +95,6 @@ PRETRAINING = _head(
 )
 CLASSIFIER = _head(
     "classifier",
-    "sequence_models",
-    "ClassifierModel",
     _num_labels,
     groups=frozenset({"task"}),
     over_pooler=frozenset({"task"}),
@@ -111,8 +105,6 @@ CLASSIFIER = _head(
 # Regression, multiple choice and the labels of tokens have the same variables.
 MULTIPLE_CHOICE = _head(
     "multiple_choice",
-    "sequence_models",
-    "MultipleChoiceModel",
     groups=CLASSIFIER.groups,
     over_pooler=CLASSIFIER.over_pooler,
     transformers="AlbertForMultipleChoice",
@@ -121,8 +113,6 @@ MULTIPLE_CHOICE = _head(
 )
 SPAN = _head(
     "span",
-    "span_models",
-    "SpanModel",
     groups=frozenset({"cls/squad"}),
     transformers="AlbertForQuestionAnswering",
     pipeline="question-answering",
@@ -130,16 +120,12 @@ SPAN = _head(
 )
 BEAM_SPAN = _head(
     "beam_span",
-    "span_models",
-    "BeamSpanModel",
     groups=frozenset({"beam"}),
     pipeline=SPAN.pipeline,
     command=SPAN.command,
 )
 TOKEN_CLASSIFIER = _head(
     "token_classifier",
-    "sequence_models",
-    "TokenClassifierModel",
     _num_labels,
     groups=CLASSIFIER.groups,
     transformers="AlbertForTokenClassification",
@@ -155,11 +141,50 @@ OF_TASKS = {
 
 
 def named(head: str | Head) -> Head:
-    """Returns the head of a name; an unknown one is an error that lists all."""
+    """Returns the head of a name, of the table or of another package.
+
+    Raises:
+        ValueError: There is none; the message lists all of the table.
+    """
     if isinstance(head, Head):
         return head
+    if head not in HEADS and (head_spec := in_package(head)):
+        found: Head = head_spec.head
+        return found
     checks.check_choice("head", head, tuple(HEADS))
     return HEADS[head]
+
+
+def in_package(name: str) -> Any:
+    """Returns the `HeadSpec` of another package's head; None if there is none.
+
+    Args:
+        name: `package.module:SPEC`; or the name of a head, which the entry
+            point of an installed package has, in the group `albert_tf.heads`.
+
+    Raises:
+        ValueError: The module cannot be imported, or it has no such `HeadSpec`.
+    """
+    reference = name
+    if ":" not in name:
+        points = [*metadata.entry_points(group=ENTRY_POINTS, name=name)]
+        if not points:
+            return None
+        reference = points[0].value
+    try:
+        head_spec = registry.load(reference)
+    except Exception as error:  # Of any module.
+        reason = " ".join(f"{type(error).__name__}: {error}".split())
+        raise ValueError(
+            f"The head {name!r} cannot be imported from {reference} ({reason})."
+        ) from error
+    if not isinstance(getattr(head_spec, "head", None), Head):
+        raise ValueError(
+            f"The head {name!r}: {reference} is no `HeadSpec`. Pass "
+            "package.module:SPEC, where SPEC is a subclass, or one of its "
+            "instances."
+        )
+    return head_spec
 
 
 def present(groups: Collection[str], known: Metadata) -> list[Head]:

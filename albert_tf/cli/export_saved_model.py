@@ -16,19 +16,19 @@ from absl import flags as absl_flags
 from albert_tf import settings
 from albert_tf.cli import flags, program
 from albert_tf.export.export_config import ExportConfig
-from albert_tf.tasks import table
+from albert_tf.tasks import spec as specs
 
 
 def define_flags() -> None:
     """Defines the flags of the command."""
-    flags.define(ExportConfig, *table.serving_settings())
+    flags.define(ExportConfig, *specs.serving_settings())
     absl_flags.DEFINE_alias("task", "head")
 
 
 def run(values: flags.FlagValues) -> None:
     """Exports the model and prints a summary."""
     given = flags.given(values)
-    of_heads = settings.fields_of(*table.serving_settings())
+    of_heads = settings.fields_of(*specs.serving_settings())
     own = {name: given[name] for name in of_heads if name in given}
     config = settings.read(ExportConfig, given, settings=own)
     with program.quiet_import():

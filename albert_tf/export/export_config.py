@@ -7,10 +7,11 @@ import dataclasses
 from collections.abc import Mapping
 from typing import Any
 
+from albert_tf import registry
 from albert_tf.checkpoints import discovery, heads
 from albert_tf.checks import check_given
 from albert_tf.settings import setting
-from albert_tf.tasks import table
+from albert_tf.tasks import spec as specs
 from albert_tf.tasks.spec import HeadSpec, ServingSettings
 from albert_tf.text.tokenizer import VocabularyBeside
 
@@ -139,7 +140,7 @@ class ExportConfig(VocabularyBeside):
         """The head that the user names; a task may have several."""
         if self.head is None or self.head in heads.OF_TASKS:
             return None
-        return table.spec_of(self.head)
+        return specs.head_spec_of(self.head)
 
     def settings_of(
         self, spec: HeadSpec, defaults: Mapping[str, Any] | None = None
@@ -152,8 +153,8 @@ class ExportConfig(VocabularyBeside):
         for unknown in {*self.settings} - {*spec.serving_settings.names()}:
             words = [
                 word
-                for word, other in table.SPECS.items()
-                if unknown in other.serving_settings.names()
+                for word in registry.HEADS
+                if unknown in specs.head_spec_of(word).serving_settings.names()
             ]
             raise ValueError(
                 f"--{unknown} is for --head={' or '.join(words)} only. "
@@ -162,8 +163,8 @@ class ExportConfig(VocabularyBeside):
         if self.runtime and self.runtime not in spec.runtimes:
             words = [
                 word
-                for word, other in table.SPECS.items()
-                if self.runtime in other.runtimes
+                for word in registry.HEADS
+                if self.runtime in specs.head_spec_of(word).runtimes
             ]
             raise ValueError(
                 f"--format={self.runtime} is for {', '.join(words)}. Received: "

@@ -36,7 +36,7 @@ from albert_tf.inference import predictor
 from albert_tf.serving import graph_tokenizer, model_inputs, signature
 from albert_tf.serving.exported_encoder import ExportedWeights
 from albert_tf.serving.signature import Signature
-from albert_tf.tasks import table
+from albert_tf.tasks import spec as specs
 from albert_tf.tasks.spec import Exported, HeadSpec, ServingSettings
 
 _KERAS_DTYPES = {"float32": "float32", "bfloat16": "mixed_bfloat16"}
@@ -174,7 +174,7 @@ def _signatures(
 
 def _find_spec(config: ExportConfig, source: Checkpoint) -> HeadSpec:
     """Returns the head to export, which the checkpoint has."""
-    spec = config.spec or table.spec_of(source.head().name)
+    spec = config.spec or specs.head_spec_of(source.head().name)
     source.head(spec.head)  # raises if it has another
     wanted: Any = config.head
     if spec.head not in heads.OF_TASKS.get(wanted, (spec.head,)):
@@ -252,7 +252,7 @@ def _write_for_runtime(  # noqa: PLR0913
     Returns how many labels it keeps, if texts are given.
     """
     if config.format == LITERT and spec.litert_head:
-        spec = table.spec_of(spec.litert_head)
+        spec = specs.head_spec_of(spec.litert_head)
     known = dataclasses.replace(
         exported.settings.applied_to(source.metadata),
         head=spec.head.name,

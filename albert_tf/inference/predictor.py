@@ -19,8 +19,7 @@ from albert_tf.checkpoints import compatibility, discovery, load
 from albert_tf.checkpoints.checkpoint import Checkpoint
 from albert_tf.devices import engine
 from albert_tf.inference.record_outputs import OutputComputer
-from albert_tf.metrics import similarity
-from albert_tf.tasks import table
+from albert_tf.tasks import spec as specs
 from albert_tf.tasks.spec import HeadSpec
 from albert_tf.tasks.task import Examples, ExampleSet, Outputs
 from albert_tf.text.tokenizer import VocabularyBeside
@@ -52,9 +51,9 @@ def load_predictor(  # noqa: PLR0913
             `export_saved_model.py --format=litert` or `onnx`. Or a list of
             models of any sizes, which answer together: with the mean of their
             probabilities.
-        head: None for the head that the checkpoint has; a name of
-            `checkpoints.heads.HEADS`, as `encoder` for vectors; or, for any
-            other head, its `HeadSpec`.
+        head: None for the head that the checkpoint has; a name, such as
+            `encoder` for vectors; or, for a head of another package,
+            `package.module:SPEC`, or its `HeadSpec`.
         max_seq_length: Longest sequence in tokens; None for that of the export
             or, unless the head is `encoder`, of the fine-tuning; or else 512
             (384 for questions about a context); at most what the model takes.
@@ -109,7 +108,7 @@ def load_predictor(  # noqa: PLR0913
                 "checkpoint again, with --depth."
             )
         own = str(source.metadata.head)
-        spec = table.spec_of(head or own)
+        spec = specs.head_spec_of(head or own)
         if spec.head.name != own:
             raise ValueError(
                 f"{source.path!r} has no {spec.head.name} head. It has: {own}."
@@ -117,7 +116,7 @@ def load_predictor(  # noqa: PLR0913
         settings, model = source.settings, exported_model.load(source)
     else:
         source = compatibility.with_depth(source, depth)
-        spec = table.spec_of(head or source.head().name)
+        spec = specs.head_spec_of(head or source.head().name)
         source.head(spec.head)  # raises if it has another
         settings = spec.trained_settings(source)
         model, _ = load.make_model(
@@ -230,12 +229,14 @@ class Predictor:
         """
         if isinstance(first, str) and isinstance(second, str):
             return float(self.similarity([first], [second])[0])
+        measures = self.spec.similarity
         ours, theirs = self._vectors(first), self._vectors(second)
         if len(ours) != len(theirs):
             raise ValueError(
                 f"Pass as many texts: there are {len(ours)} and {len(theirs)}."
             )
-        return similarity.of_pairs(ours, theirs)
+        cosines: np.ndarray = measures.of_pairs(ours, theirs)
+        return cosines
 
     def nearest(
         self, queries: Any, texts: Sequence[str], *, k: int = 5
@@ -248,7 +249,8 @@ class Predictor:
         if isinstance(queries, str):
             return list(self.nearest([queries], texts, k=k)[0])
         checks.check_integer("k", k, at_least=1)
-        scores = similarity.to_all(self._vectors(queries), self._vectors(texts))
+        measures = self.spec.similarity
+        scores = measures.to_all(self._vectors(queries), self._vectors(texts))
         best = np.argsort(-scores, axis=1, kind="stable")[:, :k].tolist()
         return [
             [
@@ -259,8 +261,6 @@ class Predictor:
         ]
 
     def _vectors(self, texts: Iterable[str]) -> np.ndarray:
-        if self.spec.head.name != "encoder":
-            raise ValueError('Pass head="encoder" to `load_predictor`.')
         if isinstance(texts, str) or not (texts := [*texts]):
             raise ValueError(f"Pass a list of texts. Received: {texts!r}.")
         return np.array([one["vector"] for one in self.predict(texts)])

@@ -1,20 +1,20 @@
 """What is done with a head, and how a task is fine-tuned.
 
 Whatever depends on the head of a model asks its `HeadSpec`: `load_predictor`,
-the evaluation of a run, exports. A new head is a package of this folder with
-one, and a row of `tasks.table`; or one that is passed as `head`. A command that
-fine-tunes asks a `FinetuningSpec`.
+the evaluation of a run, exports. A command that fine-tunes asks a
+`FinetuningSpec`. Both are found by name in `registry`, or passed as they are.
 
 Plain Python: a package imports its slow parts where they are used.
 """
 
 import abc
 import dataclasses
-import importlib
 from collections.abc import Callable, Mapping, Sequence
+from types import ModuleType
 from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
-from albert_tf.checkpoints import discovery
+from albert_tf import checks, registry
+from albert_tf.checkpoints import discovery, heads
 from albert_tf.checkpoints.checkpoint import Checkpoint, Note
 from albert_tf.checkpoints.heads import Head
 from albert_tf.checkpoints.metadata import Metadata
@@ -168,14 +168,38 @@ class HeadSpec(abc.ABC):
         """Returns arguments of the model's class that the settings decide."""
         return {}
 
-    # The module whose `make_signatures` traces them, which is slow to import.
-    signatures_module: ClassVar[str]
-
     def make_signatures(self, exported: Exported) -> Signatures:
         """Traces the signatures of an exported model."""
-        module: Any = importlib.import_module(self.signatures_module)
-        traced: Signatures = module.make_signatures(exported)
-        return traced
+        make = registry.load(registry.SIGNATURES[self.head.name])
+        signatures: Signatures = make(exported)
+        return signatures
+
+    @property
+    def similarity(self) -> ModuleType:
+        """`metrics.similarity`, of heads that answer with vectors."""
+        raise ValueError('Pass head="encoder" to `load_predictor`.')
+
+
+def head_spec_of(head: str | HeadSpec) -> HeadSpec:
+    """Returns the `HeadSpec` of a head, given by name or as itself.
+
+    A name is one of `registry.HEADS`, or see `heads.in_package`.
+    """
+    if isinstance(head, HeadSpec):
+        return head
+    name = heads.named(head).name
+    if head in registry.HEADS:
+        found = registry.load(registry.HEADS[name])
+    else:
+        found = heads.in_package(head)
+    head_spec: HeadSpec = found() if isinstance(found, type) else found
+    return head_spec
+
+
+def serving_settings() -> list[type[ServingSettings]]:
+    """Returns the classes of the settings of exports, each once."""
+    specs = map(registry.load, registry.HEADS.values())
+    return [*dict.fromkeys(spec.serving_settings for spec in specs)]
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -249,3 +273,12 @@ class FinetuningSpec:
     chosen: Callable[[Any, Scores], dict[str, Any]] = lambda *_: {}
     settings_of_weights: Callable[[Checkpoint], dict[str, Any]] = lambda _: {}
     settings_of_start: Callable[[Checkpoint], dict[str, Any]] = lambda _: {}
+
+
+def finetuning_spec_of(task: str | FinetuningSpec) -> FinetuningSpec:
+    """Returns the `FinetuningSpec` of a task, by name, whatever its case."""
+    if isinstance(task, FinetuningSpec):
+        return task
+    checks.check_choice("task_name", task.lower(), tuple(registry.TASKS))
+    spec: FinetuningSpec = registry.load(registry.TASKS[task.lower()])
+    return spec

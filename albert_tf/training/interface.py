@@ -18,7 +18,8 @@ from albert_tf.export.export_config import ExportConfig
 from albert_tf.export.saved_model import ExportSummary
 from albert_tf.inference.predictor import Predictor, load_predictor
 from albert_tf.metrics.scores import Scores
-from albert_tf.tasks import example_files, table
+from albert_tf.tasks import example_files
+from albert_tf.tasks import spec as specs
 from albert_tf.tasks.spec import FinetuningSpec, HeadSpec
 from albert_tf.tasks.task import SPLITS
 from albert_tf.text.tokenizer import VocabularyBeside
@@ -113,7 +114,7 @@ def finetune(
         ValueError: A setting, a file or a row cannot be used.
         KeyboardInterrupt: A signal stopped the training, after a checkpoint.
     """
-    spec = table.finetuning(task_name)
+    spec = specs.finetuning_spec_of(task_name)
     values = settings.checked(
         given, plans.config_classes(spec), lists=plans.lists(spec)
     )

@@ -8,7 +8,7 @@ import pytest
 
 from albert_tf.export import version_folder
 from albert_tf.serving.signature import Signature
-from albert_tf.tasks import table
+from albert_tf.tasks import spec as specs
 
 write_version = functools.partial(version_folder.write_version, batching="mine")
 
@@ -53,7 +53,7 @@ def test_a_version_appears_whole_beside_a_batching_configuration(tmp_path):
 def test_requests_are_split_where_their_outputs_can_be_joined(
     head, request_size, batch_size, is_split
 ):
-    spec = table.SPECS[head]
+    spec = specs.head_spec_of(head)
     text = version_folder.batching_parameters(
         spec.served_batch_size, joins_outputs=spec.joins_outputs
     )

@@ -25,7 +25,7 @@ from albert_tf.data.pretraining_config import PretrainingDataConfig
 from albert_tf.export import saved_model
 from albert_tf.export.export_config import ExportConfig
 from albert_tf.predict import __main__ as predict
-from albert_tf.tasks import table
+from albert_tf.tasks import spec as specs
 from tests.checkpoints.weights import check_same, convert
 from tests.heads import toy
 from tests.heads.conftest import CONFIG
@@ -232,7 +232,7 @@ class Trained:
     def __init__(self, name, row, path):
         self.name, self.row, self.path = name, row, str(path)
         self.is_known = name in heads.HEADS
-        self.spec = table.spec_of(name) if self.is_known else row.spec()
+        self.spec = specs.head_spec_of(name) if self.is_known else row.spec()
         # That of a checkpoint is known; others are passed.
         self.head = None if self.is_known else self.spec
         self.predictor = albert_tf.load_predictor(path, head=self.head)

@@ -141,4 +141,3 @@ class ClassifierSpec(HeadSpec):
         return super().mean_outputs(members, [{"logits": x} for x in scaled])
 
     serving_settings = ClassifierSettings
-    signatures_module = "albert_tf.tasks.classification.signatures"

@@ -1,15 +1,15 @@
 """The bare encoder: vectors of texts."""
 
 import dataclasses
-import functools
 import logging
 from collections.abc import Mapping
+from types import ModuleType
 from typing import Any
 
 from albert_tf.checkpoints import heads
 from albert_tf.checkpoints.checkpoint import Checkpoint
 from albert_tf.tasks import inputs
-from albert_tf.tasks.spec import Exported, HeadSpec, ServingSettings, Signatures
+from albert_tf.tasks.spec import HeadSpec, ServingSettings
 from albert_tf.tasks.task import AnswerData, AnswerTask
 
 _LOGGER = logging.getLogger(__name__)
@@ -68,17 +68,9 @@ class EncoderSpec(HeadSpec):
     # Sequences of different lengths.
     joins_outputs = False
 
-    def make_signatures(self, exported: Exported) -> Signatures:
-        """Traces those of the vectors; other poolings leave out `vector`."""
-        from albert_tf.serving import exported_encoder
-        from albert_tf.tasks.encoder import data, model
+    @property
+    def similarity(self) -> ModuleType:
+        """The cosines of vectors."""
+        from albert_tf.metrics import similarity
 
-        settings, pool = exported.settings, None
-        if settings.pooling in data.POOLINGS:
-            pool = functools.partial(model.pool, data=settings)
-        return exported_encoder.make_signatures(
-            exported_encoder.ExportedEncoder(exported.model, exported.weights),
-            exported.tokenizer,
-            max_seq_length=settings.max_seq_length,
-            pool=pool,
-        )
+        return similarity

@@ -6,7 +6,7 @@ from typing import Any
 from albert_tf.checkpoints import heads
 from albert_tf.checkpoints.checkpoint import Checkpoint
 from albert_tf.tasks.encoder.spec import EncoderSpec
-from albert_tf.tasks.spec import Exported, Signatures
+from albert_tf.tasks.spec import HeadSpec
 from albert_tf.tasks.task import AnswerData, AnswerTask
 
 
@@ -35,9 +35,5 @@ class PretrainingSpec(EncoderSpec):
 
     # The masked positions are not among the ids.
     litert_head = heads.ENCODER.name
-
-    def make_signatures(self, exported: Exported) -> Signatures:
-        """Traces those of the encoder, and of the heads that there are."""
-        from albert_tf.tasks.pretraining import signatures
-
-        return signatures.make_signatures(exported)
+    # Its answers are no vectors.
+    similarity = HeadSpec.similarity

@@ -88,4 +88,3 @@ class MultipleChoiceSpec(HeadSpec):
     # An article and several options.
     served_batch_size = 8
     runtimes = ()
-    signatures_module = "albert_tf.tasks.race.signatures"

@@ -127,7 +127,6 @@ class SpanSpec(HeadSpec):
     serving_settings = SpanSettings
     # A context may have any length.
     served_batch_size = 8
-    signatures_module = "albert_tf.tasks.squad.signatures"
 
 
 class BeamSpanSpec(SpanSpec):

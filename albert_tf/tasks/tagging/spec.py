@@ -60,4 +60,3 @@ class TaggingSpec(HeadSpec):
     serving_settings = TaggingSettings
     # Texts have different numbers of entities.
     joins_outputs = False
-    signatures_module = "albert_tf.tasks.tagging.signatures"
