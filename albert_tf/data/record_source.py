@@ -13,7 +13,8 @@ import hashlib
 import itertools
 import logging
 import math
-from collections.abc import Collection, Mapping
+import re
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -29,6 +30,7 @@ _SAMPLE_SIZE = 100
 # A share of masked tokens below this part of `masked_lm_prob` is worth a
 # warning.
 _LARGE_PART = 2 / 3
+_NUMBERED = re.compile(r"(?P<stem>.*)-\d{5}-of-(?P<count>\d{5})", re.DOTALL)
 
 
 _OpenShard = tuple[Shard, RecordFile]
@@ -144,7 +146,7 @@ def _open_files(
     ]
     open_file = functools.partial(_open_file, masks=masks)
     opened = files.for_all(open_file, paths)
-    shards.check_sets([shard for shard, _ in opened])
+    check_sets([shard for shard, _ in opened])
     with_records = [(shard, file) for shard, file in opened if len(file)]
     if not with_records:
         raise ValueError(
@@ -214,6 +216,79 @@ def _describe(records: RecordFile) -> Shard:
         num_bytes=records.num_bytes,
         sha256=hashlib.sha256(records.entries).hexdigest(),
     )
+
+
+def check_sets(shards: Sequence[Shard]) -> None:
+    """Checks that shards of one name, `train-00000-of-00008`, are of one build.
+
+    Warns of missing shards, and of records that are in two files.
+    """
+    sets = collections.defaultdict(list)
+    for shard in shards:
+        if name := _NUMBERED.fullmatch(shard.path):
+            sets[name["stem"], int(name["count"])].append(shard)
+    for (stem, count), members in sets.items():
+        if len(members) < count:
+            _LOGGER.warning(
+                "%d of the %d shards of %r are read; the others are not named.",
+                *(len(members), count, f"{stem}@{count}"),
+            )
+        described = [shard for shard in members if shard.has_sidecar]
+        for first, second in itertools.pairwise(described):
+            if differences := checks.differences(first.build, second.build):
+                raise ValueError(
+                    f"{first.path!r} and {second.path!r} are shards of "
+                    f"different builds: {checks.listed(differences)}. Build "
+                    "all shards from the same text, with the same settings."
+                )
+    _warn_of_overlaps(shards)
+
+
+def _warn_of_overlaps(shards: Sequence[Shard]) -> None:
+    """Warns of copies, and of builds with other numbers of shards."""
+    builds = collections.defaultdict(list)
+    for shard in shards:
+        made_by = shard.build if shard.has_sidecar else {"": shard.sha256}
+        if shard.counts.records:
+            builds[tuple(made_by.values())].append(shard)
+    for members in builds.values():
+        members.sort(key=lambda shard: shard.extent)
+        for first, second in itertools.pairwise(members):
+            if second.extent[0] < first.extent[1]:
+                _LOGGER.warning(
+                    "%r holds some of the same records as %r, so they are read "
+                    "twice as often. Pass the files of one build.",
+                    *(second.path, first.path),
+                )
+                break
+
+
+def report_common_text(
+    trained: Sequence[Shard], evaluated: Sequence[Shard]
+) -> None:
+    """Warns of shards to evaluate on whose text is also trained on."""
+    for shard, other in itertools.product(evaluated, trained):
+        if _have_common_text(shard, other):
+            _LOGGER.warning(
+                "%r, to evaluate on, holds text of %r, which is also trained "
+                "on, so its scores say nothing about other text. Build an "
+                "--eval_file of held-out text.",
+                *(shard.path, other.path),
+            )
+            return
+
+
+def _have_common_text(shard: Shard, other: Shard) -> bool:
+    if shard.sha256 == other.sha256:
+        return True
+    if shard.corpus_sha256 != other.corpus_sha256 or not shard.has_sidecar:
+        return False
+    ranges: list[Sequence[float]] = [shard.blocks, other.blocks]
+    # Other records of a block are of other text, if there is one copy of it.
+    if shard.build == other.build and shard.config["dupe_factor"] == 1:
+        ranges = [shard.extent, other.extent]
+    (start, end), (other_start, other_end) = ranges
+    return start < other_end and other_start < end
 
 
 def _check_agreement(first: Shard, second: Shard) -> None:

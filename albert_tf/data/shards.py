@@ -4,22 +4,16 @@ Data flow: plan of a build -> [this file] -> record file and sidecar -> [this
 file] -> source of records. The sidecar is the JSON file `<record file>.json`.
 """
 
-import collections
 import dataclasses
 import functools
-import itertools
 import json
-import logging
 import os
-import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from albert_tf import checks, files
 from albert_tf.settings import Settings, setting
 from albert_tf.text.base import SpecialIds
-
-_LOGGER = logging.getLogger(__name__)
 
 FORMAT_VERSION = 3
 # Fields of `RecordSettings` that say how masks are drawn: of static records
@@ -32,7 +26,6 @@ MASK_SETTINGS = (
     "do_whole_word_mask",
 )
 _UNKNOWN: Any = None  # If there is no sidecar.
-_NUMBERED = re.compile(r"(?P<stem>.*)-\d{5}-of-(?P<count>\d{5})", re.DOTALL)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -250,80 +243,3 @@ def read(record_path: files.Path) -> Shard:
             f"version can read ({error}). Use the version that built the "
             "records, or build them with this one under another name."
         ) from error
-
-
-def check_sets(shards: Iterable[Shard]) -> None:
-    """Checks that shards of one name, `train-00000-of-00008`, are of one build.
-
-    Warns of missing shards, and of records that are in two files.
-    """
-    sets = collections.defaultdict(list)
-    for shard in shards:
-        if name := _NUMBERED.fullmatch(shard.path):
-            sets[name["stem"], int(name["count"])].append(shard)
-    for (stem, count), members in sets.items():
-        if len(members) < count:
-            _LOGGER.warning(
-                "%d of the %d shards of %r are read; the others are not named.",
-                len(members),
-                count,
-                f"{stem}@{count}",
-            )
-        described = [shard for shard in members if shard.has_sidecar]
-        for first, shard in itertools.pairwise(described):
-            if differences := checks.differences(first.build, shard.build):
-                raise ValueError(
-                    f"{first.path!r} and {shard.path!r} are shards of "
-                    f"different builds: {checks.listed(differences)}. Build "
-                    "all shards from the same text, with the same settings."
-                )
-    _warn_of_overlaps(shards)
-
-
-def _warn_of_overlaps(shards: Iterable[Shard]) -> None:
-    """Warns of copies, and of builds with other numbers of shards."""
-    builds = collections.defaultdict(list)
-    for shard in shards:
-        made_by = shard.build if shard.has_sidecar else {"": shard.sha256}
-        if shard.counts.records:
-            builds[tuple(made_by.values())].append(shard)
-    for members in builds.values():
-        members.sort(key=lambda shard: shard.extent)
-        for first, second in itertools.pairwise(members):
-            if second.extent[0] < first.extent[1]:
-                _LOGGER.warning(
-                    "%r holds some of the same records as %r, so they are read "
-                    "twice as often. Pass the files of one build.",
-                    second.path,
-                    first.path,
-                )
-                break
-
-
-def report_common_text(
-    trained: Iterable[Shard], evaluated: Iterable[Shard]
-) -> None:
-    """Warns of shards to evaluate on whose text is also trained on."""
-    for shard, other in itertools.product(evaluated, trained):
-        if _have_common_text(shard, other):
-            _LOGGER.warning(
-                "%r, to evaluate on, holds text of %r, which is also trained "
-                "on, so its scores say nothing about other text. Build an "
-                "--eval_file of held-out text.",
-                shard.path,
-                other.path,
-            )
-            return
-
-
-def _have_common_text(shard: Shard, other: Shard) -> bool:
-    if shard.sha256 == other.sha256:
-        return True
-    if shard.corpus_sha256 != other.corpus_sha256 or not shard.has_sidecar:
-        return False
-    ours: Sequence[float] = shard.blocks
-    theirs: Sequence[float] = other.blocks
-    # Other records of a block are of other text, if there is one copy of it.
-    if shard.build == other.build and shard.config["dupe_factor"] == 1:
-        ours, theirs = shard.extent, other.extent
-    return ours[0] < theirs[1] and theirs[0] < ours[1]

@@ -370,7 +370,7 @@ def _check_records(
     """Checks that the records fit the model, its objectives, one another."""
     evaluated = eval_records.shards if eval_records else []
     for source in train_records.values():
-        shards.report_common_text(source.shards, evaluated)
+        record_source.report_common_text(source.shards, evaluated)
     described = _described(train_records, eval_records)
     if len({shard.tokenizer_hash for shard in described} - {None}) > 1:
         raise ValueError(

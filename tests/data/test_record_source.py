@@ -1,3 +1,4 @@
+import dataclasses
 import pathlib
 import shutil
 
@@ -11,7 +12,13 @@ from albert_tf.data import (
     record_source,
 )
 from albert_tf.data.example_order import InputShard
-from tests.data.records import dynamic_record, serialize, static_record
+from albert_tf.data.shards import BuildCounts, Shard
+from tests.data.records import (
+    dynamic_record,
+    make_shard,
+    serialize,
+    static_record,
+)
 
 
 def _numbers(source, indices):
@@ -297,3 +304,141 @@ def test_each_length_has_the_records_of_its_files(files):
     assert sources[16].num_records == 2
     assert sources[16].shard.settings.num_prediction_slots == 3
     assert _numbers(sources[8], [0, 1]) == [20, 21]
+
+
+def numbered(count, stem="train", **changes):
+    """A shard of each number."""
+    return [
+        make_shard(f"{stem}-{i:05}-of-{count:05}", **changes)
+        for i in range(count)
+    ]
+
+
+def test_all_shards_of_one_build_are_fine(caplog):
+    for members in (
+        numbered(3),
+        # Other files need have nothing in common, nor files without a sidecar.
+        [make_shard("a"), make_shard("b", ngram=1)],
+        [*numbered(2)[:1], Shard(path=numbered(2)[1].path, config={})],
+        numbered(2) + numbered(2, "other", ngram=1),
+    ):
+        record_source.check_sets(members)
+
+    assert not caplog.text
+
+
+def test_missing_shards_are_warned_of(caplog):
+    record_source.check_sets(numbered(3)[1:])
+
+    assert "2 of the 3 shards of 'train@3' are read" in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"ngram": 1}, r"ngram=3 \(now 1\)"),
+        ({"corpus_sha256": "b"}, r"corpus_sha256=None \(now 'b'\)"),
+    ],
+)
+def test_shards_of_different_builds_are_refused(changes, message):
+    members = [*numbered(3)[:2], numbered(3, **changes)[2]]
+
+    with pytest.raises(ValueError, match=f"00002-of.*builds: {message}"):
+        record_source.check_sets(members)
+
+
+def build(blocks, part=(0, 1), records=3, **changes):
+    return make_shard(
+        blocks=list(blocks),
+        part=list(part),
+        counts=BuildCounts(records=records),
+        **{"corpus_sha256": "a"} | changes,
+    )
+
+
+@pytest.mark.parametrize(
+    ("shard", "other"),
+    [
+        (build([0, 4]), build([3, 5])),
+        (build([2, 3]), build([0, 9])),
+        (build([3, 4], (0, 2)), build([0, 5])),
+        (build([3, 4], (0, 2)), build([3, 4], (0, 3))),
+    ],
+)
+def test_files_with_records_of_the_same_text_are_warned_of(
+    shard, other, caplog
+):
+    members = {"train-0": shard, "old-0": other, "x": build([20, 30])}
+
+    record_source.check_sets(
+        [dataclasses.replace(s, path=path) for path, s in members.items()]
+    )
+
+    assert caplog.text.count("same records") == 1
+    assert "'train-0'" in caplog.text
+    assert "'old-0'" in caplog.text
+
+
+def test_parts_of_one_build_have_no_text_in_common(caplog):
+    record_source.check_sets(
+        [
+            *(build([0, 2]), build([2, 3], (0, 2)), build([2, 3], (1, 2))),
+            *(build([3, 9]), build([0, 9], corpus_sha256="b")),
+            *(build([0, 9], random_seed=1), build([0, 9], tokenizer_hash="b")),
+            *(build([0, 9], records=0), build([0, 9], corpus_sha256=None)),
+        ]
+    )
+
+    assert not caplog.text
+
+
+@pytest.mark.parametrize(
+    ("trained", "evaluated", "is_common"),
+    [
+        (build([0, 9]), build([8, 9]), True),
+        # The same text, in other records.
+        (build([0, 9]), build([0, 9], random_seed=1), True),
+        (build([0, 9]), build([9, 10], (0, 2)), False),
+        (build([0, 9]), build([0, 9], corpus_sha256="b"), False),
+        (build([0, 9]), build([0, 9], corpus_sha256=None), False),
+        # Parts of a block have text in common if it was copied.
+        (
+            build([0, 1], (0, 2), dupe_factor=1),
+            build([0, 1], (1, 2), dupe_factor=1),
+            False,
+        ),
+        (
+            build([0, 1], (0, 2), dupe_factor=2),
+            build([0, 1], (1, 2), dupe_factor=2),
+            True,
+        ),
+    ],
+)
+def test_text_to_evaluate_on_that_is_trained_on_is_warned_of(
+    trained, evaluated, is_common, caplog
+):
+    unknown = Shard(path="x", config={}, sha256="x")
+
+    record_source.report_common_text(
+        [unknown, dataclasses.replace(trained, sha256="c")],
+        [
+            dataclasses.replace(unknown, sha256="y"),
+            dataclasses.replace(evaluated, path="eval", sha256="d"),
+        ],
+    )
+
+    message = "'eval', to evaluate on, holds text of 'train', which is also"
+    assert (message in caplog.text) == is_common
+
+
+def test_opening_records_checks_their_shards(write_records):
+    record = static_record(9)
+    for name, records, changes in (
+        ("train-00000-of-00002", [record], {}),
+        # Also if it has no record.
+        ("train-00001-of-00002", [], {"random_seed": 3}),
+    ):
+        path = write_records(name, records, **changes)
+
+    with pytest.raises(ValueError, match=r"random_seed=12345 \(now 3\)"):
+        record_source.open_records(path.replace("-00001-", "-0000?-"))
