@@ -1,4 +1,4 @@
-"""The two normalizations of `text.normalization`, as operations of a graph.
+"""The normalizations of both vocabularies, as operations of a graph.
 
 TensorFlow's own string operations use ICU, which follows another version of
 Unicode than Python does. Everything that depends on Unicode is therefore a
@@ -8,7 +8,7 @@ the canonical order of combining marks.
 
 Data flow: UTF-8 strings -> [this file] -> SentencePiece or WordPiece.
 
-Source: `text.normalization`; the results are equal.
+Source: `text.normalization`, `text.word_splitting`; the results are equal.
 """
 
 import dataclasses
@@ -22,7 +22,7 @@ import tensorflow as tf
 
 from albert_tf.serving import ragged
 from albert_tf.serving.ragged import PagedTable, ReplacementTable
-from albert_tf.text import normalization
+from albert_tf.text import normalization, word_splitting
 
 SPACE = ord(" ")
 _SIGMA, _FINAL_SIGMA, _CAPITAL_SIGMA = "σςΣ"
@@ -116,7 +116,7 @@ class SentencePieceNormalization:
 
 
 class WordPieceNormalization:
-    """Computes `normalization.split_words`, joined by spaces, in a graph."""
+    """Computes `word_splitting.split_words`, joined by spaces, in a graph."""
 
     def __init__(self, **options: bool) -> None:
         self._do_lower_case = options["do_lower_case"]
@@ -231,7 +231,7 @@ def _normalized(
 def may_change() -> tuple[int, ...]:
     """Returns the code points that may change or have a property."""
     # Even an unassigned Chinese code point becomes a word of its own.
-    is_chinese = re.compile(f"[{normalization.CHINESE}]").match
+    is_chinese = re.compile(f"[{word_splitting.CHINESE}]").match
     return tuple(
         code_point
         for code_point in range(ragged.NUM_CODE_POINTS)
@@ -285,7 +285,7 @@ def _normalize(character: str, *, do_lower_case: bool, **options: bool) -> str:
 
 def _split(character: str, **options: bool) -> str:
     # Letters on both sides make the spaces around it visible.
-    words = normalization.split_words(f"a{character}a", **options)
+    words = word_splitting.split_words(f"a{character}a", **options)
     return " ".join(words)[1:-1]
 
 

@@ -1,39 +1,27 @@
 """Normalizes text before tokenization, and traces characters to their origin.
 
-Data flow: raw text -> [this file] -> SentencePiece or WordPiece.
+Data flow: raw text -> [this file] -> SentencePiece.
 
-There are two pipelines, because the released checkpoints need two: `normalize`
-for the English ones and `split_words` for the Chinese ones. Both replace
-characters one at a time, by a table, so the origin of a character follows from
-the lengths of the replacements.
+Characters are replaced one at a time, by a table, so the origin of a character
+follows from the lengths of the replacements. `word_splitting.py` does the same
+for WordPiece.
 
-Source: google-research/albert, tokenization.preprocess_text and
-tokenization.BasicTokenizer.
+Source: google-research/albert, tokenization.preprocess_text.
 """
 
 import dataclasses
 import functools
 import itertools
 import re
-import string
 import unicodedata
 from collections.abc import Callable, Sequence
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 _LAST_ASCII = 127
-_WORD = re.compile(r"\S+")
-_REPLACEMENT_CHARACTER = "\ufffd"
-# CJK unified ideographs, extensions A to E, and compatibility ideographs: the
-# inside of a class of regular expressions.
-CHINESE = (
-    "\u4e00-\u9fff\u3400-\u4dbf\U00020000-\U0002a6df\U0002a700-\U0002b73f"
-    "\U0002b740-\U0002b81f\U0002b820-\U0002ceaf\uf900-\ufaff"
-    "\U0002f800-\U0002fa1f"
-)
-_CHINESE_CHARACTER = re.compile(f"[{CHINESE}]")
+WORD = re.compile(r"\S+")
+REPLACEMENT_CHARACTER = "\ufffd"
 
 
 class _CharacterTable(dict[int, str]):
@@ -95,7 +83,7 @@ def normalize(
     text = " ".join(text.split())
     if not text.isascii():
         options = {"do_lower_case": do_lower_case, "keep_accents": keep_accents}
-        text = text.translate(_table(_decompose, **options))
+        text = text.translate(character_table(_decompose, **options))
     # Lower-casing keeps the length: the only character that grows, U+0130, has
     # been replaced.
     return text.lower() if do_lower_case else text
@@ -105,7 +93,7 @@ def trace_all(
     texts: Sequence[str], normalized: Sequence[str], **options: bool
 ) -> TracedText:
     """Traces `" ".join(normalized)`, of `normalize`, to `" ".join(texts)`."""
-    table = _table(_decompose, **options)
+    table = character_table(_decompose, **options)
     collapsed = [" ".join(text.split()) for text in texts]
     starts = starts_of(texts)
     origins = [np.zeros(0, np.int64)]
@@ -115,7 +103,7 @@ def trace_all(
     sizes = np.ones(len(joined), np.int64)
     for index in np.flatnonzero(_code_points(joined) > _LAST_ASCII).tolist():
         sizes[index] = len(table[ord(joined[index])])
-    return _trace(
+    return trace(
         " ".join(normalized),
         # There is no space before the first text.
         np.concatenate(origins)[1:],
@@ -134,48 +122,11 @@ def starts_of(texts: Sequence[str]) -> np.ndarray:
     return sizes.cumsum() - sizes
 
 
-def split_words(text: str, **options: Any) -> list[str]:
-    """Splits text into the words and punctuation marks that WordPiece takes.
-
-    Control characters are removed, Chinese characters and punctuation marks
-    become words of their own, letters are lower-cased if `do_lower_case`, and
-    lose their accents unless `keep_accents`; `tokenize_chinese_chars` may be
-    false.
-
-    >>> split_words("Café，你好!", do_lower_case=True, keep_accents=False)
-    ['cafe', '，', '你', '好', '!']
-    """
-    return _space_words(text, **options).split()
-
-
-def split_words_traced(
-    text: str, **options: Any
-) -> tuple[TracedText, list[tuple[int, int]]]:
-    """Returns normalized text with raw spans, and the spans of its words."""
-    spaced = _space_words(text, **options)
-    table = _table(_space_words, **options)
-    sizes = np.array([len(table[ord(one)]) for one in text], np.int64)
-    traced = _trace(spaced, np.arange(len(text)), sizes, raw_size=len(text))
-    return traced, [word.span() for word in _WORD.finditer(spaced)]
-
-
-def _space_words(
-    text: str,
-    *,
-    do_lower_case: bool,
-    keep_accents: bool,
-    tokenize_chinese_chars: bool = True,
-) -> str:
-    text = text.translate(_table(_clean, chinese=tokenize_chinese_chars))
-    if do_lower_case:
-        text = text.lower()
-    if not keep_accents:
-        text = unicodedata.normalize("NFD", text)
-    return text.translate(_table(_space_punctuation, keep_accents=keep_accents))
-
-
 @functools.cache
-def _table(rule: Callable[..., str], **options: bool) -> _CharacterTable:
+def character_table(
+    rule: Callable[..., str], **options: bool
+) -> dict[int, str]:
+    """Returns a table for `str.translate` that a rule for characters fills."""
     return _CharacterTable(functools.partial(rule, **options))
 
 
@@ -187,13 +138,13 @@ def _origins(text: str, words: str) -> np.ndarray:
     """
     if len(words) == len(text):
         return np.arange(-1, len(text))
-    spaced = (range(w.start() - 1, w.end()) for w in _WORD.finditer(text))
+    spaced = (range(w.start() - 1, w.end()) for w in WORD.finditer(text))
     positions = list(itertools.chain.from_iterable(spaced))
     positions[:1] = [-1]
     return np.array(positions)
 
 
-def _trace(
+def trace(
     text: str, origins: np.ndarray, sizes: np.ndarray, *, raw_size: int
 ) -> TracedText:
     """Follows each character of `text` back to the raw one that became it.
@@ -220,30 +171,9 @@ def _decompose(
 ) -> str:
     if "\ud800" <= character <= "\udfff":
         # A lone surrogate, from a damaged JSON escape, cannot be encoded.
-        return _REPLACEMENT_CHARACTER
+        return REPLACEMENT_CHARACTER
     if keep_accents:
         lower = character.lower() if do_lower_case else ""
         return lower if len(lower) > 1 else character
     decomposed = unicodedata.normalize("NFKD", character)
     return "".join(c for c in decomposed if not unicodedata.combining(c))
-
-
-def _clean(character: str, *, chinese: bool) -> str:
-    category = unicodedata.category(character)
-    if character in "\t\n\r" or category == "Zs":
-        return " "
-    if category in ("Cc", "Cf") or character == _REPLACEMENT_CHARACTER:
-        return ""
-    is_word = chinese and _CHINESE_CHARACTER.match(character)
-    return f" {character} " if is_word else character
-
-
-def _space_punctuation(character: str, *, keep_accents: bool) -> str:
-    category = unicodedata.category(character)
-    if category == "Mn" and not keep_accents:
-        return ""
-    # TF1: every ASCII symbol counts as punctuation, even "$" and "^", which
-    # Unicode classifies as symbols.
-    if category.startswith("P") or character in string.punctuation:
-        return f" {character} "
-    return character

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from albert_tf import checks, files
-from albert_tf.text import base, normalization
+from albert_tf.text import base, normalization, word_splitting
 from albert_tf.text.base import Tokenizer
 
 CONTINUATION = "##"
@@ -78,7 +78,7 @@ class WordPieceTokenizer(Tokenizer):
         self, texts: Sequence[str]
     ) -> tuple[np.ndarray, np.ndarray]:
         rows = (
-            normalization.split_words(text, **self.normalization)
+            word_splitting.split_words(text, **self.normalization)
             for text in texts
         )
         return base.joined(
@@ -89,7 +89,7 @@ class WordPieceTokenizer(Tokenizer):
         self, texts: Sequence[str]
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         # No word contains a space, so the texts can be split as one.
-        traced, words = normalization.split_words_traced(
+        traced, words = word_splitting.split_words_traced(
             " ".join(texts), **self.normalization
         )
         ids: list[int] = []

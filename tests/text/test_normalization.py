@@ -33,21 +33,6 @@ def test_normalize_equals_the_reference(text, do_lower_case):
     ) == reference_normalize(text, do_lower_case)
 
 
-def options_of(do_lower_case):
-    return {"do_lower_case": do_lower_case, "keep_accents": not do_lower_case}
-
-
-@settings(deadline=None)
-@given(texts, st.booleans())
-def test_traced_words_equal_split_words(text, do_lower_case):
-    options = options_of(do_lower_case)
-    traced, words = normalization.split_words_traced(text, **options)
-
-    assert [traced.text[start:end] for start, end in words] == (
-        normalization.split_words(text, **options)
-    )
-
-
 def raw_spans(traced, spans):
     """`TracedText.raw_spans` as a list of (start, end)."""
     return list(map(tuple, traced.raw_spans(spans).T.tolist()))
@@ -70,20 +55,3 @@ def raw_spans(traced, spans):
 )
 def test_spans_are_traced_to_the_raw_text(text, spans, expected):
     assert raw_spans(traced_text(text), spans) == expected
-
-
-@pytest.mark.parametrize(
-    ("text", "do_lower_case", "words"),
-    [
-        ("it's 5,3", True, ["it", "'", "s", "5", ",", "3"]),
-        ("中文abc。", True, ["中", "文", "abc", "。"]),
-        ("a\x00b\ufffdc\u200bd\x0be", True, ["abcde"]),
-        ("$a^b", True, ["$", "a", "^", "b"]),
-        ("ÀÉ İ", True, ["ae", "i"]),
-        ("x\u2028y\u3000z", True, ["x", "y", "z"]),
-        ("Été!", False, ["Été", "!"]),
-    ],
-)
-def test_words_for_wordpiece(text, do_lower_case, words):
-    options = options_of(do_lower_case)
-    assert normalization.split_words(text, **options) == words

@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from albert_tf.text import normalization, wordpiece_tokenizer
+from albert_tf.text import word_splitting, wordpiece_tokenizer
 from albert_tf.text.base import SpecialIds
 
 
@@ -74,6 +74,6 @@ def test_the_raw_text_of_a_span_normalizes_to_its_token(text, wordpiece):
 
     for token_id, (start, end) in zip(ids, spans, strict=True):
         if token_id != wordpiece.special_ids.unk:
-            assert normalization.split_words(
+            assert word_splitting.split_words(
                 text[start:end], do_lower_case=True, keep_accents=False
             ) == [wordpiece.id_to_token(token_id).removeprefix("##")]

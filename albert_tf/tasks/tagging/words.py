@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from albert_tf.text import normalization
+from albert_tf.text import word_splitting
 from albert_tf.text.base import WORD_MARK, Tokenizer
 from albert_tf.text.wordpiece_tokenizer import CONTINUATION, WordPieceTokenizer
 
@@ -46,7 +46,7 @@ def word_pattern() -> str:
     >>> re.findall(word_pattern(), "Angela's visit: Paris...")
     ["Angela's", 'visit', ':', 'Paris', '...']
     """
-    alone = normalization.CHINESE + _ranges(_is_mark)
+    alone = word_splitting.CHINESE + _ranges(_is_mark)
     letters = f"[^{alone}{_ranges(str.isspace)}]"
     # The first alternative is a number with its unit.
     part = f"(?:[0-9]+(?:[,:][0-9]+)+{letters}*|{letters}+)"
