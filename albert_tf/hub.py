@@ -1,23 +1,21 @@
 """Checkpoints by name: `hf://owner/name`, or `hf://owner/name@revision`.
 
-Hugging Face's own client fetches what a checkpoint consists of into its cache,
-and nothing pickled.
+Hugging Face's own client fetches the files of a checkpoint into its cache, and
+nothing pickled.
 """
 
 import functools
 
-PREFIX = "hf://"
+_PREFIX = "hf://"
 _PATTERNS = ("*.json", "*model*.safetensors", "*spiece.model", "*vocab.txt")
 
 
 @functools.cache
-def local_folder(path: str) -> str:
-    """Returns a path as it is, or the folder of a name, which is fetched."""
-    if not path.startswith(PREFIX):
-        return path
+def fetch(name: str) -> str:
+    """Fetches a checkpoint; returns its folder."""
     import huggingface_hub
 
-    repository, _, revision = path.removeprefix(PREFIX).partition("@")
+    repository, _, revision = name.removeprefix(_PREFIX).partition("@")
     try:
         return huggingface_hub.snapshot_download(
             repository, revision=revision or None, allow_patterns=[*_PATTERNS]
@@ -25,7 +23,7 @@ def local_folder(path: str) -> str:
     except Exception as error:  # Of the client, and of what it is made of.
         reason = str(error).strip().partition("\n")[0]
         raise ValueError(
-            f"{path!r} cannot be fetched ({reason}). Check the name and the "
+            f"{name!r} cannot be fetched ({reason}). Check the name and the "
             "network; or fetch config.json, model.safetensors and spiece.model "
             "(or vocab.txt) by hand, and pass their folder."
         ) from error

@@ -84,6 +84,43 @@ TASKS = {
     "similarity": "albert_tf.tasks.encoder.sets:FINETUNING",
 }
 
+# Modules of checkpoint formats other than TF1, in the order in which they are
+# asked: `recognises(path)`, `describe(path, albert_config)`.
+CHECKPOINT_FORMATS = {
+    "keras_file": "albert_tf.checkpoints.keras_file",
+    "huggingface": "albert_tf.checkpoints.huggingface",
+    "keras_hub": "albert_tf.checkpoints.keras_hub",
+    "export": "albert_tf.checkpoints.exported",
+}
+# Functions that write a checkpoint into a folder, by output format.
+CHECKPOINT_WRITERS = {
+    "tf1": "albert_tf.checkpoints.released:write",
+    "keras": "albert_tf.checkpoints.tf1:write_ours",
+    "huggingface": "albert_tf.checkpoints.huggingface:write",
+    "keras_hub": "albert_tf.checkpoints.keras_hub:write",
+}
+# Functions that return the metadata in the files of other programs, which may
+# lie in the folder of TF1 weights.
+CHECKPOINT_FACTS = {
+    "huggingface": "albert_tf.checkpoints.huggingface:metadata_beside",
+}
+# Functions that fetch a checkpoint, by the scheme of its name.
+CHECKPOINT_SCHEMES = {"hf": "albert_tf.hub:fetch"}
+# Functions that load a whole Keras model, by the ending of its file.
+MODEL_FILES = {".keras": "albert_tf.checkpoints.keras_file:load"}
+# Functions that load an exported model to run it, by format.
+ENGINES = {
+    "litert": "albert_tf.inference.exported_model:load",
+    "onnx": "albert_tf.inference.exported_model:load",
+}
+# Tokenizers other than SentencePiece, by `text.tokenizer.kind_of`.
+TOKENIZERS = {
+    "symbols": "albert_tf.text.symbol_tokenizer:SymbolTokenizer",
+    "wordpiece": "albert_tf.text.wordpiece_tokenizer:WordPieceTokenizer",
+}
+# Functions that make a SentencePiece model of another file, by its ending.
+SENTENCEPIECE_FILES = {".json": "albert_tf.text.tokenizer_json:read_model"}
+
 
 def load(reference: str) -> Any:
     """Returns the module, or the attribute of one, that a reference names.

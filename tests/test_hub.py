@@ -124,7 +124,7 @@ def run(tmp_path):
 FETCH = """
 import sys
 from albert_tf import hub
-print(hub.local_folder(sys.argv[1]))
+print(hub.fetch(sys.argv[1]))
 """
 
 
@@ -170,4 +170,4 @@ def test_pooling_is_fetched_and_nothing_pickled():
 
 
 def test_other_paths_stay():
-    assert hub.local_folder("some/folder") == "some/folder"
+    assert discovery.local_path("some/folder") == "some/folder"

@@ -52,6 +52,8 @@ TESTED_TOGETHER = {
     "tasks/spec.py": "export/test_conformance.py",
     "tasks/squad/spec.py": "export/test_conformance.py",
     "checkpoints/conversion_config.py": "checkpoints/test_conversion.py",
+    "checkpoints/exported.py": "checkpoints/test_discovery.py",
+    "checkpoints/released.py": "checkpoints/test_tf1.py",
     "devices/device_settings.py": "training/test_refusals.py",
     "training/start.py": "training/test_plan.py",
     "inference/exported_model.py": "export/test_litert.py",

@@ -1,50 +1,43 @@
-"""What a checkpoint is in any format: arrays, config, vocabulary, metadata.
+"""A checkpoint of any format: arrays, config, vocabulary, metadata.
 
-`discovery.open` makes one of a path. Each format has a module that reads it,
-and writes it where others read it. Without TensorFlow.
+`discovery.open` returns the checkpoint at a path. Each format has a module that
+reads it. Without TensorFlow.
 """
 
 import contextlib
 import dataclasses
 import errno
-import fnmatch
 import functools
-import glob
-import itertools
-import json
 import logging
-import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from albert_tf import checks, files
+from albert_tf import checks
 from albert_tf.checkpoints import heads, variable_names
 from albert_tf.checkpoints.heads import Head
 from albert_tf.checkpoints.metadata import Metadata
-from albert_tf.config import EXTENSIONS, AlbertConfig
-from albert_tf.text import tokenizer, tokenizer_json
-from albert_tf.text.base import SYMBOLS_FILE, Tokenizer
+from albert_tf.config import AlbertConfig
+from albert_tf.text import tokenizer
+from albert_tf.text.base import Tokenizer
 
 _LOGGER = logging.getLogger(__name__)
-SPM_FILE = "spiece.model"
-WORDPIECE_FILE = "vocab.txt"
-_VOCABULARIES = ("*.model", "*vocab*.txt", f"*{SYMBOLS_FILE}")
 # Begins a note on several vocabularies, or on one that is not supported.
 VOCABULARY = "vocabulary"
 # Kinds of notes: a tokenizer that is not supported, and one of other ids.
 REFUSED, DIFFERS = "refused", "differs"
-Arrays = Mapping[str, np.ndarray]  # by TF1 name, without `module/`
-_NOT_THERE = (None, errno.ENOENT, errno.EISDIR, errno.ENOTDIR)
-_OUTPUT_WEIGHTS, _OUTPUT_BIAS = "output_weights", "output_bias"
+# Arrays by TF1 name, without `module/`.
+Arrays = Mapping[str, np.ndarray]
+_NO_FILE_ERRORS = (None, errno.ENOENT, errno.EISDIR, errno.ENOTDIR)
+OUTPUT_WEIGHTS, OUTPUT_BIAS = "output_weights", "output_bias"
 
 
 class Note(NamedTuple):
     """A line for the user: what became of a part of a checkpoint."""
 
-    # `left out`, `unread` of what is kept for us alone, `assumed` of what the
-    # source does not say, or `compared`
+    # `left out`; `unread`, if only albert_tf reads it; `assumed`, if the files
+    # do not say it; or `compared`.
     kind: str
     text: str  # the part, and the reason in brackets
 
@@ -52,21 +45,9 @@ class Note(NamedTuple):
         return f"{self.kind:10}{self.text}"
 
 
-# Arrays that a format cannot store, and what else its readers do not learn.
+# Names of the arrays that a format cannot store, and notes on metadata that
+# readers of the format do not learn.
 WriteReport = tuple[list[str], list[Note]]
-
-
-def notes_of_metadata(known: Metadata, reason: str) -> list[Note]:
-    """Returns notes on metadata, kept in a file that others do not read."""
-    facts = known.known()
-    silent = {"tokenizer_hash", "task", "head", "settings", "evaluation"}
-    if "pooling" in (known.settings or {}):
-        silent.remove("settings")
-    return [
-        Note("unread", f"{name}={json.dumps(facts[name])} ({reason})")
-        for name in facts
-        if name not in silent
-    ]
 
 
 def _weights(names: Iterable[str]) -> list[str]:
@@ -75,23 +56,16 @@ def _weights(names: Iterable[str]) -> list[str]:
     return [n for n in names if n != counter and not n.endswith(state)]
 
 
-def _head_groups(names: Iterable[str]) -> set[str]:
+def head_groups(names: Iterable[str]) -> set[str]:
+    """Returns the groups of heads, of `variable_names.head_of`, of arrays."""
     return {*map(variable_names.head_of, _weights(names))} - {""}
-
-
-def stored_head(known: Metadata, left_out: Iterable[str]) -> Metadata:
-    """Returns metadata that name no head whose arrays are left out."""
-    head = heads.HEADS.get(known.head or "")
-    if head and head.groups.isdisjoint(_head_groups(left_out)):
-        return known
-    return dataclasses.replace(known, head=None)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class LazyArrays(Mapping[str, np.ndarray]):
     """Arrays that are read when they are first asked for; errors name `path`.
 
-    `read` takes it, and returns the arrays, or functions that read each.
+    `read` takes the path, and returns the arrays, or functions that read each.
     """
 
     path: str
@@ -118,7 +92,7 @@ class LazyArrays(Mapping[str, np.ndarray]):
 
 @contextlib.contextmanager
 def naming(path: str) -> Iterator[None]:
-    """Names what another program wrote in errors that do not."""
+    """Names the checkpoint in errors about files of other programs."""
     try:
         yield
     except (ImportError, MemoryError, AssertionError):
@@ -127,7 +101,7 @@ def naming(path: str) -> Iterator[None]:
         if isinstance(error, ValueError) and path in str(error):
             raise
         # Others with a number are faults of the machine.
-        if isinstance(error, OSError) and error.errno not in _NOT_THERE:
+        if isinstance(error, OSError) and error.errno not in _NO_FILE_ERRORS:
             raise
         reason = " ".join(str(error).split())
         raise ValueError(
@@ -141,16 +115,18 @@ class Checkpoint:
     """A checkpoint of any format, or a model between two formats.
 
     Args:
-        path: Where it was opened, which errors name; "" if it is on no disk.
-        format: As `discovery.recognise` calls it.
-        arrays: By TF1 name, with slots and heads; float32 except the step.
-        config: Shape of the model; None if the source does not contain it.
+        path: Path that was opened, which errors name; "" if there is none.
+        format: `tf1`, which includes our own runs, `huggingface`,
+            `keras_hub`, `keras_file`, `litert` or `onnx`.
+        arrays: Arrays by TF1 name, with slots and heads; float32 except the
+            step.
+        config: Shape of the model; None if the files do not contain it.
         vocabulary: Path of a SentencePiece model, of a `tokenizer.json`, of a
             WordPiece vocabulary, which ends in `.txt`, or of symbols, which
-            ends in `symbols.json`; None for none.
-        content: That of the vocabulary, if it is not the file's.
-        metadata: What else is known of the model.
-        notes: What its files say that is not here.
+            ends in `symbols.json`; None if there is none.
+        content: Content of the vocabulary, if it differs from the file's.
+        metadata: Head, labels and other facts about the model.
+        notes: Lines about facts in the files that the other fields lack.
     """
 
     path: str = ""
@@ -169,7 +145,7 @@ class Checkpoint:
 
     @property
     def max_seq_length(self) -> int:
-        """Tokens of a text, at most: of the fine-tuning, or of the model."""
+        """Longest text in tokens: of the fine-tuning, or of the model."""
         longest = self.known_config.max_position_embeddings
         return int(self.settings.get("max_seq_length", longest))
 
@@ -184,14 +160,9 @@ class Checkpoint:
         return self.config
 
     @property
-    def is_wordpiece(self) -> bool:
-        """Whether its vocabulary, if it has one, is for WordPiece."""
-        return (self.vocabulary or "").endswith(".txt")
-
-    @property
-    def has_symbols(self) -> bool:
-        """Whether its vocabulary, if it has one, is a list of symbols."""
-        return (self.vocabulary or "").endswith(SYMBOLS_FILE)
+    def vocabulary_kind(self) -> str:
+        """The kind of its vocabulary, see `kind_of`; "" if there is none."""
+        return tokenizer.kind_of(self.vocabulary) if self.vocabulary else ""
 
     @property
     def weights(self) -> dict[str, np.ndarray]:
@@ -206,13 +177,13 @@ class Checkpoint:
     @property
     def heads(self) -> set[str]:
         """Groups of its heads' variables, of `variable_names.head_of`."""
-        return _head_groups(self.arrays)
+        return head_groups(self.arrays)
 
     def head(self, wanted: str | Head | None = None) -> Head:
-        """Returns the head that it has, or the wanted one, which it must have.
+        """Returns the wanted head, which must be there, or the checkpoint's.
 
-        Its own is the one that its metadata name, or the only one of the
-        `heads.candidates`.
+        The checkpoint's head is the one that its metadata name, or else the
+        only one of the `heads.candidates`.
         """
         named = self.metadata.head
         if wanted is None:
@@ -233,11 +204,15 @@ class Checkpoint:
                 )
             return heads.named(name)
         head = heads.named(wanted)
-        known = heads.HEADS.get(named or "")
-        if known and known.groups == head.groups and known.name != head.name:
+        trained = heads.HEADS.get(named or "")
+        if (
+            trained
+            and trained.groups == head.groups
+            and trained.name != head.name
+        ):
             raise ValueError(
-                f"{self.path!r} has a {known.name} head, whose variables only "
-                f"look like those of {head.name}. Pass another checkpoint."
+                f"{self.path!r} has a {trained.name} head, whose variables "
+                f"only look like those of {head.name}. Pass another checkpoint."
             )
         is_there = head.name == named or head.groups & self.heads
         if head.groups and not is_there:
@@ -251,9 +226,10 @@ class Checkpoint:
     @property
     def may_be_choices(self) -> bool:
         """Whether its output may be a number or the score of a choice."""
-        known = self.metadata
-        is_known = known.head or known.multi_label or known.labels == ()
-        return not is_known and len(self.arrays.get(_OUTPUT_BIAS, ())) == 1
+        metadata = self.metadata
+        is_certain = metadata.head or metadata.multi_label
+        is_certain = is_certain or metadata.labels == ()
+        return not is_certain and len(self.arrays.get(OUTPUT_BIAS, ())) == 1
 
     @property
     def has_pooler(self) -> bool:
@@ -277,133 +253,55 @@ class Checkpoint:
         for note in self.notes:
             if note.kind == DIFFERS:
                 _LOGGER.warning("%s: %s", self.path, note.text)
-        kind = "vocab_file" if self.is_wordpiece else "spm_model_file"
-        path: dict[str, Any] = {kind: self.vocabulary}
-        return tokenizer.load_tokenizer(
-            **path, content=self.content, **self.metadata.tokenizer_settings
+        return tokenizer.make(
+            self.vocabulary,
+            content=self.content,
+            **self.metadata.tokenizer_settings,
         )
 
+    def with_depth(self, depth: int | None) -> "Checkpoint":
+        """Returns the checkpoint with its first `depth` layers; None for all.
 
-def vocabularies_in(folder: files.Path) -> list[str]:
-    """Returns the paths of the vocabularies in a folder."""
-    root = os.path.join(glob.escape(os.fspath(folder)), "")
-    found = (glob.glob(f"{root}{name}") for name in _VOCABULARIES)
-    return sorted(itertools.chain(*found))
-
-
-def write_vocabulary(
-    source: Checkpoint, folder: str, name: str | None = None
-) -> None:
-    """Writes the vocabulary of a checkpoint that has one into a folder.
-
-    Without `name`, its own is kept if `tf1` would find it.
-    """
-    path = str(source.vocabulary)
-    own = os.path.basename(path)
-    if not any(fnmatch.fnmatch(own, one) for one in _VOCABULARIES):
-        own = WORDPIECE_FILE if source.is_wordpiece else SPM_FILE
-    if source.has_symbols:
-        own = SYMBOLS_FILE
-    with files.atomic_write(os.path.join(folder, name or own)) as file:
-        file.write(source.content or tokenizer_json.read_model(path))
-
-
-def as_groups(config: AlbertConfig, format_name: str) -> AlbertConfig:
-    """Returns an equivalent config in which groups share whole layers."""
-    inexpressible = sorted({*config.to_dict()} & {*EXTENSIONS})
-    if config.parameter_sharing not in ("all", "none"):
-        inexpressible.append(f"parameter_sharing={config.parameter_sharing!r}")
-    if inexpressible:
-        raise ValueError(
-            f"{format_name} cannot express {checks.listed(inexpressible)}. "
-            "Pass --output_format=keras; or, of layers that share a half, "
-            "--parameter_sharing=none, which copies the shared weights."
+        Thresholds and scores of the whole model are left out.
+        """
+        config = self.known_config
+        if depth in (None, config.num_hidden_layers):
+            return self
+        checks.check_integer(
+            "depth", depth, at_least=1, at_most=config.num_hidden_layers
         )
-    if config.parameter_sharing == "all":
-        return config
-    return dataclasses.replace(
-        config,
-        parameter_sharing="all",
-        num_hidden_groups=config.num_hidden_layers,
-    )
+        config.check_shared("depth")
+        return dataclasses.replace(
+            self,
+            config=dataclasses.replace(config, num_hidden_layers=depth),
+            metadata=self.metadata.measured({}),
+        )
 
+    def check_task(self, wanted: Metadata) -> None:
+        """Checks that the weights were trained with a task's labels and text.
 
-def in_units_of_labels(source: Checkpoint) -> Checkpoint:
-    """Returns a regression whose outputs are numbers like the labels.
-
-    Or a classifier whose temperature is 1. Other formats do not know that ours
-    may be scaled. A regression stays scaled if float32 is too coarse for the
-    numbers, such as times in seconds since 1970.
-    """
-    known = source.metadata
-    scale, mean = known.target_scale, known.target_mean
-    if known.temperature is not None:
-        scale, mean = 1 / known.temperature, 0.0
-    if scale is None or mean is None:
-        return source
-    if np.spacing(np.float32(mean)) > scale / 1000:
-        return source
-    known = dataclasses.replace(
-        known,
-        target_scale=None,
-        target_mean=None,
-        # It is known, and not chosen again on other rows.
-        temperature=known.temperature and 1.0,
-    )
-    arrays = dict(source.arrays)
-    arrays[_OUTPUT_WEIGHTS] = arrays[_OUTPUT_WEIGHTS] * np.float32(scale)
-    bias = arrays[_OUTPUT_BIAS] * scale + mean
-    arrays[_OUTPUT_BIAS] = bias.astype(np.float32)
-    return dataclasses.replace(source, arrays=arrays, metadata=known)
-
-
-def translated(
-    arrays: Mapping[str, np.ndarray], *, source: str, target: str
-) -> tuple[dict[str, np.ndarray], list[str]]:
-    """Returns arrays by another format's names, and the names it lacks."""
-    found, unknown = {}, []
-    for name, array in arrays.items():
-        match = variable_names.translate(name, source=source, target=target)
-        if match is None:
-            unknown.append(name)
-        else:
-            new_name, is_transposed = match
-            found[new_name] = array.T if is_transposed else array
-    return found, sorted(unknown)
-
-
-def from_tf1(
-    source: Checkpoint, target: str
-) -> tuple[dict[str, np.ndarray], list[str]]:
-    """Returns what `translated` does; without a projection, it is identity."""
-    arrays, size = dict(source.arrays), source.known_config.hidden_size
-    if not source.known_config.has_projection:
-        kernel, bias = (row.tf1 for row in variable_names.PROJECTION)
-        arrays[kernel] = np.eye(size, dtype=np.float32)
-        arrays[bias] = np.zeros(size, np.float32)
-    return translated(arrays, source="tf1", target=target)
-
-
-def to_tf1(arrays: Arrays, source: str) -> dict[str, np.ndarray]:
-    """Returns all arrays of another format."""
-    found, unknown = translated(arrays, source=source, target="tf1")
-    if unknown:
-        raise ValueError(f"arrays that no ALBERT has: {checks.listed(unknown)}")
-    return found
-
-
-def with_projection(source: Checkpoint) -> Checkpoint:
-    """Returns a checkpoint of others, which project even if E = H.
-
-    An identity, as of `from_tf1`, is left out; of others, the config tells.
-    """
-    config, arrays = source.known_config, source.arrays
-    kernel, bias = (row.tf1 for row in variable_names.PROJECTION)
-    if config.has_projection or kernel not in arrays:
-        return source
-    is_identity = np.array_equal(arrays[kernel], np.eye(config.hidden_size))
-    if is_identity and not np.any(arrays[bias]):
-        names = arrays.keys() - {kernel, bias}
-        return dataclasses.replace(source, arrays={n: arrays[n] for n in names})
-    config = dataclasses.replace(config, always_projects=True)
-    return dataclasses.replace(source, config=config)
+        Unknown fields of either side are not compared.
+        """
+        trained, different = self.metadata, []
+        if None not in (trained.labels, wanted.labels):
+            both = [{"labels": side.labels} for side in (trained, wanted)]
+            labels = checks.differences(*both)
+            # Who trained weights elsewhere may have named the labels otherwise.
+            fold = str if trained.task else str.casefold
+            old = [*map(fold, trained.labels or ())]
+            new = [*map(fold, wanted.labels or ())]
+            if old != new and (trained.task or {*old} & {*new}):
+                different += labels
+            elif old != new:
+                text = "The weights of %s were trained with %s."
+                _LOGGER.warning(text, self.path, labels[0])
+        for name in ("do_lower_case", "tokenizer_hash"):
+            both = [{name: getattr(side, name)} for side in (trained, wanted)]
+            if None not in (both[0][name], both[1][name]):
+                different += checks.differences(*both)
+        if different:
+            raise ValueError(
+                f"The weights of {self.path!r} were trained with another "
+                "vocabulary, lower-casing or labels: "
+                f"{checks.listed(different)}. Pass what they were trained with."
+            )

@@ -5,37 +5,28 @@ The output appears as a whole, or not at all.
 
 import dataclasses
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 from keras import ops
 
-from albert_tf import checks, files
+from albert_tf import checks, files, registry
 from albert_tf.checkpoints import (
-    checkpoint,
-    compatibility,
     discovery,
     heads,
-    huggingface,
     huggingface_tokenizer,
-    keras_hub,
     load,
     model_card,
-    tf1,
+    translation,
     variable_names,
+    vocabularies,
 )
-from albert_tf.checkpoints.checkpoint import Checkpoint, Note, WriteReport
+from albert_tf.checkpoints.checkpoint import Checkpoint, Note
 from albert_tf.checkpoints.conversion_config import ConversionConfig
 from albert_tf.config import AlbertConfig
 
 LARGEST_DIFFERENCE = 1e-5
-_WRITERS: Mapping[str, Callable[[str, Checkpoint], WriteReport]] = {
-    "tf1": tf1.write_released,
-    "keras": tf1.write_ours,
-    "huggingface": huggingface.write,
-    "keras_hub": keras_hub.write,
-}
 # The settings of a warm start.
 _CHANGES = {field.name for field in dataclasses.fields(AlbertConfig)} & {
     field.name for field in dataclasses.fields(ConversionConfig)
@@ -51,7 +42,7 @@ _SEQUENCE_LENGTH = 16
 class Summary:
     """What a conversion did."""
 
-    input_format: str  # as `discovery.recognise` calls it
+    input_format: str  # the format of the checkpoint
     num_weights: int  # arrays written, without optimizer slots
     num_parameters: int  # values in them
     left_out: tuple[str, ...]  # arrays that the format cannot store
@@ -70,7 +61,8 @@ def convert(config: ConversionConfig) -> Summary:
     target, reference = _models(config, source)
     # 3. The output, which is read back to verify it.
     with files.atomic_folder(output) as folder:
-        left_out, notes = _WRITERS[config.output_format](folder, target)
+        writer = registry.CHECKPOINT_WRITERS[config.output_format]
+        left_out, notes = registry.load(writer)(folder, target)
         differences = {}
         if config.verify:
             result = discovery.open(folder)
@@ -132,8 +124,8 @@ def _models(
         target = dataclasses.replace(target, metadata=unmeasured)
         reference = target
     if config.output_format in ("huggingface", "keras_hub"):
-        target = checkpoint.in_units_of_labels(target)
-        reference = checkpoint.in_units_of_labels(reference)
+        target = translation.in_units_of_labels(target)
+        reference = translation.in_units_of_labels(reference)
     return target, reference
 
 
@@ -142,13 +134,13 @@ def _read(config: ConversionConfig) -> Checkpoint:
     source = discovery.open(
         config.input_path, albert_config=config.albert_config_file
     )
-    compatibility.check_shapes(source)
-    compatibility.check_values(source.arrays, source.path)
+    load.check_shapes(source)
+    load.check_values(source.arrays, source.path)
     if config.verify and source.format == "huggingface":
         compared = huggingface_tokenizer.compare(source)
         source = dataclasses.replace(source, notes=(*source.notes, *compared))
-    source = compatibility.with_vocabulary(source, config, may_lack=True)
-    source = compatibility.with_new_tokens(source, config.new_token_names)
+    source = vocabularies.with_vocabulary(source, config, may_lack=True)
+    source = vocabularies.with_new_tokens(source, config.new_token_names)
     known, notes = source.metadata, source.notes
     names = heads.candidates(source.heads, known)
     is_sure = len(names) == 1 and names[0] in heads.HEADS

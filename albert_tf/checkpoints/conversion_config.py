@@ -2,12 +2,10 @@
 
 import dataclasses
 
-from albert_tf import checks
+from albert_tf import checks, registry
 from albert_tf.config import SHARING_STRATEGIES
 from albert_tf.settings import setting
 from albert_tf.text.tokenizer import NewTokens, VocabularyBeside
-
-FORMATS = ("tf1", "keras", "huggingface", "keras_hub")
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -26,7 +24,7 @@ class ConversionConfig(NewTokens, VocabularyBeside):
         None,
         "Format to write: tf1 (google-research/albert), keras (the format of "
         "our own runs), huggingface or keras_hub.",
-        choices=FORMATS,
+        choices=(*registry.CHECKPOINT_WRITERS,),
     )
     albert_config_file: str | None = setting(
         None,

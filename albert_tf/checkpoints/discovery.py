@@ -1,89 +1,20 @@
-"""Opens a checkpoint of any format: what it is, and what lies beside it.
+"""Opens a checkpoint of any format: its arrays, and the files beside them.
 
 No array is read, and neither TensorFlow nor KerasHub is imported, before the
 arrays are asked for.
 """
 
-import contextlib
 import dataclasses
 import os
-from collections.abc import Callable, Mapping
 
-from albert_tf import files, hub
-from albert_tf.checkpoints import (
-    checkpoint,
-    compatibility,
-    huggingface,
-    keras_file,
-    keras_hub,
-    tf1,
-)
+from albert_tf import checks, files, registry
+from albert_tf.checkpoints import tf1, vocabularies
 from albert_tf.checkpoints.checkpoint import Checkpoint
 from albert_tf.config import AlbertConfig, load_config
 from albert_tf.text import tokenizer
 from albert_tf.text.tokenizer import Tokenizer
 
-LITERT, ONNX = "litert", "onnx"
-# The models that an export has in its folder; the first one there is run.
-EXPORTED_MODELS = {
-    LITERT: ("model.tflite",),
-    # As transformers.js calls them.
-    ONNX: ("onnx/model_int8.onnx", "onnx/model.onnx"),
-}
-
-
-def _describe_export(path: str, _: AlbertConfig | None) -> Checkpoint:
-    arrays = checkpoint.LazyArrays(path, _no_arrays)
-    source = tf1.describe_folders([path], arrays)
-    if not source.metadata.head:
-        raise ValueError(
-            f"{path!r} was exported by another program. Pass an export of "
-            "export_saved_model.py, or a checkpoint."
-        )
-    return source
-
-
-def _no_arrays(path: str) -> checkpoint.Arrays:
-    raise ValueError(
-        f"{path!r} is an export for LiteRT or ONNX, which only "
-        "`load_predictor` runs. Pass the checkpoint it was made of."
-    )
-
-
-# They describe a checkpoint at a path, with arrays that are not read yet.
-_DESCRIBERS: Mapping[str, Callable[[str, AlbertConfig | None], Checkpoint]] = {
-    "tf1": tf1.describe,
-    "huggingface": huggingface.describe,
-    "keras_hub": keras_hub.describe,
-    "keras_file": keras_file.describe,
-    **dict.fromkeys(EXPORTED_MODELS, _describe_export),
-}
-
-
-def recognise(path: str) -> str:
-    """Returns `tf1`, `huggingface`, `keras_hub`, `keras_file` or an export's.
-
-    Checkpoints of our own runs are TF1 checkpoints.
-    """
-    if path.endswith(".keras"):
-        return "keras_file"
-    weights = (os.path.join(path, one) for one in huggingface.WEIGHTS_FILES)
-    if any(map(os.path.isfile, weights)):
-        return "huggingface"
-    config = os.path.join(path, keras_hub.CONFIG_FILE)
-    if "registered_name" in files.read_json_object(config, missing_ok=True):
-        return "keras_hub"
-    for format_name in EXPORTED_MODELS:
-        if exported_model(path, format_name):
-            return format_name
-    return "tf1"
-
-
-def exported_model(folder: str, format_name: str) -> str | None:
-    """Returns the path of the model of an export that is to be run, if any."""
-    names = EXPORTED_MODELS[format_name]
-    paths = (os.path.join(folder, name) for name in names)
-    return next(filter(os.path.isfile, paths), None)
+CONFIG_ADVICE = "Use the config that the checkpoint was made with."
 
 
 def open(  # noqa: A001
@@ -92,7 +23,7 @@ def open(  # noqa: A001
     albert_config: AlbertConfig | str | None = None,
     may_change_layers: bool = False,
 ) -> Checkpoint:
-    """Opens a checkpoint of any format that `recognise` knows.
+    """Opens a checkpoint of any format.
 
     Args:
         path: A prefix, file or folder, `hf://owner/name`, or the folder of a
@@ -105,18 +36,64 @@ def open(  # noqa: A001
     wanted = albert_config or None
     if isinstance(wanted, str):
         wanted = load_config(wanted)
-    name = files.check_local(hub.local_folder(os.fspath(path)))
-    name = huggingface.model_folder(name)
-    format_name = recognise(name)
-    # Our own files name themselves in errors.
-    is_ours = format_name in ("tf1", *EXPORTED_MODELS)
-    with contextlib.nullcontext() if is_ours else checkpoint.naming(name):
-        source = _DESCRIBERS[format_name](name, wanted)
-    return compatibility.with_config(
-        dataclasses.replace(source, path=name, format=format_name),
-        wanted,
-        may_change_layers=may_change_layers,
+    name = files.check_local(local_path(path))
+    modules = map(registry.load, registry.CHECKPOINT_FORMATS.values())
+    readers = (module for module in modules if module.recognises(name))
+    checkpoint: Checkpoint = next(readers, tf1).describe(name, wanted)
+    return with_config(checkpoint, wanted, may_change_layers=may_change_layers)
+
+
+def local_path(path: files.Path) -> str:
+    """Returns a path; a name such as `hf://owner/name` is fetched first."""
+    name = os.fspath(path)
+    scheme, separator, _ = name.partition("://")
+    if separator and scheme in registry.CHECKPOINT_SCHEMES:
+        return str(registry.load(registry.CHECKPOINT_SCHEMES[scheme])(name))
+    return name
+
+
+def with_config(
+    checkpoint: Checkpoint,
+    wanted: AlbertConfig | None,
+    *,
+    may_change_layers: bool = False,
+) -> Checkpoint:
+    """Returns a checkpoint with another config than the one beside it, if any.
+
+    Where configs say what the shapes of the weights do not show, they must say
+    the same, except for the layers if a model `may_change_layers`.
+    """
+    if wanted is None:
+        return checkpoint
+    fields = ["hidden_act", "num_attention_heads", "attention_window"]
+    stored = checkpoint.config or wanted
+    if not may_change_layers and _layers(stored) != _layers(wanted):
+        fields += [
+            "num_hidden_layers",
+            "num_hidden_groups",
+            "inner_group_num",
+            "parameter_sharing",
+        ]
+    both = (
+        {name: getattr(config, name) for name in fields}
+        for config in (stored, wanted)
     )
+    if different := checks.differences(*both):
+        raise ValueError(
+            f"Checkpoint {checkpoint.path!r} was made with "
+            f"{checks.listed(different)}. {CONFIG_ADVICE} Or change its "
+            "layers or its window by convert_checkpoint.py."
+        )
+    return dataclasses.replace(checkpoint, config=wanted)
+
+
+def _layers(config: AlbertConfig) -> list[tuple[int, ...]]:
+    """Returns the sets of weights that each layer uses, and their blocks."""
+    halves, inner = ("attention", "ffn"), config.inner_group_num
+    return [
+        (*(config.weight_set(half, layer) for half in halves), inner)
+        for layer in range(config.num_hidden_layers)
+    ]
 
 
 def load_tokenizer(
@@ -145,6 +122,5 @@ def load_tokenizer(
             do_lower_case=do_lower_case is not False,
             keep_accents=keep_accents,
         )
-    source = open(path)
     stated = {"do_lower_case": do_lower_case, "keep_accents": keep_accents}
-    return compatibility.as_trained(source, **stated).tokenizer
+    return vocabularies.as_trained(open(path), **stated).tokenizer

@@ -17,22 +17,29 @@ import safetensors.numpy
 
 from albert_tf import checks, files
 from albert_tf.checkpoints import (
-    checkpoint,
-    compatibility,
     heads,
     huggingface_tokenizer,
     metadata,
+    translation,
+    vocabularies,
 )
-from albert_tf.checkpoints.checkpoint import Checkpoint, LazyArrays
+from albert_tf.checkpoints.checkpoint import (
+    Arrays,
+    Checkpoint,
+    LazyArrays,
+    WriteReport,
+    naming,
+)
 from albert_tf.checkpoints.metadata import Metadata
 from albert_tf.config import AlbertConfig
+from albert_tf.text.base import SYMBOLS, WORDPIECE
 
 _LOGGER = logging.getLogger(__name__)
 _CONFIG_FILE = "config.json"
 _WEIGHTS_FILE = "model.safetensors"
 _INDEX_FILE = "model.safetensors.index.json"
 # A folder has one of these.
-WEIGHTS_FILES = (_WEIGHTS_FILE, _INDEX_FILE)
+_WEIGHTS_FILES = (_WEIGHTS_FILE, _INDEX_FILE)
 
 _PREFIX = "albert."
 # Copies that some files have, and what they are copies of.
@@ -66,21 +73,45 @@ _REGRESSION = "regression"
 _UNNAMED_LABEL = "LABEL_"
 
 
+def recognises(path: str) -> bool:
+    """Returns whether a path is the folder of a model, or has its folder."""
+    folder = _model_folder(path)
+    names = (os.path.join(folder, name) for name in _WEIGHTS_FILES)
+    return any(map(os.path.isfile, names))
+
+
 def describe(path: str, albert_config: AlbertConfig | None) -> Checkpoint:
     """Describes a folder; a config says what `hidden_act="gelu"` means."""
-    config = _read_config(os.path.join(path, _CONFIG_FILE), albert_config)
-    facts, tokenizer = huggingface_tokenizer.read(path)
-    known = metadata.combined(metadata.read(path), metadata_of(path, facts))
-    source = Checkpoint(
-        arrays=LazyArrays(path, _read_arrays),
+    folder = _model_folder(path)
+    with naming(folder):
+        return _describe(folder, albert_config)
+
+
+def _describe(folder: str, albert_config: AlbertConfig | None) -> Checkpoint:
+    config = _read_config(os.path.join(folder, _CONFIG_FILE), albert_config)
+    facts, tokenizer = huggingface_tokenizer.read(folder)
+    checkpoint = Checkpoint(
+        path=folder,
+        format="huggingface",
+        arrays=LazyArrays(folder, _read_arrays),
         config=config,
-        metadata=known,
+        metadata=metadata.combined(
+            metadata.read(folder), _metadata_of(folder, facts)
+        ),
         **tokenizer,
     )
-    return checkpoint.with_projection(source)
+    return translation.with_projection(checkpoint)
 
 
-def metadata_of(folder: str, tokenizer: Mapping[str, Any]) -> Metadata:
+def metadata_beside(folder: str, vocabulary_kind: str) -> Metadata:
+    """Returns the metadata in files of transformers beside other weights."""
+    facts = huggingface_tokenizer.settings_of(
+        folder, is_wordpiece=vocabulary_kind == WORDPIECE
+    )
+    return _metadata_of(folder, facts)
+
+
+def _metadata_of(folder: str, tokenizer: Mapping[str, Any]) -> Metadata:
     """Returns what the files of transformers say that are in a folder.
 
     `tokenizer` has the facts of the tokenizer.
@@ -135,9 +166,9 @@ def _modules(folder: str) -> dict[str, str]:
     }
 
 
-def model_folder(path: str) -> str:
+def _model_folder(path: str) -> str:
     """Returns the folder of the model in one of sentence-transformers."""
-    with checkpoint.naming(path):
+    with naming(path):
         return _modules(path).get("Transformer", path)
 
 
@@ -209,14 +240,14 @@ def _write_vector_settings(folder: str, source: Checkpoint) -> bool:
     return True
 
 
-def _read_arrays(folder: str) -> checkpoint.Arrays:
+def _read_arrays(folder: str) -> Arrays:
     tensors = _read_tensors(folder)
     for copy in _TIED.keys() & tensors.keys():
         array, original = tensors.pop(copy), _TIED[copy]
         if not np.array_equal(array, tensors.setdefault(original, array)):
             text = f"{copy} differs from {original}, which ALBERT shares"
             raise ValueError(text)
-    return checkpoint.to_tf1(tensors, "huggingface")
+    return translation.to_tf1(tensors, "huggingface")
 
 
 def _read_config(path: str, albert_config: AlbertConfig | None) -> AlbertConfig:
@@ -275,11 +306,11 @@ def _read_tensors(folder: str) -> dict[str, np.ndarray]:
     return {_PREFIX + name: array for name, array in tensors.items()}
 
 
-def write(folder: str, source: Checkpoint) -> checkpoint.WriteReport:
+def write(folder: str, source: Checkpoint) -> WriteReport:
     """Fills an empty folder so that `from_pretrained` loads it."""
-    config = checkpoint.as_groups(source.known_config, "transformers")
+    config = translation.as_groups(source.known_config, "transformers")
     _check_groups(config)
-    tensors, left_out = checkpoint.from_tf1(source, "huggingface")
+    tensors, left_out = translation.from_tf1(source, "huggingface")
     values = config_values(config, source)
     # transformers refuses files that are not marked as PyTorch's.
     data = safetensors.numpy.save(
@@ -289,12 +320,12 @@ def write(folder: str, source: Checkpoint) -> checkpoint.WriteReport:
     with files.atomic_write(os.path.join(folder, _WEIGHTS_FILE)) as file:
         file.write(data)
     files.write_json(os.path.join(folder, _CONFIG_FILE), values)
-    others = checkpoint.stored_head(source.metadata, left_out)
+    others = translation.stored_head(source.metadata, left_out)
     if "task" in source.heads:
         in_config = ("labels", "multi_label", "output_names")
         others = dataclasses.replace(others, **dict.fromkeys(in_config))
-    if source.has_symbols:
-        checkpoint.write_vocabulary(source, folder)
+    if source.vocabulary_kind == SYMBOLS:
+        vocabularies.write(source, folder)
     elif source.vocabulary:
         huggingface_tokenizer.write(folder, source)
         others = dataclasses.replace(
@@ -304,7 +335,7 @@ def write(folder: str, source: Checkpoint) -> checkpoint.WriteReport:
     if _write_vector_settings(folder, source):
         others = dataclasses.replace(others, settings=None)
     reason = f"only in {metadata.METADATA_FILE}: transformers does not read it"
-    return left_out, checkpoint.notes_of_metadata(others, reason)
+    return left_out, translation.notes_on_metadata(others, reason)
 
 
 def config_values(config: AlbertConfig, source: Checkpoint) -> dict[str, Any]:
@@ -332,7 +363,7 @@ def config_values(config: AlbertConfig, source: Checkpoint) -> dict[str, Any]:
         labels = tuple(f"{_UNNAMED_LABEL}{i}" for i in range(num_labels))
         labels = known.output_names or labels
         if known.labels:
-            labels = compatibility.find_labels(known, num_labels)
+            labels = known.find_labels(num_labels)
         values["id2label"] = {str(i): name for i, name in enumerate(labels)}
         values["label2id"] = {name: i for i, name in enumerate(labels)}
         if known.multi_label:

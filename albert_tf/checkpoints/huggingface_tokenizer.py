@@ -14,16 +14,27 @@ from typing import Any
 import numpy as np
 
 from albert_tf import checks, files
-from albert_tf.checkpoints import checkpoint
-from albert_tf.checkpoints.checkpoint import Checkpoint, Note
-from albert_tf.text import base, normalization, tokenizer_json
-from albert_tf.text.base import Tokenizer
+from albert_tf.checkpoints import vocabularies
+from albert_tf.checkpoints.checkpoint import (
+    DIFFERS,
+    REFUSED,
+    VOCABULARY,
+    Checkpoint,
+    Note,
+)
+from albert_tf.text import (
+    base,
+    normalization,
+    sentencepiece_tokenizer,
+    tokenizer_json,
+)
+from albert_tf.text.base import SENTENCEPIECE, SYMBOLS, WORDPIECE, Tokenizer
 
 CONFIG_FILE = "tokenizer_config.json"
 _VOCABULARIES = (
-    base.SYMBOLS_FILE,
-    checkpoint.SPM_FILE,
-    checkpoint.WORDPIECE_FILE,
+    vocabularies.FILE_NAMES[SYMBOLS],
+    vocabularies.FILE_NAMES[SENTENCEPIECE],
+    vocabularies.FILE_NAMES[WORDPIECE],
     tokenizer_json.FILE_NAME,
 )
 # Settings of which only these values are supported.
@@ -97,7 +108,7 @@ def read(folder: str) -> tuple[dict[str, Any], dict[str, Any]]:
     try:
         return _read(folder, path, facts)
     except ValueError as error:
-        note = Note(checkpoint.REFUSED, f"{checkpoint.VOCABULARY} ({error})")
+        note = Note(REFUSED, f"{VOCABULARY} ({error})")
         return facts, {"notes": (note,)}
 
 
@@ -114,12 +125,12 @@ def _read(
     if isinstance(found, list):
         tokens = _with_added(_numbered(found), entries)
         content = "".join(f"{token}\n" for token in tokens).encode()
-        path = os.path.join(folder, checkpoint.WORDPIECE_FILE)
+        path = os.path.join(folder, vocabularies.FILE_NAMES[WORDPIECE])
         reserved, notes = {*base.WORDPIECE_NAMES}, []
     else:
         pieces = tokenizer_json.pieces(found)
         tokens = _with_added([*pieces], entries)
-        content = tokenizer_json.extended(found, tokens[len(pieces) :])
+        content = sentencepiece_tokenizer.extended(found, tokens[len(pieces) :])
         # Marks such as the full stop are those of the original.
         own = (piece for piece, is_mark in pieces.items() if is_mark)
         reserved = {*base.SENTENCEPIECE_NAMES, *own}
@@ -186,7 +197,7 @@ def _other_ids(model: bytes, known: Collection[str]) -> list[Note]:
         reasons.append(f"{' '.join(sorted(cut))} cut out of the text first")
     text = ", ".join(reasons)
     text = f"token ids (those of the original; others in transformers: {text})"
-    return [Note(checkpoint.DIFFERS, text)] if reasons else []
+    return [Note(DIFFERS, text)] if reasons else []
 
 
 def _added_tokens(
@@ -248,8 +259,8 @@ def write(folder: str, source: Checkpoint) -> None:
         "do_lower_case": settings.do_lower_case,
         "model_max_length": source.max_seq_length,
     }
-    if source.is_wordpiece:
-        name = checkpoint.WORDPIECE_FILE
+    if source.vocabulary_kind == WORDPIECE:
+        name = vocabularies.FILE_NAMES[WORDPIECE]
         if tokenizer.num_own < tokenizer.vocab_size:
             lines = tokenizer.vocabulary.decode().split("\n")
             content = "\n".join(lines[: tokenizer.num_own]).encode()
@@ -260,7 +271,7 @@ def write(folder: str, source: Checkpoint) -> None:
         if not settings.tokenize_chinese_chars:
             values["tokenize_chinese_chars"] = False
     else:
-        name = checkpoint.SPM_FILE
+        name = vocabularies.FILE_NAMES[SENTENCEPIECE]
         values |= _WRITTEN
         if settings.keep_accents:
             values["keep_accents"] = True
@@ -271,7 +282,7 @@ def write(folder: str, source: Checkpoint) -> None:
             str(ids[name]): tokenizer_json.added_token(name, any_case)
             for name, any_case in settings.added_tokens.items()
         }
-    checkpoint.write_vocabulary(source, folder, name)
+    vocabularies.write(source, folder, name)
     files.write_json(os.path.join(folder, CONFIG_FILE), values)
 
 
@@ -283,7 +294,7 @@ def write_for_javascript(folder: str, source: Checkpoint) -> None:
     write(folder, source)
     path = os.path.join(folder, CONFIG_FILE)
     values = {**_WRITTEN, **_object(folder, CONFIG_FILE)}
-    if source.is_wordpiece:
+    if source.vocabulary_kind == WORDPIECE:
         values |= {"pad_token": "[PAD]", "unk_token": "[UNK]"}
         json_file = os.path.join(folder, tokenizer_json.FILE_NAME)
         _their_tokenizer(folder).save(json_file)
@@ -300,7 +311,7 @@ def compare(source: Checkpoint) -> list[Note]:
     Returns a note if the folder says how to make ids.
     """
     # Other ids that are known are those of the original.
-    is_known = any(note.kind == checkpoint.DIFFERS for note in source.notes)
+    is_known = any(note.kind == DIFFERS for note in source.notes)
     theirs = None if is_known else _their_tokenizer(source.path)
     if theirs is None or source.vocabulary is None:
         return []
@@ -322,7 +333,7 @@ def _their_tokenizer(folder: str) -> Any:
     path = os.path.join(folder, tokenizer_json.FILE_NAME)
     if os.path.isfile(path):
         return tokenizers.Tokenizer.from_file(path)
-    path = os.path.join(folder, checkpoint.WORDPIECE_FILE)
+    path = os.path.join(folder, vocabularies.FILE_NAMES[WORDPIECE])
     if not os.path.isfile(path):
         return None
     config = _object(folder, CONFIG_FILE)

@@ -9,8 +9,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from albert_tf.checkpoints import heads, metadata, tf1, variable_names
-from albert_tf.checkpoints.checkpoint import Arrays, Checkpoint, LazyArrays
+from albert_tf.checkpoints import heads, metadata, variable_names, vocabularies
+from albert_tf.checkpoints.checkpoint import (
+    Arrays,
+    Checkpoint,
+    LazyArrays,
+    naming,
+)
 from albert_tf.checkpoints.metadata import Metadata
 from albert_tf.config import AlbertConfig
 
@@ -20,8 +25,18 @@ if TYPE_CHECKING:
 _OUR_MODULE = re.compile(r'"module": "(albert_tf\.[\w.]+)"')
 
 
-def describe(path: str, albert_config: AlbertConfig | None) -> Checkpoint:
-    """Describes a file, and the vocabulary beside it if it can be compared."""
+def recognises(path: str) -> bool:
+    """Returns whether a path is a file of Keras."""
+    return path.endswith(".keras")
+
+
+def describe(path: str, _: AlbertConfig | None) -> Checkpoint:
+    """Describes a file, and the vocabulary in its folder if it fits."""
+    with naming(path):
+        return _describe(path)
+
+
+def _describe(path: str) -> Checkpoint:
     with zipfile.ZipFile(path) as archive:
         saved = json.loads(archive.read("config.json"))
     if not str(saved.get("module")).startswith("albert_tf."):
@@ -29,18 +44,18 @@ def describe(path: str, albert_config: AlbertConfig | None) -> Checkpoint:
             f"{path!r} holds a {saved.get('class_name')} and not one of our "
             "models. Load it without other arguments, and use its `export`."
         )
-    known = metadata.from_values(path, saved["config"]["metadata"])
+    facts = metadata.from_values(path, saved["config"]["metadata"])
     for head in heads.HEADS.values():
         if head.model_class == saved["class_name"]:
-            known = metadata.combined(Metadata(head=head.name), known)
-    vocabulary, notes = tf1.vocabulary_in(os.path.dirname(path))
-    if not known.tokenizer_hash:
-        vocabulary = None
+            facts = metadata.combined(Metadata(head=head.name), facts)
+    vocabulary_path, notes = vocabularies.find(os.path.dirname(path))
     return Checkpoint(
+        path=path,
+        format="keras_file",
         arrays=LazyArrays(path, _read_arrays),
         config=AlbertConfig.from_dict(saved["config"]["config"]),
-        vocabulary=vocabulary,
-        metadata=known,
+        vocabulary=vocabulary_path if facts.tokenizer_hash else None,
+        metadata=facts,
         notes=tuple(notes),
     )
 

@@ -14,10 +14,18 @@ from typing import Any
 import numpy as np
 
 from albert_tf import checks, files
-from albert_tf.checkpoints import checkpoint, heads, metadata, variable_names
-from albert_tf.checkpoints.checkpoint import Checkpoint, LazyArrays, Note
+from albert_tf.checkpoints import heads, metadata, translation, variable_names
+from albert_tf.checkpoints.checkpoint import (
+    Arrays,
+    Checkpoint,
+    LazyArrays,
+    Note,
+    WriteReport,
+    naming,
+)
 from albert_tf.checkpoints.metadata import Metadata
 from albert_tf.config import AlbertConfig
+from albert_tf.text.base import SENTENCEPIECE
 
 CONFIG_FILE = "config.json"
 # Ours; that of KerasHub has the name that ours has elsewhere.
@@ -51,8 +59,19 @@ _MASKED_LM = "keras_hub>AlbertMaskedLM"
 _CLASSIFIERS = "keras_hub>AlbertTextClassifier", "keras_hub>AlbertClassifier"
 
 
-def describe(path: str, albert_config: AlbertConfig | None) -> Checkpoint:
+def recognises(path: str) -> bool:
+    """Returns whether a path is the folder of a preset."""
+    config = os.path.join(path, CONFIG_FILE)
+    return "registered_name" in files.read_json_object(config, missing_ok=True)
+
+
+def describe(path: str, _: AlbertConfig | None) -> Checkpoint:
     """Describes a folder."""
+    with naming(path):
+        return _describe(path)
+
+
+def _describe(path: str) -> Checkpoint:
     config = _read_config(os.path.join(path, CONFIG_FILE))
     vocabulary = os.path.join(path, _VOCABULARY)
     known, notes = metadata.read(path, name=METADATA_FILE), []
@@ -63,13 +82,15 @@ def describe(path: str, albert_config: AlbertConfig | None) -> Checkpoint:
         text = "do_lower_case=true (it is not said; KerasHub keeps capitals)"
         notes.append(Note("assumed", text))
     source = Checkpoint(
+        path=path,
+        format="keras_hub",
         arrays=LazyArrays(path, lambda _: _read_arrays(path, config)),
         config=config,
         vocabulary=vocabulary if os.path.isfile(vocabulary) else None,
         metadata=known,
         notes=tuple(notes),
     )
-    return checkpoint.with_projection(source)
+    return translation.with_projection(source)
 
 
 def _read(path: str) -> tuple[str, dict[str, Any]]:
@@ -79,12 +100,12 @@ def _read(path: str) -> tuple[str, dict[str, Any]]:
     return name.replace(*_OLD_PACKAGE), files.object_of(values, "config", path)
 
 
-def _read_arrays(folder: str, config: AlbertConfig) -> checkpoint.Arrays:
+def _read_arrays(folder: str, config: AlbertConfig) -> Arrays:
     backbone = _backbone(config)
     model = _load_task(folder, backbone)
     backbone.load_weights(os.path.join(folder, _WEIGHTS_FILE))
     theirs = {one.path: np.asarray(one) for one in model.weights}
-    arrays = checkpoint.to_tf1(theirs, "keras_hub")
+    arrays = translation.to_tf1(theirs, "keras_hub")
     for name, array in arrays.items():
         shape = variable_names.shape_of(name, config)
         # Attention kernels have a separate dimension for the heads.
@@ -144,13 +165,13 @@ def _task(
     return model(backbone, *sizes, before)
 
 
-def write(folder: str, source: Checkpoint) -> checkpoint.WriteReport:
+def write(folder: str, source: Checkpoint) -> WriteReport:
     """Fills an empty folder so that `from_preset` loads it.
 
     A preset holds one head: that of the classifier if there is one, otherwise
     that of the masked LM.
     """
-    config = checkpoint.as_groups(source.known_config, "KerasHub")
+    config = translation.as_groups(source.known_config, "KerasHub")
     dropouts = config.hidden_dropout_prob, config.attention_probs_dropout_prob
     if config.hidden_act != "gelu" or dropouts[0] != dropouts[1]:
         raise ValueError(
@@ -162,7 +183,7 @@ def write(folder: str, source: Checkpoint) -> checkpoint.WriteReport:
 
     tokenizer = None
     # KerasHub's tokenizer for ALBERT reads only SentencePiece models.
-    if source.vocabulary and not (source.is_wordpiece or source.has_symbols):
+    if source.vocabulary_kind == SENTENCEPIECE:
         tokenizer = keras_hub.models.AlbertTokenizer(
             proto=source.tokenizer.vocabulary
         )
@@ -173,17 +194,17 @@ def write(folder: str, source: Checkpoint) -> checkpoint.WriteReport:
     if has_classifier or "cls/predictions" in source.heads:
         labels = source.arrays["output_bias"] if has_classifier else ()
         model = _task(model, num_classes=len(labels), tokenizer=tokenizer)
-    arrays, left_out = checkpoint.from_tf1(source, "keras_hub")
+    arrays, left_out = translation.from_tf1(source, "keras_hub")
     for variable in model.weights:
         if variable.path not in arrays:
             raise ValueError(f"KerasHub needs {variable.path}: it is missing.")
         variable.assign(arrays.pop(variable.path).reshape(variable.shape))
-    unused, _ = checkpoint.translated(arrays, source="keras_hub", target="tf1")
+    unused, _ = translation.rename(arrays, source="keras_hub", target="tf1")
     left_out = sorted([*left_out, *unused])
     model.save_to_preset(folder)
     if tokenizer:
         tokenizer.save_to_preset(folder)
-    known = checkpoint.stored_head(source.metadata, left_out)
+    known = translation.stored_head(source.metadata, left_out)
     metadata.write(folder, known, name=METADATA_FILE)
     return left_out, _notes(source)
 
@@ -193,11 +214,11 @@ def _notes(source: Checkpoint) -> list[Note]:
     reason = f"only in {METADATA_FILE}: KerasHub does not read it"
     known = source.metadata
     others = dataclasses.replace(known, do_lower_case=None)
-    notes = checkpoint.notes_of_metadata(others, reason)
+    notes = translation.notes_on_metadata(others, reason)
     steps = [] if known.do_lower_case is False else ["lower-casing"]
     steps += [] if known.keep_accents else ["removal of accents"]
     text = f"{' and '.join(steps)} (its tokenizer does neither: change the text"
-    if source.is_wordpiece or source.has_symbols:
+    if source.vocabulary_kind not in ("", SENTENCEPIECE):
         text = f"vocabulary={json.dumps(source.vocabulary)} (its tokenizer of"
         notes.append(Note("left out", f"{text} ALBERT is for SentencePiece)"))
     elif source.vocabulary and steps:

@@ -9,13 +9,12 @@ from collections.abc import Mapping
 from typing import Any
 
 import keras
+import numpy as np
 
-from albert_tf import checks, files
+from albert_tf import checks, files, registry
 from albert_tf.checkpoints import (
-    compatibility,
     discovery,
     heads,
-    keras_file,
     variable_names,
 )
 from albert_tf.checkpoints.checkpoint import Arrays, Checkpoint
@@ -24,6 +23,11 @@ from albert_tf.checkpoints.metadata import Metadata
 from albert_tf.config import AlbertConfig
 
 _LOGGER = logging.getLogger(__name__)
+_HEAD_ADVICE = (
+    "Use a checkpoint that has this head, or a model without it. Only training "
+    "may start with a random head: --allow_new_heads of run_pretraining.py, in "
+    "Python allow_new_heads=True."
+)
 _GROUP = re.compile(r"/group_\d+/")
 
 
@@ -52,7 +56,7 @@ def load_checkpoint(
     config = getattr(model, "config", None)
     options = {"may_change_layers": from_group_0}
     if isinstance(source, Checkpoint):
-        source = compatibility.with_config(source, config, **options)
+        source = discovery.with_config(source, config, **options)
     else:
         source = discovery.open(source, albert_config=config, **options)
     variables = variable_names.variables_by_tf1_name(model.weights)
@@ -66,10 +70,8 @@ def load_checkpoint(
     if allow_new_heads:
         wanted = _without_new_heads(wanted, weights, source.path)
     shapes = {name: tuple(v.shape) for name, v in wanted.items()}
-    compatibility.check_fit(weights, shapes, source.path)
-    compatibility.check_values(
-        {name: weights[name] for name in wanted}, source.path
-    )
+    check_fit(weights, shapes, source.path)
+    check_values({name: weights[name] for name in wanted}, source.path)
     for name, variable in wanted.items():
         variable.assign(weights[name])
     unused = sorted(set(weights) - set(wanted))
@@ -89,7 +91,7 @@ def make_model(
 ) -> tuple[keras.Model, list[str]]:
     """Makes a model of a head; see `load_checkpoint` for the rest."""
     # Before a model is made, of any size that a config may have.
-    compatibility.check_shapes(source)
+    check_shapes(source)
     model = head.make_model(source.known_config, source, **arguments)
     unused = load_checkpoint(model, source, allow_new_heads=allow_new_heads)
     return model, unused
@@ -126,8 +128,11 @@ def load_model(
         `TokenClassifierModel`.
     """
     is_whole = (head, num_labels, config, dtype) == (None,) * 4
-    if is_whole and os.fspath(path).endswith(".keras"):
-        return keras_file.load(files.check_local(path))
+    ending = os.path.splitext(path)[1]
+    if is_whole and ending in registry.MODEL_FILES:
+        load_file = registry.load(registry.MODEL_FILES[ending])
+        model: keras.Model = load_file(files.check_local(path))
+        return model
     source, sizes = discovery.open(path, albert_config=config), {}
     if num_labels is None:
         head = source.head(head)
@@ -179,3 +184,65 @@ def _without_new_heads(
             "%s: randomly initialised heads: %s", where, ", ".join(new)
         )
     return {n: v for n, v in variables.items() if n not in new}
+
+
+def check_shapes(source: Checkpoint) -> None:
+    """Checks that the weights, if need be without heads, match the config."""
+    config = source.known_config
+    rows = [*variable_names.EMBEDDINGS]
+    if source.has_pooler:
+        rows += variable_names.POOLER
+    if config.has_projection:
+        rows += variable_names.PROJECTION
+    head_of = variable_names.head_of
+    rows += [r for r in variable_names.HEADS if head_of(r.tf1) in source.heads]
+    names = {row.tf1 for row in rows}
+    for half, (sublayer, adapters) in variable_names.SUBLAYERS.items():
+        for weight_set in range(config.num_weight_sets(half)):
+            has_adapters = config.has_adapters(half, weight_set)
+            names |= {
+                row.tf1.format(set=weight_set, inner=inner)
+                for row in sublayer + (adapters if has_adapters else ())
+                for inner in range(config.inner_group_num)
+            }
+    shapes = {name: variable_names.shape_of(name, config) for name in names}
+    check_fit(source.weights, shapes, source.path)
+
+
+def check_fit(
+    weights: Arrays, shapes: Mapping[str, tuple[int | None, ...]], where: str
+) -> None:
+    """Checks that weights are all that a model needs, and nothing else.
+
+    Heads that are not among the variables of the model, in `shapes`, may be
+    there. A length of None stands for any. The message names `where`.
+    """
+    problems = {name: "missing" for name in shapes if name not in weights}
+    for name, array in weights.items():
+        if name not in shapes and not variable_names.head_of(name):
+            problems[name] = "unexpected"
+        elif name in shapes:
+            shape, expected = [*array.shape], shapes[name]
+            pairs = zip(shape, expected, strict=False)
+            fits = [length in (number, None) for number, length in pairs]
+            if len(shape) != len(expected) or not all(fits):
+                wanted = ["any" if n is None else n for n in expected]
+                problems[name] = f"of shape {shape}, but must be {wanted}"
+    if problems:
+        is_of_head = all(map(variable_names.head_of, problems))
+        texts = (f"{name} is {problems[name]}" for name in sorted(problems))
+        raise ValueError(
+            f"Checkpoint {where!r} does not have the weights of the model "
+            f"({len(problems)} variables): {checks.listed(texts)}. "
+            f"{_HEAD_ADVICE if is_of_head else discovery.CONFIG_ADVICE}"
+        )
+
+
+def check_values(arrays: Arrays, where: str) -> None:
+    """Checks that weights have no NaN and no infinity."""
+    wrong = [name for name, a in arrays.items() if not np.isfinite(a).all()]
+    if wrong:
+        raise ValueError(
+            f"{where!r} has values that are not finite numbers (NaN or "
+            f"infinity), in {checks.listed(sorted(wrong))}. Pass another one."
+        )

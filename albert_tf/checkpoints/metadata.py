@@ -10,7 +10,7 @@ import os
 from collections.abc import Mapping
 from typing import Any
 
-from albert_tf import files
+from albert_tf import checks, files
 from albert_tf.metrics.scores import Role, Score, Scores
 from albert_tf.text.base import TokenizerSettings
 
@@ -124,6 +124,37 @@ class Metadata:
         if self.head == "beam_span" and self.null_threshold is None:
             return "a null threshold of 0"
         return ""
+
+    def find_labels(
+        self, num_outputs: int, new: tuple[str, ...] | None = None
+    ) -> tuple[str, ...]:
+        """Returns the names of a classifier's labels, in the order of logits.
+
+        They are the `new` names, or else the known ones, or else `0`, `1`, ...
+        A regression, such as a model with one output, has none.
+        """
+        is_regression = num_outputs == 1 or self.labels == ()
+        is_regression = is_regression and not self.multi_label
+        num_labels = 0 if is_regression else num_outputs
+        labels = self.labels if new is None else new
+        if labels is None:
+            return tuple(map(str, range(num_labels)))
+        if len(labels) != num_labels:
+            raise ValueError(
+                f"{'The checkpoint' if new is None else 'What is given'} names "
+                f"{len(labels)} labels ({checks.listed(labels)}), but the "
+                f"model has {num_outputs} outputs, which means {num_labels} "
+                "labels. Pass a name for each, in their order: --labels, in "
+                "Python labels."
+            )
+        old = self.labels or ()
+        if any(a != b and a in old for a, b in zip(labels, old, strict=False)):
+            raise ValueError(
+                f"labels={','.join(labels)} gives names of the model's labels "
+                f"to other outputs: in its order they are {','.join(old)}. "
+                "Leave them out."
+            )
+        return labels
 
     @property
     def tokenizer_settings(self) -> dict[str, Any]:

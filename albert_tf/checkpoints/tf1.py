@@ -1,8 +1,8 @@
 """TF1 checkpoints: `P.index` and `P.data-00000-of-00001`, arrays by name.
 
-Reads what google-research/albert released and wrote, and writes the same.
-Checkpoints of our own runs have this format, too. `albert_config.json` and the
-vocabulary are beside the two files, or in the folder of the run.
+Reads what google-research/albert released and wrote. Checkpoints of our own
+runs have this format, too, and are written here. `albert_config.json` and the
+vocabulary are in the folder of the two files, or in the folder of the run.
 """
 
 import dataclasses
@@ -14,27 +14,29 @@ from typing import Any
 
 import numpy as np
 
-from albert_tf import checks, files
+from albert_tf import checks, files, registry
 from albert_tf.checkpoints import (
-    checkpoint,
-    huggingface,
-    huggingface_tokenizer,
     metadata,
     run_checkpoints,
     tensor_bundle,
+    vocabularies,
 )
-from albert_tf.checkpoints.checkpoint import Checkpoint, LazyArrays, Note
+from albert_tf.checkpoints.checkpoint import (
+    Arrays,
+    Checkpoint,
+    LazyArrays,
+    Note,
+    WriteReport,
+)
 from albert_tf.config import CONFIG_FILE, AlbertConfig
 
-# TF1: the stem of the released checkpoints.
-_RELEASED_PREFIX = "model.ckpt-best"
 _DATA = ".data-00000-of-00001"
 # Is in the folder of an unpacked module of TF-Hub.
 _HUB_FILE = "tfhub_module.pb"
 _ENDING = re.compile(r"\.(index|meta|data-\d{5}-of-\d{5})$")
 
 
-def describe(path: str, albert_config: AlbertConfig | None) -> Checkpoint:
+def describe(path: str, _: AlbertConfig | None = None) -> Checkpoint:
     """Describes a checkpoint: a prefix, a file or folder of it, or a run."""
     prefix = resolve(path)
     folders = run_checkpoints.folders_of(prefix)
@@ -42,50 +44,40 @@ def describe(path: str, albert_config: AlbertConfig | None) -> Checkpoint:
     if os.path.isfile(os.path.join(module, _HUB_FILE)):
         folders = [os.path.join(module, "assets")]
     arrays = LazyArrays(prefix, tensor_bundle.readers)
-    source = describe_folders(folders, arrays)
-    # The files of transformers may be there, without its weights.
-    facts = huggingface_tokenizer.settings_of(
-        folders[0], is_wordpiece=source.is_wordpiece
+    checkpoint = describe_folders(folders, arrays)
+    facts = checkpoint.metadata
+    for reference in registry.CHECKPOINT_FACTS.values():
+        read = registry.load(reference)
+        others = read(folders[0], checkpoint.vocabulary_kind)
+        facts = metadata.combined(facts, others)
+    return dataclasses.replace(
+        checkpoint, path=path, format="tf1", metadata=facts
     )
-    theirs = huggingface.metadata_of(folders[0], facts)
-    known = metadata.combined(source.metadata, theirs)
-    return dataclasses.replace(source, metadata=known)
 
 
-def describe_folders(
-    folders: Sequence[str], arrays: checkpoint.Arrays
-) -> Checkpoint:
+def describe_folders(folders: Sequence[str], arrays: Arrays) -> Checkpoint:
     """Describes a checkpoint by the files that we write beside it.
 
-    `folders` are that of the weights and, if they are a run's, that of the run.
+    `folders` are the folder of the weights and, if a run has saved them, the
+    folder of the run.
     """
     notes: list[Note] = []
-    vocabulary = config = None
+    vocabulary_path = config = None
     for folder in folders:
         # The first folder that has one decides.
         config_file = os.path.join(folder, CONFIG_FILE)
         if config is None and os.path.isfile(config_file):
             config = AlbertConfig.from_json_file(config_file)
-        found, own_notes = vocabulary_in(folder)
-        vocabulary = vocabulary or found
-        notes += own_notes
+        path, new_notes = vocabularies.find(folder)
+        vocabulary_path = vocabulary_path or path
+        notes += new_notes
     return Checkpoint(
         arrays=arrays,
         config=config,
-        vocabulary=vocabulary,
+        vocabulary=vocabulary_path,
         metadata=metadata.read(folders[0]),
         notes=tuple(notes),
     )
-
-
-def vocabulary_in(folder: str) -> tuple[str | None, list[Note]]:
-    """Returns the one vocabulary in a folder, or why there is none."""
-    paths = checkpoint.vocabularies_in(folder)
-    if len(paths) < 2:
-        return next(iter(paths), None), []
-    names = checks.listed(map(os.path.basename, paths))
-    text = f"{checkpoint.VOCABULARY} ({names}: which of them is unknown)"
-    return None, [Note("left out", text)]
 
 
 def resolve(path: files.Path) -> str:
@@ -155,39 +147,17 @@ def write(prefix: files.Path, arrays: Mapping[str, Any]) -> None:
             os.fsync(file.fileno())
 
 
-def write_released(folder: str, source: Checkpoint) -> checkpoint.WriteReport:
-    """Writes what google-research/albert reads to an empty folder.
-
-    Optimizer slots are written, too; and, for other readers, the metadata.
-    """
-    config = checkpoint.as_groups(source.known_config, "google-research/albert")
-    values = config.to_dict()
-    if config.hidden_act == "gelu_erf" or config.always_projects:
-        raise ValueError(
-            "google-research/albert has no gelu_erf, and no projection where "
-            "E = H; our format has."
-        )
-    # Not in the original's configs.
-    del values["parameter_sharing"]
-    files.write_json(os.path.join(folder, CONFIG_FILE), values)
-    _write(folder, _RELEASED_PREFIX, source)
-    others = source.metadata
-    if others.do_lower_case:
-        # So does the original by default.
-        others = dataclasses.replace(others, do_lower_case=None)
-    reason = f"only in {metadata.METADATA_FILE}: the original does not read it"
-    return [], checkpoint.notes_of_metadata(others, reason)
-
-
-def write_ours(folder: str, source: Checkpoint) -> checkpoint.WriteReport:
+def write_ours(folder: str, checkpoint: Checkpoint) -> WriteReport:
     """Writes a checkpoint as our runs do to an empty folder."""
-    source.known_config.to_json_file(os.path.join(folder, CONFIG_FILE))
-    _write(folder, run_checkpoints.MODEL_PREFIX, source)
+    config_file = os.path.join(folder, CONFIG_FILE)
+    checkpoint.known_config.to_json_file(config_file)
+    write_weights(folder, run_checkpoints.MODEL_PREFIX, checkpoint)
     return [], []
 
 
-def _write(folder: str, stem: str, source: Checkpoint) -> None:
-    write(os.path.join(folder, stem), source.arrays)
-    metadata.write(folder, source.metadata)
-    if source.vocabulary:
-        checkpoint.write_vocabulary(source, folder)
+def write_weights(folder: str, stem: str, checkpoint: Checkpoint) -> None:
+    """Writes arrays, metadata and vocabulary of a checkpoint."""
+    write(os.path.join(folder, stem), checkpoint.arrays)
+    metadata.write(folder, checkpoint.metadata)
+    if checkpoint.vocabulary:
+        vocabularies.write(checkpoint, folder)

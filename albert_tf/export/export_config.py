@@ -8,7 +8,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from albert_tf import registry
-from albert_tf.checkpoints import discovery, heads
+from albert_tf.checkpoints import heads
+from albert_tf.checkpoints.exported import LITERT, ONNX
 from albert_tf.checks import check_given
 from albert_tf.settings import setting
 from albert_tf.tasks import spec as specs
@@ -16,7 +17,6 @@ from albert_tf.tasks.spec import HeadSpec, ServingSettings
 from albert_tf.text.tokenizer import VocabularyBeside
 
 SAVED_MODEL, IDS_ONLY = "saved_model", "tokens"
-LITERT, ONNX = discovery.LITERT, discovery.ONNX
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

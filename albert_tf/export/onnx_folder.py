@@ -19,10 +19,11 @@ import keras
 from keras import ops
 
 from albert_tf import files, quiet
-from albert_tf.checkpoints import discovery, huggingface, huggingface_tokenizer
+from albert_tf.checkpoints import exported, huggingface, huggingface_tokenizer
 from albert_tf.checkpoints.checkpoint import Checkpoint
 from albert_tf.checkpoints.heads import Head
 from albert_tf.modeling import base_model
+from albert_tf.text.base import SYMBOLS
 
 
 def write(
@@ -44,11 +45,11 @@ def write(
     values["transformers.js_config"] = {"dtype": dtype}
     files.write_json(os.path.join(folder, "config.json"), values)
     # There, texts are not divided into symbols.
-    if not source.has_symbols:
+    if source.vocabulary_kind != SYMBOLS:
         huggingface_tokenizer.write_for_javascript(folder, source)
     quantized, full = (
         os.path.join(folder, name)
-        for name in discovery.EXPORTED_MODELS[discovery.ONNX]
+        for name in exported.EXPORTED_MODELS[exported.ONNX]
     )
     os.makedirs(os.path.dirname(full))
     _write_model(full, model, has_pooler=source.has_pooler)

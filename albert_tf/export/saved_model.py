@@ -14,21 +14,20 @@ import tensorflow as tf
 
 from albert_tf import checks, files, quiet
 from albert_tf.checkpoints import (
-    checkpoint,
-    compatibility,
     discovery,
     heads,
     load,
     metadata,
     model_card,
+    translation,
+    vocabularies,
 )
 from albert_tf.checkpoints.checkpoint import Checkpoint, Note
+from albert_tf.checkpoints.exported import EXPORTED_MODELS, LITERT, ONNX
 from albert_tf.config import CONFIG_FILE, AlbertConfig
 from albert_tf.devices import engine
 from albert_tf.export import kept_labels, onnx_folder, version_folder
 from albert_tf.export.export_config import (
-    LITERT,
-    ONNX,
     SAVED_MODEL,
     ExportConfig,
 )
@@ -38,6 +37,7 @@ from albert_tf.serving.exported_encoder import ExportedWeights
 from albert_tf.serving.signature import Signature
 from albert_tf.tasks import spec as specs
 from albert_tf.tasks.spec import Exported, HeadSpec, ServingSettings
+from albert_tf.text.base import SYMBOLS
 
 _KERAS_DTYPES = {"float32": "float32", "bfloat16": "mixed_bfloat16"}
 
@@ -71,7 +71,7 @@ def check(config: ExportConfig, source: Checkpoint) -> None:
         import tensorflow_text  # noqa: F401  Missing, it is an error here.
     if config.spec:
         _settings(config, config.spec, {}, source.known_config)
-    compatibility.with_vocabulary(source, config)  # raises if it cannot be
+    vocabularies.with_vocabulary(source, config)  # raises if it cannot be
 
 
 def export(config: ExportConfig) -> ExportSummary:
@@ -108,7 +108,7 @@ def export(config: ExportConfig) -> ExportSummary:
     signatures = _signatures(config, spec, exported, source)
     notes = [Note("left out", f"{n} (unused by the task)") for n in left_out]
     # Thresholds are those of all layers.
-    least = compatibility.with_depth(source, min(config.depths, default=None))
+    least = source.with_depth(min(config.depths, default=None))
     notes += [*source.notes, *settings.notes(least.metadata)]
 
     # 4. The files, which appear all at once.
@@ -143,11 +143,11 @@ def _read(config: ExportConfig) -> Checkpoint:
     source = discovery.open(
         config.init_checkpoint, albert_config=config.albert_config_file
     )
-    source = compatibility.with_depth(source, max(config.depths, default=None))
-    source = compatibility.with_vocabulary(source, config)
+    source = source.with_depth(max(config.depths, default=None))
+    source = vocabularies.with_vocabulary(source, config)
     if config.format == ONNX:
         # transformers.js does not know that ours may be scaled.
-        source = checkpoint.in_units_of_labels(source)
+        source = translation.in_units_of_labels(source)
     return source
 
 
@@ -162,7 +162,7 @@ def _signatures(
         less = dataclasses.replace(
             exported,
             weights=exported.weights.at_depth(depth),
-            metadata=compatibility.with_depth(source, depth).metadata,
+            metadata=source.with_depth(depth).metadata,
         )
         signatures += [
             dataclasses.replace(one, name=f"{one.name}_{depth}")
@@ -224,7 +224,7 @@ def _write(
         served.tokenizer = exported.tokenizer.resource
     with tempfile.TemporaryDirectory() as temporary:
         source.known_config.to_json_file(os.path.join(temporary, CONFIG_FILE))
-        checkpoint.write_vocabulary(source, temporary)
+        vocabularies.write(source, temporary)
         served.assets = [
             tf.saved_model.Asset(os.path.join(temporary, name))
             for name in sorted(os.listdir(temporary))
@@ -268,8 +268,8 @@ def _write_for_runtime(  # noqa: PLR0913
         expected = kept_labels.answers(config.compare_file, model)
     source.known_config.to_json_file(os.path.join(folder, CONFIG_FILE))
     metadata.write(folder, known)
-    if config.format == LITERT or source.has_symbols:
-        checkpoint.write_vocabulary(source, folder)
+    if config.format == LITERT or source.vocabulary_kind == SYMBOLS:
+        vocabularies.write(source, folder)
     if config.format == LITERT:
         _write_litert(folder, exported, signatures, bool(config.quantize))
     else:
@@ -315,6 +315,6 @@ def _write_litert(
         converter.optimizations = [tf.lite.Optimize.DEFAULT]
     with quiet.hidden():
         content = converter.convert()
-    [name] = discovery.EXPORTED_MODELS[LITERT]
+    [name] = EXPORTED_MODELS[LITERT]
     with files.atomic_write(os.path.join(folder, name)) as file:
         file.write(content)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from albert_tf import quiet
-from albert_tf.checkpoints import discovery
+from albert_tf.checkpoints import exported
 from albert_tf.checkpoints.checkpoint import Checkpoint
 from albert_tf.modeling import base_model
 
@@ -18,8 +18,8 @@ _POSITIONS = "masked_lm_positions"
 
 def load(source: Checkpoint) -> "ExportedModel":
     """Loads the model of an export."""
-    kind = LiteRtModel if source.format == discovery.LITERT else OnnxModel
-    return kind(discovery.exported_model(source.path, source.format))
+    kind = LiteRtModel if source.format == exported.LITERT else OnnxModel
+    return kind(exported.exported_model(source.path, source.format))
 
 
 class ExportedModel:

@@ -14,8 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from albert_tf import checks, files
-from albert_tf.checkpoints import compatibility, discovery, load
+from albert_tf import checks, files, registry
+from albert_tf.checkpoints import discovery, load, vocabularies
 from albert_tf.checkpoints.checkpoint import Checkpoint
 from albert_tf.devices import engine
 from albert_tf.inference.record_outputs import OutputComputer
@@ -96,12 +96,10 @@ def load_predictor(  # noqa: PLR0913
     options = VocabularyBeside(
         spm_model_file=vocabulary, do_lower_case=do_lower_case
     )
-    source = compatibility.with_vocabulary(discovery.open(path), options)
+    source = vocabularies.with_vocabulary(discovery.open(path), options)
     # 1. The head and the model.
     model: Any
-    if source.format in discovery.EXPORTED_MODELS:
-        from albert_tf.inference import exported_model
-
+    if source.format in registry.ENGINES:
         if depth is not None:
             raise ValueError(
                 "An export has the depth it was made with. Export the "
@@ -113,9 +111,10 @@ def load_predictor(  # noqa: PLR0913
             raise ValueError(
                 f"{source.path!r} has no {spec.head.name} head. It has: {own}."
             )
-        settings, model = source.settings, exported_model.load(source)
+        settings = source.settings
+        model = registry.load(registry.ENGINES[source.format])(source)
     else:
-        source = compatibility.with_depth(source, depth)
+        source = source.with_depth(depth)
         spec = specs.head_spec_of(head or source.head().name)
         source.head(spec.head)  # raises if it has another
         settings = spec.trained_settings(source)

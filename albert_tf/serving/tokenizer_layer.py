@@ -12,13 +12,11 @@ import numpy as np
 import tensorflow as tf
 
 from albert_tf import checks, files
-from albert_tf.checkpoints import checkpoint, discovery, metadata
+from albert_tf.checkpoints import discovery, metadata, vocabularies
 from albert_tf.checkpoints.checkpoint import Checkpoint
 from albert_tf.modeling import base
 from albert_tf.serving import graph_tokenizer, model_inputs, signature
-from albert_tf.text.base import SYMBOLS_FILE, Tokenizer
-from albert_tf.text.sentencepiece_tokenizer import SentencePieceTokenizer
-from albert_tf.text.symbol_tokenizer import SymbolTokenizer
+from albert_tf.text.base import Tokenizer
 
 Texts: TypeAlias = "tf.Tensor | np.ndarray | str | Sequence[Texts]"
 
@@ -100,18 +98,14 @@ class TokenizerLayer(keras.layers.Layer):
         return config | {"max_seq_length": self.max_seq_length}
 
     def save_assets(self, dir_path: str) -> None:
-        name = checkpoint.WORDPIECE_FILE
-        if isinstance(self.tokenizer, SentencePieceTokenizer):
-            name = checkpoint.SPM_FILE
-        elif isinstance(self.tokenizer, SymbolTokenizer):
-            name = SYMBOLS_FILE
+        name = vocabularies.FILE_NAMES[self.tokenizer.kind]
         with open(os.path.join(dir_path, name), "wb") as file:
             file.write(self.tokenizer.vocabulary)
         stated = self.tokenizer.settings.stated()
         metadata.write(dir_path, metadata.Metadata(**stated))
 
     def load_assets(self, dir_path: str) -> None:
-        [path] = checkpoint.vocabularies_in(dir_path)
+        [path] = vocabularies.paths_in(dir_path)
         saved = Checkpoint(vocabulary=path, metadata=metadata.read(dir_path))
         self._use(saved.tokenizer)
 

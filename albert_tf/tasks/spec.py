@@ -14,7 +14,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
 from albert_tf import checks, registry
-from albert_tf.checkpoints import discovery, heads
+from albert_tf.checkpoints import heads
 from albert_tf.checkpoints.checkpoint import Checkpoint, Note
 from albert_tf.checkpoints.heads import Head
 from albert_tf.checkpoints.metadata import Metadata
@@ -159,7 +159,7 @@ class HeadSpec(abc.ABC):
     # Whether a server may join the outputs of several requests.
     joins_outputs: ClassVar[bool] = True
     # Those whose exports `load_predictor` runs.
-    runtimes: ClassVar[tuple[str, ...]] = (discovery.LITERT, discovery.ONNX)
+    runtimes: ClassVar[tuple[str, ...]] = (*registry.ENGINES,)
 
     # The head that an export for LiteRT has, which takes ids alone, if another.
     litert_head: ClassVar[str] = ""

@@ -21,7 +21,9 @@ SENTENCEPIECE_NAMES = ("<pad>", "<unk>", "[CLS]", "[SEP]", "[MASK]")
 # SentencePiece's mark of the start of a word.
 WORD_MARK = "▁"
 SETTINGS = "tokenizer_settings"
-# A list of symbols is a file whose name ends so.
+# Kinds of vocabularies.
+SENTENCEPIECE, WORDPIECE, SYMBOLS = "sentencepiece", "wordpiece", "symbols"
+# The name of a file with a list of symbols ends with this.
 SYMBOLS_FILE = "symbols.json"
 WORDPIECE_NAMES = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
 
@@ -97,6 +99,7 @@ class Tokenizer(abc.ABC):
     order of their ids; `vocabulary` is the file, for the error.
 
     Attributes:
+        kind: Kind of the vocabulary.
         settings: What it does before its vocabulary splits the text.
         normalization: What its functions of `normalization` take.
         added_patterns: The id of each added token, by a regular expression of
@@ -113,6 +116,7 @@ class Tokenizer(abc.ABC):
         vocabulary: Content of a file that gives the same tokenizer.
     """
 
+    kind: str
     forbidden_ids: np.ndarray
     word_starts: np.ndarray
     sentence_border = ""  # that of the others is a mark of the next word
@@ -230,12 +234,12 @@ class Tokenizer(abc.ABC):
         """Returns what runs keep of it; see `TokenizerSettings`."""
         return self.settings.identity(self.fingerprint)
 
-    def _fingerprint(self, kind: str) -> str:
+    def _fingerprint(self) -> str:
         stated = self.settings.stated()
         if added := stated.get("added_tokens"):
             stated["added_tokens"] = sorted(added.items())
         settings = ", ".join(f"{n}={value}" for n, value in stated.items())
-        content = f"{kind}, {settings}\n".encode() + self.vocabulary
+        content = f"{self.kind}, {settings}\n".encode() + self.vocabulary
         return hashlib.sha256(content).hexdigest()
 
     @abc.abstractmethod

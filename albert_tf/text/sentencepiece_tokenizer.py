@@ -9,14 +9,15 @@ Source: google-research/albert, tokenization.encode_pieces and FullTokenizer.
 import contextlib
 import dataclasses
 import itertools
+import os
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import sentencepiece
 
-from albert_tf import files
-from albert_tf.text import base, normalization, tokenizer_json
+from albert_tf import files, registry
+from albert_tf.text import base, normalization
 from albert_tf.text.base import WORD_MARK, Tokenizer
 
 _PUNCTUATION = frozenset('!"#$%&()*+,-./:;?@[\\]^_`{|}~')
@@ -40,13 +41,15 @@ class SentencePieceTokenizer(Tokenizer):
         replacements: What replaces ids of the model that ALBERT does not use.
     """
 
+    kind = base.SENTENCEPIECE
+
     def __init__(
         self,
         model_file: files.Path,
         content: bytes | None = None,
         **settings: Any,
     ) -> None:
-        model = content or tokenizer_json.read_model(model_file)
+        model = content or read_model(model_file)
         processor = _make_processor(model, model_file)
         # Without it, accents are removed from cased text, too.
         settings["keep_accents"] = settings.get("keep_accents") or None
@@ -70,7 +73,7 @@ class SentencePieceTokenizer(Tokenizer):
         self.word_starts = np.array([*map(_starts_word, self._tokens)])
         self.word_starts[[*self.added_patterns.values()]] = True
         self.vocabulary = model
-        self.fingerprint = self._fingerprint("sentencepiece")
+        self.fingerprint = self._fingerprint()
         unk = self.special_ids.unk
         # A foreign model may find special pieces in text.
         self.replacements: Mapping[int, tuple[int, ...]] = {
@@ -123,7 +126,7 @@ class SentencePieceTokenizer(Tokenizer):
         return str(self._processor.decode(numbers))
 
     def _extended(self, names: Sequence[str]) -> bytes:
-        return tokenizer_json.extended(self.vocabulary, names)
+        return extended(self.vocabulary, names)
 
     def _normalize(self, text: str) -> str:
         return normalization.normalize(text, **self.normalization)
@@ -144,7 +147,7 @@ class SentencePieceTokenizer(Tokenizer):
                 *comma,
             )
             for token_id, piece in enumerate(self._tokens)
-            if tokenizer_json.is_number_comma(piece)
+            if is_number_comma(piece)
         }
 
     def _replace(
@@ -238,3 +241,36 @@ def _make_processor(
         f"{model_file!r} is not a SentencePiece model (.model), or is damaged. "
         "The name of a WordPiece vocabulary ends in .txt."
     )
+
+
+def read_model(path: files.Path) -> bytes:
+    """Returns a SentencePiece model; a `tokenizer.json` is made into one."""
+    ending = os.path.splitext(path)[1]
+    if ending in registry.SENTENCEPIECE_FILES:
+        make = registry.load(registry.SENTENCEPIECE_FILES[ending])
+        return bytes(make(path))
+    return files.read_bytes(path)
+
+
+def model_class() -> Any:
+    """Returns SentencePiece's message of a model."""
+    # Apache Beam wants an older protobuf than these messages.
+    from sentencepiece import sentencepiece_model_pb2
+
+    # Created on import, so that a type checker does not see it.
+    return sentencepiece_model_pb2.ModelProto  # type: ignore[attr-defined]
+
+
+def extended(model: bytes, tokens: Sequence[str]) -> bytes:
+    """Returns a SentencePiece model with more tokens, unused by itself."""
+    if not tokens:
+        return model
+    result = model_class().FromString(model)
+    for token in tokens:
+        result.pieces.add(piece=token, type=result.SentencePiece.UNUSED)
+    return bytes(result.SerializeToString(deterministic=True))
+
+
+def is_number_comma(piece: str) -> bool:
+    """Returns whether a piece ends in a digit and a comma."""
+    return piece.endswith(",") and piece[-2:-1].isdigit()

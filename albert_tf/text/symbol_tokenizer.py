@@ -39,6 +39,8 @@ class SymbolTokenizer(Tokenizer):
         are_separated: Whether blanks separate the symbols of a text.
     """
 
+    kind = base.SYMBOLS
+
     def __init__(
         self,
         symbols_file: files.Path,
@@ -75,7 +77,7 @@ class SymbolTokenizer(Tokenizer):
         self.word_starts[[*self.added_patterns.values()]] = True
         if border is not None and not self.are_separated:
             self.sentence_border = str(border)
-        self.fingerprint = self._fingerprint("symbols")
+        self.fingerprint = self._fingerprint()
         self._pattern = re.compile(r"\S+" if self.are_separated else "(?s).")
 
     def _extended(self, names: Sequence[str]) -> bytes:

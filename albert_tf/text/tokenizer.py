@@ -5,16 +5,48 @@ Data flow: vocabulary file -> [this file] -> tokenizer of a checkpoint.
 
 import dataclasses
 import os
+from collections.abc import Callable
 from typing import Any
 
-from albert_tf import files
+from albert_tf import files, registry
 from albert_tf.settings import Settings, setting
-from albert_tf.text.base import SYMBOLS_FILE, Tokenizer, TokenizerSettings
+from albert_tf.text.base import (
+    SENTENCEPIECE,
+    SYMBOLS,
+    SYMBOLS_FILE,
+    WORDPIECE,
+    Tokenizer,
+    TokenizerSettings,
+)
 from albert_tf.text.sentencepiece_tokenizer import SentencePieceTokenizer
-from albert_tf.text.symbol_tokenizer import SymbolTokenizer
-from albert_tf.text.wordpiece_tokenizer import WordPieceTokenizer
 
 __all__ = ["Tokenizer", "Vocabulary", "VocabularyBeside", "load_tokenizer"]
+
+
+def kind_of(vocabulary: files.Path) -> str:
+    """Returns the kind of a vocabulary file, by its name."""
+    name = os.fspath(vocabulary)
+    if name.endswith(SYMBOLS_FILE):
+        return SYMBOLS
+    return WORDPIECE if name.endswith(".txt") else SENTENCEPIECE
+
+
+def make(
+    vocabulary: files.Path, *, kind: str | None = None, **settings: Any
+) -> Tokenizer:
+    """Makes the tokenizer of a vocabulary file.
+
+    Args:
+        vocabulary: Path of the file.
+        kind: Kind of the file; None for `kind_of`.
+        **settings: Fields of `TokenizerSettings`; and `content`, the content
+            of the file, if it was read before.
+    """
+    kind = kind or kind_of(vocabulary)
+    tokenizer: Callable[..., Tokenizer] = SentencePieceTokenizer
+    if kind in registry.TOKENIZERS:
+        tokenizer = registry.load(registry.TOKENIZERS[kind])
+    return tokenizer(vocabulary, **settings)
 
 
 def load_tokenizer(
@@ -23,27 +55,26 @@ def load_tokenizer(
     vocab_file: files.Path | None = None,
     **settings: Any,
 ) -> Tokenizer:
-    """Loads the tokenizer of a checkpoint.
+    """Loads the tokenizer of a vocabulary.
 
     Args:
         spm_model_file: SentencePiece model, as in the English checkpoints. If
             it is given, `vocab_file` is not read.
         vocab_file: WordPiece vocabulary, as in the Chinese checkpoints; a name
             that ends in `symbols.json`, of either, is a list of symbols.
-        **settings: See `TokenizerSettings`; and `content`, that of the file.
+        **settings: See `make`.
     """
     # TF1: there, `vocab_file` is a required flag, ignored if a model is given.
-    path = spm_model_file or vocab_file or ""
-    if os.fspath(path).endswith(SYMBOLS_FILE):
-        return SymbolTokenizer(path, **settings)
-    if spm_model_file:
-        return SentencePieceTokenizer(spm_model_file, **settings)
-    if vocab_file:
-        return WordPieceTokenizer(vocab_file, **settings)
-    raise ValueError(
-        "No vocabulary is given. Pass `spm_model_file` (SentencePiece) or "
-        "`vocab_file` (WordPiece)."
-    )
+    path = spm_model_file or vocab_file
+    if not path:
+        raise ValueError(
+            "No vocabulary is given. Pass `spm_model_file` (SentencePiece) or "
+            "`vocab_file` (WordPiece)."
+        )
+    kind = kind_of(path)
+    if kind != SYMBOLS:
+        kind = SENTENCEPIECE if spm_model_file else WORDPIECE
+    return make(path, kind=kind, **settings)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

@@ -1,4 +1,4 @@
-"""Reads SentencePiece models; reads and makes an ALBERT's `tokenizer.json`.
+"""Reads and makes the `tokenizer.json` of an ALBERT.
 
 Folders of Hugging Face's transformers may have this file only. It lists the
 pieces and scores of the SentencePiece model that it was made of, and the steps
@@ -11,12 +11,13 @@ import base64
 import os
 import sys
 import unicodedata
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from albert_tf import files
 from albert_tf.text import base
 from albert_tf.text.base import TokenizerSettings
+from albert_tf.text.sentencepiece_tokenizer import is_number_comma, model_class
 
 FILE_NAME = "tokenizer.json"
 _NORMALIZERS = {"NFKD", "StripAccents", "Lowercase", "Precompiled"}
@@ -36,13 +37,7 @@ _SPACES = r"[\s\x0b\x1c-\x1f\x85]"
 
 
 def read_model(path: files.Path) -> bytes:
-    """Returns the bytes of a SentencePiece model.
-
-    It may be remote; or a local `tokenizer.json` that was made of the model.
-    """
-    name = os.fspath(path)
-    if not name.endswith(".json") or name.endswith(base.SYMBOLS_FILE):
-        return files.read_bytes(path)
+    """Returns the SentencePiece model that a `tokenizer.json` was made of."""
     model, _ = read(path, in_folder=False)
     return bytes(model)
 
@@ -96,15 +91,6 @@ def _wordpiece(values: Mapping[str, Any]) -> tuple[list[str], dict[str, Any]]:
         "keep_accents": None if strips is None else not strips,
         "tokenize_chinese_chars": None if chinese else False,
     }
-
-
-def _model_class() -> Any:
-    """Returns SentencePiece's message of a model."""
-    # Apache Beam wants an older protobuf than these messages.
-    from sentencepiece import sentencepiece_model_pb2
-
-    # Created on import, so that a type checker does not see it.
-    return sentencepiece_model_pb2.ModelProto  # type: ignore[attr-defined]
 
 
 def _steps(values: Mapping[str, Any], name: str) -> list[dict[str, Any]]:
@@ -189,7 +175,7 @@ def _model(values: Mapping[str, Any]) -> Any:
         for piece, score in rows
         if score and piece not in control and not is_number_comma(piece)
     )
-    model, types = _model_class()(), _model_class().SentencePiece
+    model, types = model_class()(), model_class().SentencePiece
     for piece, score in rows:
         # Only a user-defined one has score 0.
         kind = types.NORMAL if score else types.USER_DEFINED
@@ -211,27 +197,12 @@ def _model(values: Mapping[str, Any]) -> Any:
     return model
 
 
-def is_number_comma(piece: str) -> bool:
-    """Returns whether a piece ends in a digit and a comma."""
-    return piece.endswith(",") and piece[-2:-1].isdigit()
-
-
-def extended(model: bytes, tokens: Sequence[str]) -> bytes:
-    """Returns a SentencePiece model with more tokens, unused by itself."""
-    if not tokens:
-        return model
-    result = _model_class().FromString(model)
-    for token in tokens:
-        result.pieces.add(piece=token, type=result.SentencePiece.UNUSED)
-    return bytes(result.SerializeToString(deterministic=True))
-
-
 def pieces(model: bytes) -> dict[str, bool]:
     """Returns the pieces, and whether they are user-defined marks."""
-    kind = _model_class().SentencePiece.USER_DEFINED
+    kind = model_class().SentencePiece.USER_DEFINED
     return {
         row.piece: row.type == kind and not any(map(str.isalnum, row.piece))
-        for row in _model_class().FromString(model).pieces
+        for row in model_class().FromString(model).pieces
     }
 
 
@@ -241,7 +212,7 @@ def make(model_bytes: bytes, settings: TokenizerSettings) -> dict[str, Any]:
     docs/differences.md lists the texts that have other ids there. Settings of
     the model that it cannot express are an error.
     """
-    model = _model_class().FromString(model_bytes)
+    model = model_class().FromString(model_bytes)
     if other := other_settings(model_bytes):
         raise ValueError(
             f"transformers cannot express a SentencePiece model with "
@@ -316,7 +287,7 @@ def added_token(name: str, any_case: bool) -> dict[str, Any]:
 
 def other_settings(model: bytes) -> list[str]:
     """Returns the settings of a model that its pieces do not show."""
-    found = _model_class().FromString(model)
+    found = model_class().FromString(model)
     trainer, normalizer = found.trainer_spec, found.normalizer_spec
     kind = trainer.ModelType.Name(trainer.model_type)
     is_expected = {

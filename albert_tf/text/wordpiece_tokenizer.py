@@ -34,6 +34,8 @@ class WordPieceTokenizer(Tokenizer):
         **settings: See `TokenizerSettings`.
     """
 
+    kind = base.WORDPIECE
+
     def __init__(
         self,
         vocab_file: files.Path,
@@ -72,7 +74,7 @@ class WordPieceTokenizer(Tokenizer):
             [not token.startswith(CONTINUATION) for token in tokens], bool
         )
         self.vocabulary = "\n".join(tokens).encode()
-        self.fingerprint = self._fingerprint("wordpiece")
+        self.fingerprint = self._fingerprint()
 
     def _encode_batch(
         self, texts: Sequence[str]

@@ -18,12 +18,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from albert_tf import files
-from albert_tf.checkpoints import (
-    compatibility,
-    discovery,
-    heads,
-    run_checkpoints,
-)
+from albert_tf.checkpoints import discovery, heads, run_checkpoints
 from albert_tf.checkpoints.checkpoint import Checkpoint
 from albert_tf.checkpoints.metadata import Metadata
 from albert_tf.devices import strategies
@@ -119,8 +114,7 @@ def _check_weights(
     if config.head in heads.HEADS:
         weights.head(config.head)  # raises if it has another
     labels = data.settings.get("labels")
-    compatibility.check_task(
-        weights,
+    weights.check_task(
         Metadata(
             labels=None if labels is None else tuple(labels),
             do_lower_case=data.tokenizer.settings.do_lower_case,

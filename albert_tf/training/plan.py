@@ -18,11 +18,7 @@ from collections.abc import Collection, Mapping
 from typing import Any
 
 from albert_tf import checks, files, settings
-from albert_tf.checkpoints import (
-    compatibility,
-    discovery,
-    run_checkpoints,
-)
+from albert_tf.checkpoints import discovery, run_checkpoints, vocabularies
 from albert_tf.checkpoints.checkpoint import Checkpoint
 from albert_tf.config import AlbertConfig
 from albert_tf.tasks import (
@@ -167,9 +163,9 @@ def finetuning(
     # 2. The weights to start from, with their config and vocabulary.
     source = start.open_checkpoint(values)
     vocabulary = settings.read(VocabularyBeside, values)
-    source = compatibility.with_vocabulary(source, vocabulary)
+    source = vocabularies.with_vocabulary(source, vocabulary)
     new_tokens = settings.read(NewTokens, values).new_token_names
-    source = compatibility.with_new_tokens(source, new_tokens)
+    source = vocabularies.with_new_tokens(source, new_tokens)
     albert_config = source.known_config
 
     # 3. The paper's settings; the weights in use, and lengths that suit them.

@@ -14,7 +14,7 @@ import numpy as np
 import tensorflow as tf
 
 from albert_tf import checks, settings
-from albert_tf.checkpoints import compatibility, discovery
+from albert_tf.checkpoints import discovery, vocabularies
 from albert_tf.checkpoints.checkpoint import Checkpoint
 from albert_tf.checkpoints.metadata import Metadata
 from albert_tf.data import example_order, input_pipeline, record_source, shards
@@ -162,8 +162,8 @@ def _check_start(
         albert_config=config.albert_config,
         may_change_layers=config.init_from_group0,
     )
-    start = compatibility.with_new_tokens(start, config.new_token_names)
-    compatibility.check_task(start, folder.metadata)
+    start = vocabularies.with_new_tokens(start, config.new_token_names)
+    start.check_task(folder.metadata)
     return start
 
 
@@ -404,5 +404,5 @@ def _weights_to_evaluate(
     run_folder.check_model(config, None)
     path = run_folder.weights_to_use(config.output_dir, config.init_checkpoint)
     weights = discovery.open(path, albert_config=config.albert_config)
-    compatibility.check_task(weights, folder.metadata)
+    weights.check_task(folder.metadata)
     return weights

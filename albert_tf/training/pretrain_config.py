@@ -18,7 +18,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from albert_tf import settings
-from albert_tf.checkpoints import compatibility, heads
+from albert_tf.checkpoints import heads, vocabularies
 from albert_tf.settings import setting
 from albert_tf.text.tokenizer import NewTokens
 from albert_tf.training import start
@@ -291,7 +291,7 @@ def plan(given: Mapping[str, Any]) -> PretrainingConfig:
     values |= start.resolved(given, values)
     source = start.open_checkpoint(values)
     new_tokens = settings.read(NewTokens, values).new_token_names
-    source = compatibility.with_new_tokens(source, new_tokens)
+    source = vocabularies.with_new_tokens(source, new_tokens)
     return settings.read(
         PretrainingConfig,
         values,

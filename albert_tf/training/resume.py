@@ -11,12 +11,7 @@ import keras
 import tensorflow as tf
 
 from albert_tf import checks
-from albert_tf.checkpoints import (
-    compatibility,
-    discovery,
-    load,
-    run_checkpoints,
-)
+from albert_tf.checkpoints import discovery, load, run_checkpoints
 from albert_tf.checkpoints.checkpoint import Checkpoint
 from albert_tf.checkpoints.train_state import Checkpointer
 from albert_tf.devices import strategies
@@ -179,7 +174,7 @@ def _continue(
             f"{source!r} is not the output directory of a pretraining with a "
             "checkpoint. Pass that of one as --continue_from."
         )
-    compatibility.check_task(discovery.open(source), checkpointer.metadata)
+    discovery.open(source).check_task(checkpointer.metadata)
     different = checks.differences(_learnt(theirs), _learnt(fingerprint))
     if different:
         raise ValueError(

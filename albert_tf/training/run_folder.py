@@ -16,10 +16,10 @@ from typing import Any
 
 from albert_tf import checks, files
 from albert_tf.checkpoints import (
-    checkpoint,
     metadata,
     model_card,
     run_checkpoints,
+    vocabularies,
 )
 from albert_tf.checkpoints.checkpoint import Checkpoint
 from albert_tf.checkpoints.metadata import Metadata
@@ -172,8 +172,8 @@ class RunFolder:
         # The fingerprint first, so that a killed run leaves a known directory.
         files.write_json(os.path.join(self.path, FINGERPRINT_FILE), values)
         config.albert_config.to_json_file(os.path.join(self.path, CONFIG_FILE))
-        if config.vocabulary and not checkpoint.vocabularies_in(self.path):
-            checkpoint.write_vocabulary(config.vocabulary, self.path)
+        if config.vocabulary and not vocabularies.paths_in(self.path):
+            vocabularies.write(config.vocabulary, self.path)
         flags_file = os.path.join(self.path, run_checkpoints.FLAGS_FILE)
         files.write_text(flags_file, config.flags_text)
 

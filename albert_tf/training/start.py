@@ -3,11 +3,10 @@
 Plain Python, so that a bad flag is reported before TensorFlow is imported.
 """
 
-import os
 from collections.abc import Collection, Mapping
 from typing import Any
 
-from albert_tf import hub, settings
+from albert_tf import settings
 from albert_tf.checkpoints import discovery, run_checkpoints
 from albert_tf.checkpoints.checkpoint import Checkpoint
 from albert_tf.config import load_config
@@ -25,7 +24,7 @@ def resolved(
     """
     result = {name: given[name] for name in given if name in names}
     if path := given.get("init_checkpoint"):
-        result["init_checkpoint"] = hub.local_folder(os.fspath(path))
+        result["init_checkpoint"] = discovery.local_path(path)
     return result
 
 

@@ -6,16 +6,17 @@ import os
 import numpy as np
 import pytest
 
+from albert_tf import registry
 from albert_tf.checkpoints import (
-    compatibility,
     conversion,
     discovery,
+    load,
     tf1,
     variable_names,
 )
 from albert_tf.checkpoints.checkpoint import Checkpoint
-from albert_tf.checkpoints.conversion_config import FORMATS
 from albert_tf.checkpoints.metadata import Metadata
+from albert_tf.checkpoints.released import write as write_released
 from albert_tf.config import AlbertConfig
 from albert_tf.modeling.albert_model import AlbertModel
 from albert_tf.modeling.span_models import BeamSpanModel
@@ -37,7 +38,7 @@ def released(source, tmp_path):
     """A folder as Google's releases are."""
     folder = tmp_path / "released"
     folder.mkdir()
-    tf1.write_released(str(folder), source)
+    write_released(str(folder), source)
     return folder
 
 
@@ -132,7 +133,7 @@ def labelled(source, tmp_path):
 
 def test_metadata_go_with_every_format(labelled, tmp_path, vocabulary):
     lacking = {"left out": {}, "unread": {}}
-    for output_format in FORMATS:
+    for output_format in registry.CHECKPOINT_WRITERS:
         summary = convert(
             labelled,
             tmp_path / output_format,
@@ -169,7 +170,7 @@ def test_numbers_are_in_the_units_of_labels_where_others_read_them(
     )
     tf1.write_ours(str(tmp_path), source)
 
-    for output_format in FORMATS:
+    for output_format in registry.CHECKPOINT_WRITERS:
         convert(tmp_path, tmp_path / output_format, output_format)
 
         found = discovery.open(tmp_path / output_format)
@@ -194,7 +195,7 @@ def test_a_temperature_is_that_of_the_layers_that_it_was_measured_on(
     )
     tf1.write_ours(str(tmp_path), source)
 
-    for output_format in FORMATS:
+    for output_format in registry.CHECKPOINT_WRITERS:
         folder = tmp_path / output_format
         convert(tmp_path, folder, output_format, num_hidden_layers=layers)
 
@@ -302,7 +303,7 @@ def test_less_sharing_gives_the_same_outputs(make, before, after):
 
     unshared = conversion.warm_start(source, parameter_sharing=after)
 
-    compatibility.check_shapes(unshared)
+    load.check_shapes(unshared)
     assert unshared.config.parameter_sharing == after
     _assert_same_outputs(source, unshared)
 
@@ -326,7 +327,7 @@ def test_new_adapters_change_nothing(make, sharing, tmp_path):
 
     adapted = conversion.warm_start(source, adapter_rank=2)
 
-    compatibility.check_shapes(adapted)
+    load.check_shapes(adapted)
     assert len(adapted.arrays) == len(source.arrays) + {"all": 12}.get(
         sharing, 8
     )
@@ -350,7 +351,7 @@ def test_every_group_is_a_copy_of_the_first(make):
         source, num_hidden_layers=6, num_hidden_groups=3
     )
 
-    compatibility.check_shapes(grouped)
+    load.check_shapes(grouped)
     for group, name in itertools.product(range(3), (_QUERY, _FFN)):
         np.testing.assert_array_equal(
             grouped.arrays[name.format(group)], source.arrays[name.format(0)]
@@ -366,7 +367,7 @@ def test_a_deeper_model_spreads_what_is_not_shared(make, sharing):
 
     deeper = conversion.warm_start(source, num_hidden_layers=4)
 
-    compatibility.check_shapes(deeper)
+    load.check_shapes(deeper)
     assert deeper.config.num_hidden_layers == 4
     assert _QUERY.format(1) not in deeper.arrays
     origins = [0] if sharing == "all" else [0, 0, 1, 1]

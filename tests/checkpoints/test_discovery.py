@@ -9,7 +9,9 @@ import pytest
 
 import albert_tf
 from albert_tf.checkpoints import discovery, huggingface, tf1
+from albert_tf.checkpoints.checkpoint import Checkpoint
 from albert_tf.checkpoints.metadata import Metadata
+from tests import tiny
 from tests.checkpoints.weights import PARITY
 
 _DATA = ".data-00000-of-00001"
@@ -96,6 +98,27 @@ def test_an_export_for_litert_has_no_arrays(tmp_path, known, message):
 
     with pytest.raises(ValueError, match=message):
         discovery.open(tmp_path).arrays["output_bias"]
+
+
+@pytest.mark.parametrize(
+    ("change", "same"),
+    [
+        ({"hidden_dropout_prob": 0.5}, True),
+        ({"initializer_range": 0.1}, True),
+        # The same layers, in other words.
+        ({"parameter_sharing": "all", "num_hidden_groups": 2}, True),
+        ({"num_hidden_layers": 3}, False),
+    ],
+)
+def test_configs_that_make_the_same_outputs(change, same):
+    known = tiny.config(num_hidden_layers=2, parameter_sharing="none")
+    other = dataclasses.replace(known, **change)
+
+    source = discovery.with_config(
+        Checkpoint(config=known), other, may_change_layers=not same
+    )
+
+    assert source.config == other
 
 
 # What is known of a checkpoint, beside it or in its run.

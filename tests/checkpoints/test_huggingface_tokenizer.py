@@ -10,10 +10,10 @@ import tokenizers
 from sentencepiece import sentencepiece_model_pb2
 
 from albert_tf.checkpoints import (
-    compatibility,
     discovery,
     huggingface,
     huggingface_tokenizer,
+    vocabularies,
 )
 from albert_tf.checkpoints.checkpoint import Checkpoint
 from albert_tf.checkpoints.metadata import Metadata
@@ -169,7 +169,7 @@ def test_what_is_not_supported_is_named_unless_a_vocabulary_is(
 
     with pytest.raises(ValueError, match=message):
         source.tokenizer  # noqa: B018
-    named = compatibility.with_vocabulary(
+    named = vocabularies.with_vocabulary(
         dataclasses.replace(
             source, config=dataclasses.replace(source.config, vocab_size=6)
         ),
@@ -259,14 +259,14 @@ def test_new_tokens_get_rows_that_are_the_mean(source, tiny_spm_model):
         source, arrays=weights, config=config, vocabulary=str(tiny_spm_model)
     )
 
-    new = compatibility.with_new_tokens(old, ["[E1]", "[/E1]"])
+    new = vocabularies.with_new_tokens(old, ["[E1]", "[/E1]"])
 
     assert new.config.vocab_size == new.tokenizer.vocab_size == 302
     table = new.arrays["bert/embeddings/word_embeddings"]
     np.testing.assert_array_equal(table[:300], rows)
     np.testing.assert_array_equal(table[300:], [rows.mean(0)] * 2)
     assert new.tokenizer.encode("[E1]") == [300]
-    again = compatibility.with_new_tokens(new, ["[E1]"])
+    again = vocabularies.with_new_tokens(new, ["[E1]"])
     assert again.config.vocab_size == 302
 
 

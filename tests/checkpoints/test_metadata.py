@@ -3,6 +3,7 @@ import pytest
 from albert_tf.checkpoints import metadata
 from albert_tf.checkpoints.metadata import Metadata
 
+_NAMES = ("ham", "spam")
 _SPAN = Metadata(
     task="squad",
     head="span",
@@ -66,3 +67,22 @@ def test_other_weights_share_nothing_measured_and_what_is_assumed_is_said(
     assert (others.task, others.settings) == (known.task, known.settings)
     assert not others.evaluation and not others.chosen.entries
     assert (known.assumed, others.assumed) == ("", assumed)
+
+
+@pytest.mark.parametrize(
+    ("known", "given", "num_outputs", "expected"),
+    [
+        ({"labels": _NAMES}, None, 2, _NAMES),
+        ({"labels": _NAMES}, ("a", "b"), 2, ("a", "b")),
+        ({}, None, 2, ("0", "1")),
+        ({}, None, 1, ()),
+        ({"labels": ()}, None, 1, ()),
+        ({"labels": ("spam",), "multi_label": True}, None, 1, ("spam",)),
+    ],
+)
+def test_labels_are_the_given_or_the_known_ones(
+    known, given, num_outputs, expected
+):
+    labels = Metadata(**known).find_labels(num_outputs, given)
+
+    assert labels == expected

@@ -11,15 +11,16 @@ import pytest
 import safetensors.numpy
 
 from albert_tf.checkpoints import (
-    checkpoint,
-    compatibility,
     conversion,
     discovery,
     huggingface,
     keras_hub,
     load,
     metadata,
+    released,
     tf1,
+    translation,
+    vocabularies,
 )
 from albert_tf.checkpoints.checkpoint import Checkpoint
 from albert_tf.checkpoints.conversion_config import ConversionConfig
@@ -107,7 +108,7 @@ def _load(**changes):
 
 
 def _released(**config):
-    return lambda case: case.written(tf1.write_released, config=config)
+    return lambda case: case.written(released.write, config=config)
 
 
 def _to_keras_hub(**config):
@@ -210,13 +211,13 @@ def _truncated(write, name):
 
 
 def _labels(given, num_outputs):
-    return lambda case: compatibility.find_labels(_LABELS, num_outputs, given)
+    return lambda case: _LABELS.find_labels(num_outputs, given)
 
 
 def _task(known, **wanted):
     def run(case):
         source = Checkpoint(metadata=Metadata(**known))
-        compatibility.check_task(source, Metadata(**wanted))
+        source.check_task(Metadata(**wanted))
 
     return run
 
@@ -246,7 +247,7 @@ def _vocabulary(
         options = VocabularyBeside(
             spm_model_file=paths[given], do_lower_case=is_lower
         )
-        compatibility.with_vocabulary(source, options)
+        vocabularies.with_vocabulary(source, options)
 
     return run
 
@@ -304,7 +305,7 @@ def _nan_slot(case):
 
 
 def _groups(**config):
-    return lambda case: checkpoint.as_groups(
+    return lambda case: translation.as_groups(
         case.changed(config=config).config, "x"
     )
 

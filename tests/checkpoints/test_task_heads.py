@@ -5,8 +5,9 @@ import functools
 import numpy as np
 import pytest
 
-from albert_tf.checkpoints import load, tf1, variable_names
+from albert_tf.checkpoints import load, variable_names
 from albert_tf.checkpoints.checkpoint import Checkpoint
+from albert_tf.checkpoints.released import write as write_released
 from albert_tf.modeling.pretraining_model import PretrainingModel
 from albert_tf.modeling.sequence_models import (
     ClassifierModel,
@@ -51,7 +52,7 @@ def _randomised(model):
 def _write(folder, model):
     folder.mkdir()
     source = Checkpoint(arrays=weights_of(model), config=model.config)
-    tf1.write_released(str(folder), source)
+    write_released(str(folder), source)
     return folder
 
 

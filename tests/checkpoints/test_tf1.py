@@ -8,6 +8,7 @@ import tensorflow as tf
 
 from albert_tf.checkpoints import discovery, load, tf1, variable_names
 from albert_tf.checkpoints.checkpoint import Checkpoint
+from albert_tf.checkpoints.released import write as write_released
 from albert_tf.config import AlbertConfig
 from albert_tf.modeling.pretraining_model import PretrainingModel
 from tests.checkpoints.weights import check_close, check_same
@@ -112,7 +113,7 @@ def test_an_unpacked_module_of_tf_hub(name, source, tmp_path, wordpiece):
 def test_the_original_gets_only_what_it_can_express(source, tmp_path):
     config = dataclasses.replace(source.config, parameter_sharing="none")
     unshared = Checkpoint(arrays=source.arrays, config=config)
-    tf1.write_released(str(tmp_path), unshared)
+    write_released(str(tmp_path), unshared)
 
     written = json.loads((tmp_path / "albert_config.json").read_text())
     assert "parameter_sharing" not in written

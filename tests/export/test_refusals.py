@@ -7,7 +7,6 @@ import tempfile
 import numpy as np
 import pytest
 
-from albert_tf.checkpoints import compatibility
 from albert_tf.checkpoints.checkpoint import Checkpoint
 from albert_tf.export import saved_model
 from tests.exported_models import base_config, make_config
@@ -202,4 +201,4 @@ def test_depths_that_a_model_does_not_have(depth, changes, words):
     source = Checkpoint(config=base_config(**changes))
 
     with pytest.raises(ValueError, match=words):
-        compatibility.with_depth(source, depth)
+        source.with_depth(depth)

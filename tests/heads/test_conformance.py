@@ -17,8 +17,8 @@ import pytest
 import tensorflow as tf
 
 import albert_tf
+from albert_tf import registry
 from albert_tf.checkpoints import discovery, heads
-from albert_tf.checkpoints.conversion_config import FORMATS
 from albert_tf.checkpoints.heads import ENCODER
 from albert_tf.data import builder
 from albert_tf.data.pretraining_config import PretrainingDataConfig
@@ -368,7 +368,7 @@ def test_a_saved_model_gives_the_answers_of_python(trained, tmp_path):
             assert one == near(_parts(answer, one))
 
 
-@pytest.mark.parametrize("name", discovery.EXPORTED_MODELS)
+@pytest.mark.parametrize("name", registry.ENGINES)
 def test_a_runtime_gives_the_answers_of_python(name, trained, tmp_path):
     if name == "onnx":
         pytest.importorskip("onnxruntime")
@@ -394,7 +394,7 @@ def test_a_runtime_gives_the_answers_of_python(name, trained, tmp_path):
             albert_tf.load_predictor(path)
 
 
-@pytest.mark.parametrize("name", FORMATS)
+@pytest.mark.parametrize("name", registry.CHECKPOINT_WRITERS)
 def test_a_format_holds_it_or_says_what_it_leaves_out(name, trained, tmp_path):
     there, back = tmp_path / "there", tmp_path / "back"
     source = discovery.open(trained.path)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from albert_tf.checkpoints import compatibility, discovery, load
+from albert_tf.checkpoints import discovery, load, vocabularies
 from albert_tf.config import AlbertConfig
 from albert_tf.data import input_pipeline, shards
 from albert_tf.devices import strategies
@@ -391,7 +391,7 @@ def test_new_tokens_and_accents_of_records_are_kept_by_the_run(
 
     assert again.tokenizer.encode("w10[E1]") == [5, runs.V]
     assert again.tokenizer.settings.keep_accents
-    assert compatibility.as_trained(again) == again
+    assert vocabularies.as_trained(again) == again
 
 
 @pytest.mark.parametrize(

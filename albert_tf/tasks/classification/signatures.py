@@ -6,7 +6,6 @@ Source: google-research/albert, run_classifier.py, for the ids.
 
 import tensorflow as tf
 
-from albert_tf.checkpoints import compatibility
 from albert_tf.checkpoints.metadata import Metadata
 from albert_tf.serving import model_inputs, signature
 from albert_tf.serving.signature import Signature, Tensors
@@ -42,8 +41,8 @@ def make_signatures(exported: Exported) -> list[Signature]:
     `[B]`.
     """
     settings: ClassifierSettings = exported.settings
-    labels = compatibility.find_labels(
-        exported.metadata, exported.model.num_labels, settings.labels or None
+    labels = exported.metadata.find_labels(
+        exported.model.num_labels, settings.labels or None
     )
     known = settings.applied_to(exported.metadata)
     head_flags.check_single_label(

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from albert_tf.checkpoints import compatibility, heads
+from albert_tf.checkpoints import heads
 from albert_tf.checkpoints.checkpoint import Checkpoint, Note
 from albert_tf.checkpoints.metadata import Metadata
 from albert_tf.settings import setting
@@ -84,7 +84,7 @@ class ClassifierSpec(HeadSpec):
             facts = dataclasses.replace(facts, labels=(), multi_label=None)
         return ClassificationData(
             name=facts.task or "texts",
-            labels=compatibility.find_labels(facts, model.num_labels, given),
+            labels=facts.find_labels(model.num_labels, given),
             score_names=(),
             tokenizer=source.tokenizer,
             max_seq_length=settings["max_seq_length"],

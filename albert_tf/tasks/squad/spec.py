@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from albert_tf import settings as settings_lib
-from albert_tf.checkpoints import discovery, heads
+from albert_tf.checkpoints import heads
 from albert_tf.checkpoints.checkpoint import Checkpoint
 from albert_tf.checkpoints.metadata import Metadata
 from albert_tf.settings import setting
@@ -136,7 +136,7 @@ class BeamSpanSpec(SpanSpec):
     # The ends that are found depend on the starts of the same model.
     has_mean = False
     # transformers.js has no beams.
-    runtimes = (discovery.LITERT,)
+    runtimes = ("litert",)
 
     sequence_outputs = frozenset()
 

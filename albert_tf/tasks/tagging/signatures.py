@@ -11,7 +11,6 @@ from typing import Any, NamedTuple
 
 import tensorflow as tf
 
-from albert_tf.checkpoints import compatibility
 from albert_tf.metrics.entities import OUTSIDE, Entity
 from albert_tf.serving import graph_tokenizer, model_inputs, ragged, signature
 from albert_tf.serving.exported_encoder import ExportedEncoder
@@ -46,7 +45,7 @@ def make_signatures(exported: Exported) -> list[Signature]:
         with exported.weights.scope():
             return {"logits": head(sequence)}
 
-    labels = compatibility.find_labels(exported.metadata, model.num_labels)
+    labels = exported.metadata.find_labels(model.num_labels)
     find_words = _words_of_tokens
     if settings.words == data_lib.SPACED:
         find_words = _spaced_words

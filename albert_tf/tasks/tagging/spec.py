@@ -4,7 +4,7 @@ import dataclasses
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from albert_tf.checkpoints import compatibility, heads
+from albert_tf.checkpoints import heads
 from albert_tf.checkpoints.checkpoint import Checkpoint
 from albert_tf.tasks import inputs
 from albert_tf.tasks.spec import HeadSpec, ServingSettings
@@ -42,8 +42,8 @@ class TaggingSpec(HeadSpec):
         """Takes the tags, unless given, from the metadata."""
         from albert_tf.tasks.tagging.data import TaggingData
 
-        labels = compatibility.find_labels(
-            source.metadata, model.num_labels, settings.get("given_labels")
+        labels = source.metadata.find_labels(
+            model.num_labels, settings.get("given_labels")
         )
         return TaggingData(
             tokenizer=source.tokenizer,
