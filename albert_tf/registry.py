@@ -8,6 +8,14 @@ looks up a name here. Nothing is imported before it is asked for.
 import importlib
 from typing import Any
 
+# Steps of the plan of a fine-tuning, before and after its examples are read:
+# functions of a `tasks.planning.PlanRequest` that return settings.
+STEPS_BEFORE_EXAMPLES = {"preset": "albert_tf.tasks.paper_presets:plan_step"}
+STEPS_AFTER_EXAMPLES = {
+    "small_data": "albert_tf.tasks.small_data_defaults:plan_step",
+    "early_exit": "albert_tf.tasks.head_flags:check_devices",
+}
+
 # Context managers that start the workers of a run, by the name of a strategy.
 WORKERS = {"multi_worker": "albert_tf.devices.workers:connected"}
 

@@ -14,11 +14,13 @@ import reprlib
 import types
 import typing
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import Any, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 from albert_tf import checks
 
 Config = TypeVar("Config")
+# Values of settings, by name.
+SettingValues: TypeAlias = Mapping[str, Any]
 
 
 def setting(
@@ -68,7 +70,7 @@ class Settings:
         check(type(self), vars(self))
 
 
-def check(config_class: type, values: Mapping[str, Any]) -> None:
+def check(config_class: type, values: SettingValues) -> None:
     """Checks choices and bounds of those settings of a config, by name.
 
     None may be the value of a setting whose default it is.
@@ -111,7 +113,7 @@ def fields_of(*config_classes: type) -> "dict[str, dataclasses.Field[Any]]":
 
 
 def read(
-    config_class: type[Config], values: Mapping[str, Any], **others: Any
+    config_class: type[Config], values: SettingValues, **others: Any
 ) -> Config:
     """Makes a config of the values that are given; None stands for not given.
 
@@ -126,7 +128,7 @@ def read(
 
 
 def checked(
-    values: Mapping[str, Any],
+    values: SettingValues,
     config_classes: Iterable[type],
     *,
     lists: Collection[str] = (),
@@ -177,7 +179,7 @@ def _converted(name: str, value: Any, kind: type) -> Any:
     return kind(value)
 
 
-def as_text(values: Mapping[str, Any]) -> str:
+def as_text(values: SettingValues) -> str:
     r"""Returns settings as flags, one `--name=value` a line, sorted.
 
     >>> as_text({"do_train": True, "ngram": 3, "labels": ("a", "b")})

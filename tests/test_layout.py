@@ -55,7 +55,7 @@ TESTED_TOGETHER = {
     "checkpoints/exported.py": "checkpoints/test_discovery.py",
     "checkpoints/released.py": "checkpoints/test_tf1.py",
     "devices/device_settings.py": "training/test_refusals.py",
-    "training/start.py": "training/test_plan.py",
+    "tasks/planning.py": "training/test_plan.py",
     "inference/exported_model.py": "export/test_litert.py",
     **dict.fromkeys(
         (

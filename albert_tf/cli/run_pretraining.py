@@ -16,7 +16,7 @@ from absl import flags
 from albert_tf import files
 from albert_tf.cli import flags as cli_flags
 from albert_tf.cli import program
-from albert_tf.training import pretrain_config
+from albert_tf.training import plan
 from albert_tf.training.pretrain_config import PretrainingConfig
 
 
@@ -28,7 +28,7 @@ def define_flags() -> None:
 
 def run(values: cli_flags.FlagValues) -> int:
     """Checks the flags, then trains and evaluates; returns the exit code."""
-    config = pretrain_config.plan(cli_flags.given(values))
+    config = plan.pretraining(cli_flags.given(values))
     if config.do_train:
         files.expand_globs(config.input_file)
     if config.do_eval:

@@ -4,8 +4,12 @@ Plain Python, so that the flags are read before any slow import.
 """
 
 import dataclasses
+from typing import Any
 
+from albert_tf import settings
+from albert_tf.devices.device_settings import DeviceSettings
 from albert_tf.settings import Settings, setting
+from albert_tf.tasks.planning import PlanRequest
 from albert_tf.tasks.spec import ServingSettings
 
 PATIENCE_HELP = (
@@ -54,11 +58,16 @@ def check_single_label(patience: int, *, has_one_label: bool) -> None:
         )
 
 
-def check_devices(task_config: object, *, on_tpu: bool) -> None:
-    """Checks, before the training, that devices can drop examples."""
+def check_devices(request: PlanRequest) -> dict[str, Any]:
+    """Checks, before the training, that the devices can drop examples."""
+    task_config, run_settings = request.task_config, request.settings
     is_early = isinstance(task_config, HeadFlags) and task_config.exit_patience
-    if is_early and on_tpu:
+    if is_early and (
+        run_settings["use_tpu"]
+        or settings.read(DeviceSettings, run_settings).uses_tpu
+    ):
         raise ValueError(
             "`exit_patience` needs batches that shrink, which a TPU does not "
             "have. Leave it out, or predict on other devices."
         )
+    return {}

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from albert_tf.config import AlbertConfig
+from albert_tf.tasks.planning import PlanRequest
 
 
 @dataclasses.dataclass(frozen=True)
@@ -62,7 +63,15 @@ PAPER_SETTINGS: Mapping[str, PaperSettings] = {
 # Tasks that use the settings of another one.
 _SAME_AS = {"mismnli": "mnli", "ax": "mnli"}
 
-PRESETS = ("paper", "paper_v2")
+
+def plan_step(request: PlanRequest) -> dict[str, Any]:
+    """Returns the settings of `preset`, and a config with its dropout."""
+    if not (preset := request.settings["preset"]):
+        return {}
+    paper = paper_settings(request.task_config.name, preset)
+    albert_config = paper.with_dropout(request.albert_config)
+    settings = request.undecided(paper.flag_values())
+    return settings | {"albert_config": albert_config}
 
 
 def paper_settings(task_name: str, preset: str = "paper") -> PaperSettings:

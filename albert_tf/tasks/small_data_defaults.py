@@ -1,11 +1,16 @@
-"""How long and how fast data of one's own are trained on, by their number.
+"""Number of updates and learning rate for small data, by number of examples.
 
 Source: measured; docs/own_data.md has the scores of ten tables.
 """
 
+import logging
 from typing import Any
 
-# A file with fewer questions is not that of SQuAD or RACE.
+from albert_tf.tasks.planning import PlanRequest
+
+_LOGGER = logging.getLogger(__name__)
+
+# A file with fewer questions is not the file of SQuAD or RACE.
 FEW_QUESTIONS = 2000
 _EPOCHS, _LEAST_STEPS, _MOST_STEPS, _LEAST_EPOCHS = 20, 500, 1000, 3
 _WARMUP_PROPORTION = 0.1
@@ -32,3 +37,26 @@ def run_settings(
         "num_train_steps": int(max(steps, _LEAST_EPOCHS * epoch)),
         "warmup_proportion": _WARMUP_PROPORTION,
     }
+
+
+def plan_step(request: PlanRequest) -> dict[str, Any]:
+    """Returns settings for a table, or for few questions in a file."""
+    settings, train = request.settings, request.sets.train
+    if not train or settings["preset"]:
+        return {}
+    num_examples = len(train.examples)
+    has_file = settings.get("train_file") or "train" in request.rows_in_memory
+    is_small = has_file and num_examples < FEW_QUESTIONS
+    if not (is_small or request.task_config.is_table):
+        return {}
+    proposed = run_settings(
+        num_examples,
+        train_batch_size=settings["train_batch_size"],
+        hidden_size=request.albert_config.hidden_size,
+    )
+    result = request.undecided(proposed)
+    if used := [f"--{n}={proposed[n]}" for n in proposed if n in result]:
+        _LOGGER.info(
+            "For %d examples, by default: %s", num_examples, ", ".join(used)
+        )
+    return result

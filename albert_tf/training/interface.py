@@ -26,7 +26,6 @@ from albert_tf.text.tokenizer import VocabularyBeside
 from albert_tf.training import (
     baselines,
     comparison,
-    pretrain_config,
     report,
 )
 from albert_tf.training import finetune as finetune_lib
@@ -241,7 +240,7 @@ def pretrain(**given: Any) -> RunResult:
         KeyboardInterrupt: A signal stopped the training, after a checkpoint.
     """
     values = settings.checked(given, [PretrainingConfig])
-    config = pretrain_config.plan(values)
+    config = plans.pretraining(values)
     scores = pretrain_lib.run(config)
     if scores is None:
         raise KeyboardInterrupt(_STOPPED)

@@ -1,8 +1,11 @@
-"""What a fine-tuning will do: from what the user gave to a frozen config.
+"""Plans runs: makes a frozen config of the settings that a user gives.
 
-A plan is made once, by a function that reads the checkpoint to start from and
-the examples, and changes nothing. Commands hand it their flags, Python its
-keywords: both are a mapping of the settings that were given.
+A plan is made once; it reads the checkpoint to start from and the examples, and
+changes nothing. Commands hand over their flags, Python its keywords: both are a
+mapping of the settings that the user gives. Plain Python, so that a bad flag is
+reported before TensorFlow is imported.
+
+The plan of a fine-tuning is a list of steps, see `tasks.planning`.
 
 Source: google-research/albert, `run_classifier.py`, `run_race.py`,
 `run_squad_v1.py` and `run_squad_v2.py`, whose flags all work.
@@ -10,37 +13,31 @@ Source: google-research/albert, `run_classifier.py`, `run_race.py`,
 
 import dataclasses
 import itertools
-import logging
 import math
 import os
 import types
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
-from albert_tf import checks, files, settings
-from albert_tf.checkpoints import discovery, run_checkpoints, vocabularies
-from albert_tf.checkpoints.checkpoint import Checkpoint
-from albert_tf.config import AlbertConfig
-from albert_tf.tasks import (
-    head_flags,
-    lengths,
-    paper_presets,
-    small_data_defaults,
+from albert_tf import checks, files, registry, settings
+from albert_tf.checkpoints import (
+    discovery,
+    heads,
+    run_checkpoints,
+    vocabularies,
 )
-from albert_tf.tasks.spec import DataRequest, FinetuningSpec
+from albert_tf.checkpoints.checkpoint import Checkpoint
+from albert_tf.config import load_config
+from albert_tf.settings import SettingValues
+from albert_tf.tasks import lengths
+from albert_tf.tasks.planning import ALTERNATIVES, RELATIVE, PlanRequest
+from albert_tf.tasks.spec import DataRequest, FinetuningSpec, TaskConfig
 from albert_tf.tasks.task import NO_WEIGHTS, SPLITS, Sets
 from albert_tf.text.tokenizer import NewTokens, VocabularyBeside
-from albert_tf.training import run_folder, start
+from albert_tf.training import run_folder
+from albert_tf.training.pretrain_config import PretrainingConfig
 from albert_tf.training.run_config import FinetuningConfig
 
-_LOGGER = logging.getLogger(__name__)
-
-# Each setting on the left can be given as the one on the right instead.
-_RELATIVE = {
-    "num_train_steps": "num_train_epochs",
-    "num_warmup_steps": "warmup_proportion",
-}
-_ALTERNATIVES = _RELATIVE | {name: other for other, name in _RELATIVE.items()}
 # Lengths of parts of a sequence, which must fit in it.
 _PARTS = ("max_query_length", "max_qa_length")
 # How often a run is evaluated and logged, unless the user says otherwise.
@@ -48,34 +45,50 @@ _LEAST_TIMES = {"save_checkpoints_steps": 5, "log_steps": 20}
 # Numbers that all runs of a grid share: they have the same rows to evaluate.
 _SHARED = {"num_folds", "num_seeds", "num_tpu_cores", "preemption_exit_code"}
 _SHARED |= {"validation_seed", "validation_share"}
-# Defaults of all fine-tunings that are not those of the fields.
+# Defaults of all fine-tunings that replace the defaults of the fields.
 _DEFAULTS = {"optimizer": "adamw", "eval_batch_size": 8}
+# The first of these that is given names the set that is evaluated.
+_EVALUATED = "eval_file validation_share data_dir predict_file input_file"
+
+_NO_ROWS: Mapping[str, Any] = types.MappingProxyType({})
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class FinetuningPlan:
-    """All that a fine-tuning will do.
+    """A fine-tuning in all details.
 
     `source` is the checkpoint with the config and the vocabulary. `weights` are
-    those to use without training, or those that the training goes on from.
+    used without training, or resumed from.
     """
 
     spec: FinetuningSpec
     config: FinetuningConfig
-    task_config: Any
+    task_config: TaskConfig
     sets: Sets[Any]
     source: Checkpoint
     weights: Checkpoint
 
-    def __post_init__(self) -> None:
-        head_flags.check_devices(self.task_config, on_tpu=self.config.uses_tpu)
-
     @property
     def start(self) -> Checkpoint | None:
-        """What is trained, or used without training; None if it is random."""
+        """The weights to train, or to use; None if they are random."""
         if not self.config.do_train:
             return self.weights
         return self.source if self.config.init_checkpoint else None
+
+
+def pretraining(user_settings: SettingValues) -> PretrainingConfig:
+    """Plans a pretraining."""
+    fields = settings.fields_of(PretrainingConfig)
+    of_fields = {name: field.default for name, field in fields.items()}
+    values = of_fields | _known(user_settings, of_fields)
+    checkpoint = _init_checkpoint(values)
+    return settings.read(
+        PretrainingConfig,
+        values,
+        albert_config=checkpoint.known_config,
+        head=heads.PRETRAINING.name,
+        **_run_fields(values),
+    )
 
 
 def config_classes(spec: FinetuningSpec) -> tuple[type, ...]:
@@ -99,35 +112,35 @@ def lists(spec: FinetuningSpec) -> set[str]:
 
 def grid(
     spec: FinetuningSpec,
-    given: Mapping[str, Any],
-    examples: Mapping[str, Any] = types.MappingProxyType({}),
+    user_settings: SettingValues,
+    examples: Mapping[str, Any] = _NO_ROWS,
 ) -> list[FinetuningPlan]:
     """Plans a run for every combination of the numbers that are lists.
 
     Each has its folder in `output_dir`, such as `learning_rate=1e-5`. Without a
-    list, it is the one of `finetuning`, which has the arguments.
+    list, there is one plan. The arguments are the arguments of `finetuning`.
     """
     varied: dict[str, Any] = {
-        name: dict.fromkeys(given[name])
-        for name in sorted(lists(spec) & given.keys())
-        if isinstance(given[name], tuple)
+        name: dict.fromkeys(user_settings[name])
+        for name in sorted(lists(spec) & user_settings.keys())
+        if isinstance(user_settings[name], tuple)
     }
     if not varied:
-        return [finetuning(spec, given, examples)]
-    folder = given.get("output_dir", "")
-    found = os.listdir(folder) if os.path.isdir(folder) else []
-    if found and not any("=" in name for name in found):
+        return [finetuning(spec, user_settings, examples)]
+    folder = user_settings.get("output_dir", "")
+    entries = os.listdir(folder) if os.path.isdir(folder) else []
+    if entries and not any("=" in name for name in entries):
         raise ValueError(
             f"{folder!r} holds other files than the runs of lists of numbers. "
             "Pass another --output_dir."
         )
     plans = []
     for numbers in itertools.product(*varied.values()):
-        own = dict(zip(varied, numbers, strict=True))
-        parts = (f"{name}={number}" for name, number in own.items())
+        chosen = dict(zip(varied, numbers, strict=True))
+        parts = (f"{name}={number}" for name, number in chosen.items())
         name = "_".join(parts).replace("e-0", "e-")
-        own["output_dir"] = folder and os.path.join(folder, name)
-        plans.append(finetuning(spec, {**given, **own}, examples))
+        chosen["output_dir"] = folder and os.path.join(folder, name)
+        plans.append(finetuning(spec, {**user_settings, **chosen}, examples))
     config = plans[0].config
     if (
         not (config.do_train and plans[0].sets.evaluation)
@@ -144,108 +157,118 @@ def grid(
 
 def finetuning(
     spec: FinetuningSpec,
-    given: Mapping[str, Any],
-    examples: Mapping[str, Any] = types.MappingProxyType({}),
+    user_settings: SettingValues,
+    examples: Mapping[str, Any] = _NO_ROWS,
 ) -> FinetuningPlan:
     """Plans a fine-tuning.
 
     Args:
-        spec: What is fine-tuned.
-        given: The settings that the user gave, by name.
+        spec: The task that is fine-tuned.
+        user_settings: The settings that the user gives, by name.
         examples: Rows in place of files, by use: `train`, `eval`, `predict`.
     """
-    resolved = start.resolved(given, defaults(spec))
-    values = defaults(spec) | _only_asked_uses(resolved) | resolved
-    # 1. What can be checked before any file is read.
-    _check(values, resolved)
-    task_config: Any = settings.read(spec.config_class, values)
+    # 1. Checks before any file is read.
+    default_settings = defaults(spec)
+    user_settings = _known(user_settings, default_settings)
+    values = default_settings | _asked_uses(user_settings) | user_settings
+    _check(values, user_settings)
+    settings.read(spec.config_class, values)  # raises if it cannot be
 
-    # 2. The weights to start from, with their config and vocabulary.
-    source = start.open_checkpoint(values)
+    # 2. The checkpoint to start from, and the weights in use.
     vocabulary = settings.read(VocabularyBeside, values)
-    source = vocabularies.with_vocabulary(source, vocabulary)
-    new_tokens = settings.read(NewTokens, values).new_token_names
-    source = vocabularies.with_new_tokens(source, new_tokens)
-    albert_config = source.known_config
+    checkpoint = _init_checkpoint(values, vocabulary)
+    request = PlanRequest(
+        task_spec=spec,
+        user_settings=user_settings,
+        settings=values,
+        albert_config=checkpoint.known_config,
+        checkpoint=checkpoint,
+        weights=_find_weights(values),
+        rows_in_memory=examples.keys(),
+    )
 
-    # 3. The paper's settings; the weights in use, and lengths that suit them.
-    if name := values["preset"]:
-        preset = paper_presets.paper_settings(task_config.name, name)
-        values |= _not_given(preset.flag_values(), resolved)
-        albert_config = preset.with_dropout(albert_config)
-    weights = _find_weights(values)
-    values |= _as_trained(spec, values, resolved, source, weights)
-    task_config = settings.read(spec.config_class, values)
-
-    # 4. The examples. Folds are parts of those to train on.
+    # 3. Settings that decide the examples; the examples.
+    steps = registry.STEPS_BEFORE_EXAMPLES.values()
+    request = _apply_steps(request, *map(registry.load, steps), _as_trained)
+    task_config = request.task_config
     uses = [use for use in SPLITS if values[f"do_{use}"]]
     sets = spec.read_sets(
         task_config,
         DataRequest(
+            # Folds are parts of the examples to train on.
             uses=uses if values["num_folds"] == 1 else ["train"],
-            tokenizer=source.tokenizer,
-            max_seq_length=values["max_seq_length"],
-            weights=NO_WEIGHTS if values["do_train"] else weights,
+            tokenizer=checkpoint.tokenizer,
+            max_seq_length=request.settings["max_seq_length"],
+            weights=NO_WEIGHTS if values["do_train"] else request.weights,
             given_examples=examples,
         ),
     )
 
-    # 5. The config, whose number of steps may depend on that of the examples.
-    values |= _suit_small_data(
-        values, resolved, task_config, sets, albert_config, "train" in examples
-    )
-    length, warmup = _run_length(values, resolved, sets, task_config)
-    values |= length
+    # 4. Settings that the examples decide; the config.
+    request = dataclasses.replace(request, sets=sets)
+    steps = registry.STEPS_AFTER_EXAMPLES.values()
+    request = _apply_steps(request, *map(registry.load, steps), _run_length)
     config = settings.read(
         FinetuningConfig,
-        values,
-        albert_config=albert_config,
+        request.settings,
+        albert_config=request.albert_config,
         task_settings=settings.affects_training(task_config),
-        vocabulary=source,
+        vocabulary=checkpoint,
         head=spec.head_spec(task_config).head.name,
-        **start.run_fields(values, examples),
-        **warmup,
+        **_run_fields(request.settings, examples),
+        **_warmup_fields(request),
     )
     return FinetuningPlan(
         spec=spec,
         config=config,
         task_config=task_config,
         sets=sets,
-        source=source,
-        weights=weights,
+        source=checkpoint,
+        weights=request.weights,
     )
 
 
-def _only_asked_uses(given: Mapping[str, Any]) -> dict[str, bool]:
-    # Differs: the original's run_race.py trains even if asked to evaluate.
-    asked = {f"do_{use}": bool(given.get(f"do_{use}")) for use in SPLITS}
-    return asked if any(asked.values()) and "do_train" not in given else {}
+def _apply_steps(
+    request: PlanRequest, *steps: Callable[[PlanRequest], dict[str, Any]]
+) -> PlanRequest:
+    """Returns a request with the settings that the steps add, in turn."""
+    for step in steps:
+        chosen = step(request)
+        config = chosen.pop("albert_config", request.albert_config)
+        request = dataclasses.replace(
+            request,
+            settings={**request.settings, **chosen},
+            albert_config=config,
+        )
+    return request
 
 
-def _not_given(
-    chosen: Mapping[str, Any], given: Collection[str]
+def _known(
+    user_settings: SettingValues, names: Collection[str]
 ) -> dict[str, Any]:
-    """Returns the values of `chosen` that the user has not decided.
-
-    Steps and warm-up replace the epochs and the proportion, or the other way
-    round, that are there by default, but not those that are given.
-    """
-    result: dict[str, Any] = {}
-    for name, value in chosen.items():
-        other = _ALTERNATIVES.get(name)
-        if name not in given and other not in given:
-            result[name] = value
-            if other:
-                result[other] = None
-    return result
+    """Returns the settings among `names`; a checkpoint by name is fetched."""
+    known = {n: user_settings[n] for n in user_settings if n in names}
+    if path := user_settings.get("init_checkpoint"):
+        known["init_checkpoint"] = discovery.local_path(path)
+    return known
 
 
-def _check(values: Mapping[str, Any], given: Collection[str]) -> None:
-    """Checks what can be checked before any file is read."""
+def _asked_uses(user_settings: SettingValues) -> dict[str, bool]:
+    """Returns the uses that are asked for, if any are, without others."""
+    # Differs: the original's run_race.py trains even if asked to evaluate.
+    asked = {
+        f"do_{use}": bool(user_settings.get(f"do_{use}")) for use in SPLITS
+    }
+    is_decided = "do_train" in user_settings
+    return asked if any(asked.values()) and not is_decided else {}
+
+
+def _check(values: SettingValues, user_settings: Collection[str]) -> None:
+    """Checks settings as far as no file needs to be read for it."""
     known = {n: value for n, value in values.items() if value is not None}
     settings.check(FinetuningConfig, known)
-    for absolute, relative in _RELATIVE.items():
-        if absolute in given and relative in given:
+    for absolute, relative in RELATIVE.items():
+        if absolute in user_settings and relative in user_settings:
             raise ValueError(
                 f"--{absolute} and --{relative} contradict each other. Pass "
                 "only one of them."
@@ -272,14 +295,47 @@ def _check(values: Mapping[str, Any], given: Collection[str]) -> None:
         )
 
 
-def _has_workers(values: Mapping[str, Any]) -> bool:
+def _has_workers(values: SettingValues) -> bool:
     return values["strategy"] in ("auto", "multi_worker") and (
         "TF_CONFIG" in os.environ or values["cluster"] is not None
     )
 
 
-def _find_weights(values: Mapping[str, Any]) -> Checkpoint:
-    """Finds the weights to use; or to resume from, if there are any yet."""
+def _init_checkpoint(
+    values: SettingValues, vocabulary: VocabularyBeside | None = None
+) -> Checkpoint:
+    """Opens the checkpoint that a run starts from, with a config.
+
+    Without `init_checkpoint`, it is the run in `output_dir`, if there is one.
+    `albert_config_file` replaces its config, a `vocabulary` its vocabulary.
+    """
+    output_dir = values["output_dir"]
+    if not output_dir:
+        raise ValueError("--output_dir must be given.")
+    config = values["albert_config_file"]
+    path = values["init_checkpoint"] or values.get("continue_from")
+    if not path and run_checkpoints.trained_weights(output_dir):
+        path = output_dir
+    if path:
+        checkpoint = discovery.open(
+            path,
+            albert_config=config,
+            may_change_layers=bool(values.get("init_from_group0")),
+        )
+    elif config:
+        checkpoint = Checkpoint(path=output_dir, config=load_config(config))
+    else:
+        raise ValueError(
+            "--albert_config_file or --init_checkpoint must be given."
+        )
+    if vocabulary:
+        checkpoint = vocabularies.with_vocabulary(checkpoint, vocabulary)
+    new_tokens = settings.read(NewTokens, values).new_token_names
+    return vocabularies.with_new_tokens(checkpoint, new_tokens)
+
+
+def _find_weights(values: SettingValues) -> Checkpoint:
+    """Finds the weights to use, or to resume from, if there are any yet."""
     output_dir = values["output_dir"]
     path = run_checkpoints.trained_weights(output_dir)
     if not values["do_train"]:
@@ -287,96 +343,53 @@ def _find_weights(values: Mapping[str, Any]) -> Checkpoint:
     return NO_WEIGHTS if path is None else discovery.open(path)
 
 
-def _as_trained(
-    spec: FinetuningSpec,
-    values: Mapping[str, Any],
-    given: Collection[str],
-    source: Checkpoint,
-    weights: Checkpoint,
-) -> dict[str, Any]:
-    """Returns settings: those given, else those of the weights' training.
+def _as_trained(request: PlanRequest) -> dict[str, Any]:
+    """Fills settings left out: from the checkpoint, else the model's limits.
 
-    Or else what the model takes; None where the task has none. Other settings
-    are decided by the source of a training, or without one by the weights.
+    Some are decided by the checkpoint of a training, or else by the weights.
     """
-    decided = (
-        spec.settings_of_start(source)
+    spec, values = request.task_spec, request.settings
+    decided = request.undecided(
+        spec.settings_of_start(request.checkpoint)
         if values["do_train"]
-        else spec.settings_of_weights(weights)
+        else spec.settings_of_weights(request.weights)
     )
-    decided = _not_given(decided, given)
-    task_config: Any = settings.read(spec.config_class, {**values, **decided})
+    task_config = settings.read(spec.config_class, {**values, **decided})
     head_spec = spec.head_spec(task_config)
     # The sequence comes first: parts must fit in it.
     names = ("max_seq_length", *head_spec.serving_settings.as_trained)
     names += ("label_separator",)
-    found: dict[str, Any] = {name: values.get(name) for name in names}
-    for name, value in found.items():
-        if value is None or name in given:
+    result: dict[str, Any] = {name: values.get(name) for name in names}
+    for name, value in result.items():
+        if value is None or name in request.user_settings:
             continue
         if name == "max_seq_length":
-            most = source.known_config.max_position_embeddings
+            most = request.checkpoint.known_config.max_position_embeddings
             value = min(value, most)
         elif name in _PARTS:
-            value = lengths.fitting(value, found["max_seq_length"])
-        found[name] = weights.settings.get(name, value)
-    return found | decided
+            value = lengths.fitting(value, result["max_seq_length"])
+        result[name] = request.weights.settings.get(name, value)
+    return result | decided
 
 
-def _suit_small_data(
-    values: Mapping[str, Any],
-    given: Collection[str],
-    task_config: Any,
-    sets: Sets[Any],
-    config: AlbertConfig,
-    has_rows: bool,
-) -> dict[str, Any]:
-    """Returns settings that suit a table, or few questions in a file."""
-    if not sets.train or values["preset"]:
-        return {}
-    num_examples = len(sets.train.examples)
-    has_file = values.get("train_file") or has_rows
-    is_small = has_file and num_examples < small_data_defaults.FEW_QUESTIONS
-    if not (is_small or task_config.is_table):
-        return {}
-    chosen = small_data_defaults.run_settings(
-        num_examples,
-        train_batch_size=values["train_batch_size"],
-        hidden_size=config.hidden_size,
-    )
-    found = _not_given(chosen, given)
-    if used := [name for name in chosen if name in found]:
-        _LOGGER.info(
-            "For %d examples, by default: %s",
-            num_examples,
-            ", ".join(f"--{name}={chosen[name]}" for name in used),
-        )
-    return found
+def _run_length(request: PlanRequest) -> dict[str, Any]:
+    """Returns numbers of updates, as flags.txt keeps them.
 
-
-def _run_length(
-    values: Mapping[str, Any],
-    given: Collection[str],
-    sets: Sets[Any],
-    task_config: Any,
-) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Returns settings as flags.txt keeps them, and fields of the config.
-
-    Numbers that are given come first; else the epochs and the proportion, of
-    which a task may have defaults, determine them.
+    Numbers that the user gives come first; else the epochs and the proportion,
+    of which a task may have defaults, determine them.
     """
-    if not sets.train:
-        warmup = {"num_warmup_steps": 0, "start_warmup_step": 0}
-        return {}, {**warmup, "warmup_proportion": None}
-    chosen = {name: values[name] for name in _ALTERNATIVES}
-    for absolute, relative in _RELATIVE.items():
-        if absolute in given:
+    values, train = request.settings, request.sets.train
+    if not train:
+        return {}
+    chosen = {name: values[name] for name in ALTERNATIVES}
+    for absolute, relative in RELATIVE.items():
+        if absolute in request.user_settings:
             chosen[relative] = None
     epochs = chosen["num_train_epochs"]
-    # TF1: of examples, not of the windows that long ones are cut into.
-    num_examples = len(sets.train.examples)
-    if task_config.count_windows_as_epochs:
-        num_examples = sets.train.examples.num_windows
+    # TF1: epochs over examples, not over the windows of long ones.
+    num_examples = len(train.examples)
+    if request.task_config.count_windows_as_epochs:
+        num_examples = train.examples.num_windows
         if epochs is None:
             raise ValueError(
                 "--count_windows_as_epochs needs --num_train_epochs alone."
@@ -385,12 +398,37 @@ def _run_length(
         num_batches = num_examples / values["train_batch_size"]
         chosen["num_train_steps"] = max(1, int(num_batches * epochs))
         chosen["num_train_epochs"] = None
-    num_steps = chosen["num_train_steps"]
-    num_warmup_steps = chosen["num_warmup_steps"]
-    if (proportion := chosen["warmup_proportion"]) is not None:
-        num_warmup_steps = int(num_steps * proportion)
+    if chosen["warmup_proportion"] is not None:
         chosen["num_warmup_steps"] = None
     for name, least in _LEAST_TIMES.items():
-        if name not in given:
-            chosen[name] = min(values[name], math.ceil(num_steps / least))
-    return chosen, {"num_warmup_steps": num_warmup_steps}
+        if name not in request.user_settings:
+            interval = math.ceil(chosen["num_train_steps"] / least)
+            chosen[name] = min(values[name], interval)
+    return chosen
+
+
+def _warmup_fields(request: PlanRequest) -> dict[str, Any]:
+    """Returns the fields of the config that say how long it warms up."""
+    if not request.sets.train:
+        return {
+            "num_warmup_steps": 0,
+            "start_warmup_step": 0,
+            "warmup_proportion": None,
+        }
+    values = request.settings
+    if (proportion := values["warmup_proportion"]) is None:
+        return {}
+    return {"num_warmup_steps": int(values["num_train_steps"] * proportion)}
+
+
+def _run_fields(
+    values: SettingValues, rows_in_memory: Collection[str] = ()
+) -> dict[str, Any]:
+    """Returns the fields of a run's config that these settings decide."""
+    strategy = {"strategy": "tpu"} if values["use_tpu"] else {}
+    evaluated = "rows in memory"
+    named = [name for name in _EVALUATED.split() if values.get(name)]
+    if named and "eval" not in rows_in_memory:
+        evaluated = f"--{named[0]}={values[named[0]]}"
+    text = settings.as_text(values)
+    return {"flags_text": text, "evaluated": evaluated, **strategy}

@@ -14,14 +14,10 @@ learning rate, increase the batch size", for the batch size; Ankner et al. 2023,
 import dataclasses
 import itertools
 import re
-from collections.abc import Mapping
 from typing import Any
 
-from albert_tf import settings
-from albert_tf.checkpoints import heads, vocabularies
 from albert_tf.settings import setting
 from albert_tf.text.tokenizer import NewTokens
-from albert_tf.training import start
 from albert_tf.training.run_config import Phase, RunConfig
 
 _AS_BUILT = (
@@ -281,21 +277,4 @@ def in_steps(schedule: str, num_train_steps: int) -> str:
     """
     return re.sub(
         r"(\d+)%", lambda m: str(int(m[1]) * num_train_steps // 100), schedule
-    )
-
-
-def plan(given: Mapping[str, Any]) -> PretrainingConfig:
-    """Plans a pretraining, of the settings that the user gave, by name."""
-    fields = settings.fields_of(PretrainingConfig)
-    values: dict[str, Any] = {n: field.default for n, field in fields.items()}
-    values |= start.resolved(given, values)
-    source = start.open_checkpoint(values)
-    new_tokens = settings.read(NewTokens, values).new_token_names
-    source = vocabularies.with_new_tokens(source, new_tokens)
-    return settings.read(
-        PretrainingConfig,
-        values,
-        albert_config=source.known_config,
-        head=heads.PRETRAINING.name,
-        **start.run_fields(values),
     )

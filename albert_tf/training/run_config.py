@@ -11,9 +11,10 @@ from albert_tf.config import AlbertConfig
 from albert_tf.devices.device_settings import DeviceSettings
 from albert_tf.optimization.optimizer_config import OptimizerConfig
 from albert_tf.settings import setting
-from albert_tf.tasks import paper_presets
 from albert_tf.text.tokenizer import NewTokens, VocabularyBeside
 
+# Names of sets of settings for fine-tuning.
+PRESETS = ("paper", "paper_v2")
 # Seeds are int32.
 LARGEST_SEED = 2**31 - 1
 
@@ -199,7 +200,7 @@ class FinetuningConfig(NewTokens, VocabularyBeside, RunConfig):
         "Values for flags that are not given, and the dropout of the encoder: "
         "those of the paper for the task or, for RACE, those for the v2 "
         "checkpoints.",
-        choices=paper_presets.PRESETS,
+        choices=PRESETS,
     )
     num_train_epochs: float | None = setting(
         None,

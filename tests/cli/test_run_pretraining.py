@@ -14,7 +14,7 @@ import tensorflow as tf
 from albert_tf import settings
 from albert_tf.cli import flags, run_pretraining
 from albert_tf.config import AlbertConfig, published_config
-from albert_tf.training import pretrain_config
+from albert_tf.training import plan
 from albert_tf.training.pretrain_config import PretrainingConfig
 from tests.cli.processes import ROOT, STEP, hook
 
@@ -221,7 +221,7 @@ def test_a_run_that_is_continued_brings_its_config(
     given = [x for x in pretraining_flags if "config_file" not in x]
     given += [f"--continue_from={finished_run}", "--output_dir=run"]
 
-    config = pretrain_config.plan(
+    config = plan.pretraining(
         flags.given(parse(run_pretraining.define_flags, *given))
     )
 

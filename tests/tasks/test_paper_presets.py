@@ -3,6 +3,7 @@ import pytest
 from albert_tf import config as config_lib
 from albert_tf.tasks import paper_presets
 from albert_tf.tasks.classification import glue
+from albert_tf.training import run_config
 
 # Lan et al. 2020, table 14: rate, batch, ALBERT dropout, classifier dropout,
 # steps, warm-up, length.
@@ -40,7 +41,7 @@ def test_settings_are_those_of_the_table(row):
 
 def test_every_glue_task_has_settings():
     for name in glue.GLUE_DATASETS:
-        for preset in paper_presets.PRESETS:
+        for preset in run_config.PRESETS:
             assert paper_presets.paper_settings(name, preset)
 
 

@@ -12,7 +12,7 @@ from albert_tf.settings import setting
 from albert_tf.tasks.classification.spec import ClassifierSpec
 from albert_tf.tasks.spec import FinetuningSpec, TaskConfig
 from albert_tf.tasks.task import NO_WEIGHTS, ExampleSet, Sets
-from albert_tf.training import plan, pretrain_config
+from albert_tf.training import plan
 from albert_tf.training.run_folder import RunFolder
 
 CONFIG = {
@@ -385,7 +385,7 @@ def test_a_training_that_resumes_knows_its_weights(make_plan, tmp_path):
 def test_a_plan_of_a_pretraining_has_the_values_that_are_given():
     given = {"albert_config_file": "base_v2", "output_dir": "run"}
 
-    config = pretrain_config.plan(given | {"use_tpu": True, "pack": True})
+    config = plan.pretraining(given | {"use_tpu": True, "pack": True})
 
     assert (config.strategy, config.pack) == ("tpu", True)
     assert config.albert_config.hidden_size == 768
