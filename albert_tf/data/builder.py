@@ -11,6 +11,7 @@ import itertools
 import logging
 import re
 import time
+from collections.abc import Hashable, Sequence
 
 import tqdm
 
@@ -24,7 +25,7 @@ from albert_tf.data import (
 from albert_tf.data.pretraining_config import PretrainingDataConfig
 from albert_tf.data.pretraining_instances import BlockPart
 from albert_tf.data.shard_building import BuildResult
-from albert_tf.data.shards import BuildCounts, Duplicates
+from albert_tf.data.shards import BuildCounts, Duplicates, Shard
 from albert_tf.text import documents
 from albert_tf.text.tokenizer import Tokenizer
 
@@ -35,9 +36,11 @@ _LOGGER = logging.getLogger(__name__)
 _MANY_UNKNOWN = 0.05
 # The original leaves out 13% to 15% of text with one sentence a line.
 _MANY_LEFT_OUT = 0.2
-# Of the share that was asked for. Whole words that do not fit cost a little.
+# Part of the wanted share of masks. Whole words that do not fit cost a little.
 _FEW_MASKED = 0.75
-# Documents that are looked at, and lines that are no sentence: marks, tags of
+# Share of the text whose unrelated segments come from its own document.
+_MANY_LONE = 0.1
+# Documents to search for lines that are no sentence: marks, tags of
 # WikiExtractor, `<|endoftext|>`, texts of thousands of words.
 _SAMPLE_DOCUMENTS = 100
 _NO_SENTENCE = re.compile(
@@ -45,8 +48,6 @@ _NO_SENTENCE = re.compile(
 )
 # `[URL]` or `<URL>`, but not a byte, `<0x0A>`.
 _SYMBOL = re.compile(r"[\[<](?!0x).*[A-Z].*[\]>]")
-# Share of the text whose unrelated segments come from its own document.
-_MANY_LONE = 0.1
 
 
 def build(config: PretrainingDataConfig) -> "BuildReport":
@@ -74,17 +75,14 @@ def build(config: PretrainingDataConfig) -> "BuildReport":
     run = registry.load(runner) if runner else run_here
     result: BuildResult = run(config, inputs, paths)
 
-    # 3. What a user should know of them.
+    # 3. Counts, and warnings before anybody trains on the records.
     tokenizer = config.load_tokenizer()
     shards = [*result.finished, *result.built]
-    built, counts = (
-        sum((shard.counts for shard in of), start=BuildCounts())
-        for of in (result.built, shards)
-    )
+    counts = _total(shards)
     if not counts.records and config.shards is None:
-        for path in (shard.path for shard in result.built):
+        for shard in result.built:
             for suffix in ("", ".index", ".json"):
-                files.remove(path + suffix)
+                files.remove(shard.path + suffix)
         divide = "" if config.keep_more_text else "pass `keep_more_text`, "
         raise ValueError(
             f"No record can be made from {counts.documents} documents with "
@@ -95,14 +93,14 @@ def build(config: PretrainingDataConfig) -> "BuildReport":
     report = BuildReport(
         config=config,
         counts=counts,
-        built=built,
+        built=_total(result.built),
         kept_files=tuple(shard.path for shard in result.finished),
         seconds=time.monotonic() - started,
         num_bad_lines=result.num_bad_lines,
         duplicates=shards[0].duplicates,
         merged_share=_merged_share(config, tokenizer),
     )
-    _warn(report)
+    _warn_of_counts(report)
     _warn_of_text(config, tokenizer)
     return report
 
@@ -118,9 +116,9 @@ def run_here(
         inputs, config, deduplicator, num_workers=config.num_workers
     )
 
-    # 2. The shards of those blocks, less the finished ones.
-    done, unfinished = shard_building.plan(config, tokenizer, contents, paths)
-    num_parts = {n: s.part[1] for s in unfinished for n in range(*s.blocks)}
+    # 2. The shards of the blocks, less the finished shards.
+    finished, planned = shard_building.plan(config, tokenizer, contents, paths)
+    num_parts = {n: s.part[1] for s in planned for n in range(*s.blocks)}
 
     # 3. A second reading: blocks, their records, shards, all in one order.
     build_block = functools.partial(
@@ -149,17 +147,17 @@ def run_here(
                 shard,
                 (records_of(b)[shard.part[0]] for b in range(*shard.blocks)),
             )
-            for shard in unfinished
+            for shard in planned
         ]
-    return BuildResult(done, built, contents.num_bad_lines)
+    return BuildResult(finished, built, contents.num_bad_lines)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class BuildReport:
-    """What a build did in these seconds; `str` gives a summary to print.
+    """Reports a build; `str` gives a summary to print.
 
-    `counts` is of all shards, `built` of those that this run built;
-    `kept_files` are those that were already finished.
+    `counts` is the total of all shards, `built` of the shards that this run
+    built in `seconds`; `kept_files` were already finished.
     """
 
     config: PretrainingDataConfig
@@ -173,16 +171,20 @@ class BuildReport:
 
     def __str__(self) -> str:
         counts, config, shares = self.counts, self.config, self.shares
-        is_dynamic = config.masking == "dynamic"
-        copies = config.dupe_factor
+        is_dynamic, copies = config.masking == "dynamic", config.dupe_factor
         num_records = max(1, counts.records)
+        mean_length = counts.record_tokens / num_records
         label_1 = f"{counts.label_1_records / num_records:.1%}"
         if config.pair_objective == "none":
             label_1 = "no pairs"
         elif is_dynamic and config.pair_objective == "sop":
             label_1 = "half, drawn when read"
-        mean_length = counts.record_tokens / num_records
-        values = {
+        masked = "drawn when read" if is_dynamic else f"{shares['masked']:.1%}"
+        speed = (
+            f"{self.built.tokens / self.seconds:,.0f} read, "
+            f"{self.built.record_tokens / self.seconds:,.0f} written"
+        )
+        rows: dict[str, str | bool] = {
             "documents": f"{counts.documents:,}",
             "sentences": f"{counts.sentences:,}",
             "tokens": f"{counts.tokens:,}",
@@ -195,28 +197,24 @@ class BuildReport:
             "label 1": label_1,
             "mean length": f"{mean_length:.1f} of {config.max_seq_length}",
             "padding": f"{1 - mean_length / config.max_seq_length:.1%}",
-            "masked tokens": "drawn when read"
-            if is_dynamic
-            else f"{shares['masked']:.1%}",
-            "tokens a second": f"{self.built.tokens / self.seconds:,.0f} read, "
-            f"{self.built.record_tokens / self.seconds:,.0f} written"
+            "masked tokens": masked,
+            "tokens a second": speed
             if self.built.records
             else "nothing to build",
+            "lone documents": config.draws_unrelated
+            and f"{shares['lone']:.1%} of the tokens",
+            "duplicates left out": self.duplicates is not None
+            and f"{self.duplicates.documents:,} documents, "
+            f"{self.duplicates.characters:,} characters",
+            "merged by accents": self.merged_share > 0
+            and f"{self.merged_share:.1%} of words",
+            "bad lines skipped": self.num_bad_lines > 0
+            and f"{self.num_bad_lines:,}",
         }
-        if config.draws_unrelated:
-            values["lone documents"] = f"{shares['lone']:.1%} of the tokens"
-        if self.duplicates:
-            values["duplicates left out"] = (
-                f"{self.duplicates.documents:,} documents, "
-                f"{self.duplicates.characters:,} characters"
-            )
-        if self.merged_share:
-            values["merged by accents"] = f"{self.merged_share:.1%} of words"
-        if self.num_bad_lines:
-            values["bad lines skipped"] = f"{self.num_bad_lines:,}"
-        lines = [f"{path} is finished; it is kept" for path in self.kept_files]
-        lines += [f"{name:<22} {text}" for name, text in values.items()]
-        return "\n".join(lines)
+        return "\n".join(
+            [f"{path} is finished; it is kept" for path in self.kept_files]
+            + [f"{name:<22} {text}" for name, text in rows.items() if text]
+        )
 
     @property
     def shares(self) -> dict[str, float]:
@@ -233,16 +231,20 @@ class BuildReport:
         }
 
 
+def _total(shards: Sequence[Shard]) -> BuildCounts:
+    return sum((shard.counts for shard in shards), start=BuildCounts())
+
+
 def _merged_share(config: PretrainingDataConfig, tokenizer: Tokenizer) -> float:
-    def ids_or_unknown(word: str) -> object:
+    def ids_or_unknown(word: str) -> Hashable:
         ids = tuple(tokenizer.encode(word))
         return word if tokenizer.special_ids.unk in ids else ids
 
     return documents.merged_share(documents.Documents(config), ids_or_unknown)
 
 
-def _warn(report: BuildReport) -> None:
-    """Warns of what a user should know before training on the records."""
+def _warn_of_counts(report: BuildReport) -> None:
+    """Warns of shares of the tokens that are unusual."""
     config, shares = report.config, report.shares
     wanted = config.masked_lm_prob * (2 if config.do_permutation else 1)
     is_few = shares["masked"] < _FEW_MASKED * wanted
@@ -289,11 +291,11 @@ def _warn_of_text(config: PretrainingDataConfig, tokenizer: Tokenizer) -> None:
     lines = itertools.chain.from_iterable(
         document.sentences() for document in sample if document.is_split
     )
-    if found := next(filter(_NO_SENTENCE.fullmatch, lines), None):
+    if line := next(filter(_NO_SENTENCE.fullmatch, lines), None):
         _LOGGER.warning(
             "Lines such as %.60r are read as sentences. Put one sentence on a "
             "line, and a blank line, not a mark, between documents.",
-            found,
+            line,
         )
     names = map(tokenizer.id_to_token, range(tokenizer.vocab_size))
     symbols = {*filter(_SYMBOL.fullmatch, names)}

@@ -6,7 +6,7 @@ Plain Python; one block is in memory at a time.
 A block is documents of one file, and the key of its random draws is its text.
 So its records are the same whatever other files there are, whatever they are
 called, and whoever reads them. If documents that the corpus has several times
-are left out, blocks are made of those that stay.
+are left out, blocks are made of the others.
 """
 
 import bisect
@@ -16,7 +16,7 @@ import functools
 import hashlib
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import NamedTuple, Protocol, TypeVar
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 
@@ -62,31 +62,25 @@ class Block:
 
     @property
     def key(self) -> tuple[int, int]:
-        """What the random draws depend on, beside the seed."""
+        """Key of the random draws, together with the seed."""
         # The same text twice gets different pairs and masks.
         return int.from_bytes(self.digest, "big"), self.copy
 
 
-class Measures(NamedTuple):
-    """Measures of the N documents of a file, to find duplicates.
-
-    `sizes` and `characters` are uint32 [N]; `hashes` is uint64 [N, number of
-    hashes].
-    """
-
-    sizes: np.ndarray
-    characters: np.ndarray
-    hashes: np.ndarray
-
-
 class Deduplicator(Protocol):
-    """Finds documents to leave out; see `deduplication.py`."""
+    """Finds documents to leave out; `deduplication.py` has the only one."""
 
-    def measure(self, documents: Sequence[Document]) -> Measures:
-        """Returns the measures of documents."""
+    def measure(self, documents: Sequence[Document]) -> Any:
+        """Returns measures of the documents of a block."""
 
-    def find(self, hashes: Sequence[np.ndarray]) -> list[np.ndarray]:
-        """Returns which documents to leave out, bool [N] for each file."""
+    def leave_out(
+        self, measures: Sequence[Sequence[Any]]
+    ) -> tuple[list[np.ndarray], list[list[int]], Duplicates]:
+        """Decides which documents stay, by the measures of each file's blocks.
+
+        Returns for each file whether a document is left out, bool [N], and the
+        sizes of the blocks of the others; and how much is left out.
+        """
 
 
 def load_deduplicator(method: str) -> Deduplicator | None:
@@ -97,20 +91,20 @@ def load_deduplicator(method: str) -> Deduplicator | None:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class FileContents:
-    """Shows what a first reading of a file finds."""
+    """The blocks that a first reading of a file has found."""
 
     path: str
     block_sizes: Sequence[int]
     block_digests: Sequence[bytes]
     num_bad_lines: int
-    measures: Measures | None = None
+    measures: Sequence[Any] = ()
 
 
 class FileRequest(NamedTuple):
     """A file to read blocks from, in order; they have no documents yet.
 
-    `block_digests` are those of all its documents; `is_left_out`, bool [N],
-    tells which of them do not stay, None if all do.
+    `block_digests` has the digests of the blocks of all its documents;
+    `is_left_out`, bool [N], tells which documents do not stay, None if all do.
     """
 
     path: str
@@ -121,13 +115,13 @@ class FileRequest(NamedTuple):
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class CorpusContents:
-    """What a first reading of the corpus shows.
+    """The blocks that a first reading of the corpus has found.
 
     Here, blocks are numbered over all files, in their order. `first_blocks` has
     the number of the first block of each file, then the number of blocks;
     `block_sizes` has the size of each block, at least one. `block_digests` and
-    `is_left_out`, bool [N], are those of `FileRequest`, for each file. `sha256`
-    is of all documents, and of which stay.
+    `is_left_out` have for each file the field of `FileRequest`. `sha256` is a
+    digest of all documents, and of which documents stay.
     """
 
     paths: Sequence[str]
@@ -188,15 +182,15 @@ def read_blocks(documents: Iterable[Document]) -> Iterator[Block]:
     there is another document to draw a random next sentence from, or with the
     file.
     """
-    groups = _divide(documents, lambda document: document.size)
-    for number, in_block in enumerate(groups):
+    blocks = divide(documents, lambda document: document.size)
+    for number, in_block in enumerate(blocks):
         yield Block(number=number, documents=in_block)
 
 
-def _divide(
+def divide(
     items: Iterable[_Item], size_of: Callable[[_Item], int]
 ) -> Iterator[list[_Item]]:
-    """Yields the items of each block."""
+    """Yields the items of each block, by the sizes of the items."""
     size = 0
     in_block: list[_Item] = []
     for item in items:
@@ -267,22 +261,19 @@ def survey_file(
     deduplicator: Deduplicator | None = None,
 ) -> FileContents:
     """Reads a file of the corpus once; for arguments, see `survey`."""
-    sizes, digests = [], []
+    sizes, digests, measures = [], [], []
     documents = Documents(settings, [path])
-    measured = [deduplicator.measure([])] if deduplicator else []
     for block in read_blocks(documents):
         sizes.append(sum(document.size for document in block.documents))
         digests.append(block.digest)
         if deduplicator:
-            measured.append(deduplicator.measure(block.documents))
+            measures.append(deduplicator.measure(block.documents))
     return FileContents(
         path=path,
         block_sizes=sizes,
         block_digests=digests,
         num_bad_lines=documents.num_bad_lines,
-        measures=Measures(*map(np.concatenate, zip(*measured, strict=True)))
-        if deduplicator
-        else None,
+        measures=measures,
     )
 
 
@@ -311,19 +302,11 @@ def join(
             "Pass files with one sentence a line and a blank line between "
             "documents."
         )
-    sizes = [file.block_sizes for file in contents]
+    sizes: Sequence[Sequence[int]] = [file.block_sizes for file in contents]
     is_left_out, duplicates = None, None
     if deduplicator:
-        measured = [file.measures for file in contents if file.measures]
-        is_left_out = deduplicator.find([m.hashes for m in measured])
-        by_file = [*zip(measured, is_left_out, strict=True)]
-        sizes = [
-            [*map(sum, _divide(m.sizes[~out].tolist(), int))]
-            for m, out in by_file
-        ]
-        duplicates = Duplicates(
-            documents=sum(int(out.sum()) for out in is_left_out),
-            characters=sum(int(m.characters[out].sum()) for m, out in by_file),
+        is_left_out, sizes, duplicates = deduplicator.leave_out(
+            [file.measures for file in contents]
         )
     # The borders of files are borders of what stays, so they count here.
     left_out = _FILE_END.join(

@@ -1,6 +1,6 @@
 """Finds documents that are in the corpus several times, or nearly so.
 
-Data flow: documents -> hashes of each -> which to leave out.
+Data flow: documents -> hashes of each -> documents to leave out.
 NumPy; datasketch is imported when near-duplicates are looked for.
 
 A document is left out if it has a hash in common with one that comes before it
@@ -23,12 +23,13 @@ import hashlib
 import itertools
 import re
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from albert_tf import checks
-from albert_tf.data.corpus import Measures
+from albert_tf.data import corpus
+from albert_tf.data.shards import Duplicates
 from albert_tf.text import documents
 from albert_tf.text.documents import Document
 
@@ -43,6 +44,18 @@ _SHINGLE_WORDS = 5
 _BATCH_SHINGLES = 4096
 # A character of Chinese, Japanese or Korean text counts as a word.
 _WORD = re.compile(rf"(?=\w)[{documents.CJK}]|[^\W{documents.CJK}]+")
+
+
+class Measures(NamedTuple):
+    """Measures of N documents, in their order.
+
+    `sizes` and `characters` are uint32 [N]; `hashes` is uint64 [N, number of
+    hashes].
+    """
+
+    sizes: np.ndarray
+    characters: np.ndarray
+    hashes: np.ndarray
 
 
 class Deduplicator:
@@ -72,21 +85,44 @@ class Deduplicator:
             np.array(hashes, np.uint64).reshape(-1, self._shape[0]),
         )
 
-    @staticmethod
-    def find(hashes: Sequence[np.ndarray]) -> list[np.ndarray]:
-        """Returns which documents have a hash in common with an earlier one.
+    def leave_out(
+        self, measures: Sequence[Sequence[Measures]]
+    ) -> tuple[list[np.ndarray], list[list[int]], Duplicates]:
+        """See `corpus.Deduplicator`."""
+        empty = self.measure([])
+        files = [
+            Measures(*map(np.concatenate, zip(empty, *blocks, strict=True)))
+            for blocks in measures
+        ]
+        is_left_out = find_duplicates([file.hashes for file in files])
+        by_file = [*zip(files, is_left_out, strict=True)]
+        sizes = [
+            [*map(sum, corpus.divide(file.sizes[~is_out].tolist(), int))]
+            for file, is_out in by_file
+        ]
+        duplicates = Duplicates(
+            documents=sum(int(is_out.sum()) for is_out in is_left_out),
+            characters=sum(
+                int(file.characters[is_out].sum()) for file, is_out in by_file
+            ),
+        )
+        return is_left_out, sizes, duplicates
 
-        A hash is compared with the hashes of its column only. `hashes` has an
-        array for each file, in order; so has the result, bool [N].
-        """
-        ends = np.cumsum([len(of_file) for of_file in hashes])
-        is_duplicate = np.zeros(ends[-1], bool)
-        for index in range(hashes[0].shape[1]):
-            column = np.concatenate([of_file[:, index] for of_file in hashes])
-            order = np.argsort(column, kind="stable")
-            column = column[order]
-            is_duplicate[order[1:][column[1:] == column[:-1]]] = True
-        return np.split(is_duplicate, ends[:-1])
+
+def find_duplicates(hashes: Sequence[np.ndarray]) -> list[np.ndarray]:
+    """Returns which documents have a hash in common with an earlier one.
+
+    A hash is compared with the hashes of its column only. `hashes` has an array
+    for each file, in order; so has the result, bool [N].
+    """
+    ends = np.cumsum([len(of_file) for of_file in hashes])
+    is_duplicate = np.zeros(ends[-1], bool)
+    for index in range(hashes[0].shape[1]):
+        column = np.concatenate([of_file[:, index] for of_file in hashes])
+        order = np.argsort(column, kind="stable")
+        column = column[order]
+        is_duplicate[order[1:][column[1:] == column[:-1]]] = True
+    return np.split(is_duplicate, ends[:-1])
 
 
 def _hash(data: bytes) -> int:
