@@ -1,4 +1,4 @@
-"""Checks and comparisons of values, in words that say what to do.
+"""Checks and compares values, and says in plain words how to correct them.
 
 Every config checks its fields with these functions when it is made.
 """
@@ -75,13 +75,13 @@ def check_given(config: object, *names: str) -> None:
 
 
 @contextlib.contextmanager
-def needs_package(package: str, what: str) -> Iterator[None]:
-    """Says what needs a package that the `with` block fails to import."""
+def needs_package(package: str, user: str) -> Iterator[None]:
+    """Names the user of a package that the `with` block fails to import."""
     try:
         yield
     except ImportError as error:
         raise ImportError(
-            f"{what} needs the package {package}. Install it, or the extra "
+            f"{user} needs the package {package}. Install it, or the extra "
             "`data` of albert_tf, which has it."
         ) from error
 

@@ -65,7 +65,7 @@ def shard_names(name: str) -> list[str]:
     if match is None:
         return [name]
     count = int(match["count"])
-    # One file of this name is not what was meant.
+    # Nobody means one file of this name.
     if not 1 <= count <= _MAX_SHARDS:
         raise ValueError(f"{name!r} must have 1 to {_MAX_SHARDS} shards.")
     return [f"{match['stem']}-{i:05}-of-{count:05}" for i in range(count)]
@@ -84,7 +84,7 @@ def expand_globs(patterns: str | list[str]) -> list[str]:
     first_names: dict[object, str] = {}
     for pattern in filter(None, map(str.strip, patterns)):
         for name in _matches(pattern):
-            # Its number and its device are those of its other names.
+            # Names of one file have the same inode and device.
             status = name if is_remote(name) else os.stat(name)[1:3]
             first_names.setdefault(status, name)
     return list(first_names.values())
@@ -116,7 +116,7 @@ def for_all(function: Callable[[str], T], paths: list[str]) -> list[T]:
 
 
 class FileStatus(NamedTuple):
-    """The size of a file, and what changes when it is written again."""
+    """The size of a file, and a mark that changes when it is written again."""
 
     num_bytes: int
     version: object
@@ -127,10 +127,10 @@ def status(path: Path) -> FileStatus | None:
     try:
         if is_remote(path):
             return FileStatus(*_remote_files().status(os.fspath(path)))
-        found = os.stat(path)
+        status = os.stat(path)
     except FileNotFoundError:
         return None
-    return FileStatus(found.st_size, (found.st_ino, found.st_mtime_ns))
+    return FileStatus(status.st_size, (status.st_ino, status.st_mtime_ns))
 
 
 def open_read(path: Path) -> io.BufferedReader:
@@ -182,19 +182,21 @@ def read_json_object(path: Path, *, missing_ok: bool = False) -> dict[str, Any]:
     return _checked_object(read_json(path), path)
 
 
-def object_of(values: dict[str, Any], key: str, path: Path) -> dict[str, Any]:
+def object_of(content: dict[str, Any], key: str, path: Path) -> dict[str, Any]:
     """Returns the object under a key of a JSON file; empty if it has none."""
-    inner = values.get(key)
+    inner = content.get(key)
     return {} if inner is None else _checked_object(inner, path, f" as {key!r}")
 
 
-def _checked_object(values: Any, path: Path, part: str = "") -> dict[str, Any]:
-    if not isinstance(values, dict):
+def _checked_object(
+    content: object, path: Path, part: str = ""
+) -> dict[str, Any]:
+    if not isinstance(content, dict):
         raise ValueError(
             f"{os.fspath(path)} is damaged: expected a JSON object{part}, "
-            f"found {type(values).__name__}. Restore or correct it."
+            f"found {type(content).__name__}. Restore or correct it."
         )
-    return values
+    return content
 
 
 def read_json_lines(path: Path) -> list[Any]:
@@ -211,7 +213,7 @@ def read_json_lines(path: Path) -> list[Any]:
 
 
 def partial_name(path: Path) -> str:
-    """Returns a new name beside `path` for what is not complete yet.
+    """Returns a new name for an incomplete file, in the folder of `path`.
 
     It is `<name>.<8 hexadecimal digits>.partial`, with a long name cut.
     """
@@ -224,7 +226,7 @@ def _stem(name: str) -> str:
 
 
 def find_partials(path: Path) -> list[str]:
-    """Returns the names of what writers of a path have not completed."""
+    """Returns the names of incomplete files of the writers of a path."""
     folder, name = os.path.split(os.path.abspath(check_local(path)))
     names = os.listdir(folder) if os.path.isdir(folder) else []
     matches = map(_PARTIAL.fullmatch, names)
@@ -238,7 +240,7 @@ def _remove_partials(path: Path) -> None:
 
 @contextlib.contextmanager
 def _held(partial: str) -> Iterator[None]:
-    """Locks what is being written, until the process ends at the latest."""
+    """Locks an incomplete file or folder while this process writes it."""
     descriptor = os.open(partial, os.O_RDONLY)
     try:
         # Where a file system has no locks, nothing is ever abandoned.
@@ -250,7 +252,7 @@ def _held(partial: str) -> Iterator[None]:
 
 
 def _remove_abandoned(partial: str) -> None:
-    """Removes what no process is writing any more."""
+    """Removes an incomplete file or folder that no process is writing."""
     with contextlib.suppress(OSError):
         descriptor = os.open(partial, os.O_RDONLY)
         try:
@@ -278,7 +280,7 @@ def atomic_write(path: Path) -> Iterator[IO[bytes]]:
 
     Bytes go to a file named by `partial_name`, which is flushed to disk and
     renamed when the block ends, and removed when it fails. Missing folders are
-    made. What killed writers of the path have left is removed first. A remote
+    made. Incomplete files of killed writers are removed first. A remote
     file is written to a local one without a name, and sent when the block ends.
     """
     name = os.fspath(path)
@@ -305,7 +307,7 @@ def atomic_write(path: Path) -> Iterator[IO[bytes]]:
 
 
 def flush(file: IO[bytes]) -> None:
-    """Brings what was written to a file to its disk."""
+    """Brings the content of a file to its disk."""
     file.flush()
     os.fsync(file.fileno())
 
@@ -316,19 +318,18 @@ def write_text(path: Path, text: str) -> None:
         file.write(text.encode("utf-8"))
 
 
-def write_json(path: Path, values: Any, *, sort_keys: bool = False) -> None:
+def write_json(path: Path, content: object, *, sort_keys: bool = False) -> None:
     """Writes a JSON file, whole or not at all."""
-    text = json.dumps(values, indent=2, sort_keys=sort_keys)
+    text = json.dumps(content, indent=2, sort_keys=sort_keys)
     write_text(path, f"{text}\n")
 
 
 @contextlib.contextmanager
 def partial_folder(path: Path) -> Iterator[str]:
-    """Gives an empty folder for what shall become the folder `path`.
+    """Gives an empty folder that shall become the folder `path`.
 
     It is removed when the block ends, unless the block has renamed it. Missing
-    parents are made. What killed writers of the path have left is removed
-    first.
+    parents are made. Incomplete folders of killed writers are removed first.
     """
     name = os.path.normpath(check_local(path))
     _remove_partials(name)
@@ -346,8 +347,8 @@ def atomic_folder(path: Path, *, replace: bool = False) -> Iterator[str]:
     """Gives a folder for writing that takes its name only when it is whole.
 
     A folder that exists is an error when the block ends, unless it is empty;
-    or it is moved away first, to `replace` it. What a kill has left then is put
-    right by `clean_up`.
+    or it is moved away first, to `replace` it. After a kill, `clean_up` puts
+    it right.
     """
     name = os.path.normpath(check_local(path))
     with partial_folder(name) as partial:
@@ -395,11 +396,11 @@ def replaced_copy(path: Path) -> str | None:
 
 
 def clean_up(folder: Path) -> None:
-    """Puts right what killed processes have left in a folder.
+    """Puts a folder right after processes were killed.
 
     A folder that `atomic_folder` moved away comes back if nothing took its
-    place: only where no other process replaces folders. What is incomplete,
-    and not being written by another process, is removed.
+    place: only where no other process replaces folders. Incomplete files and
+    folders are removed, unless another process is writing them.
     """
     for name in os.listdir(check_local(folder)):
         path = os.path.join(folder, name)

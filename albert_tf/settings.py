@@ -1,8 +1,8 @@
 """Fields of a config that are also command-line flags, and keywords in Python.
 
 The name, type, default and help of a setting stand in one place, the field of
-the dataclass that holds its value. What a user gave, by flags or keywords, is a
-mapping that holds nothing else; `read` makes a config of it.
+the dataclass that holds its value. The settings that a user gave, by flags or
+keywords, are a mapping that holds nothing else; `read` makes a config of it.
 """
 
 import csv
@@ -71,9 +71,9 @@ class Settings:
 
 
 def check(config_class: type, values: SettingValues) -> None:
-    """Checks choices and bounds of those settings of a config, by name.
+    """Checks the settings of a config that are given, by name.
 
-    None may be the value of a setting whose default it is.
+    A setting whose default is None may be None.
     """
     fields = fields_of(config_class)
     for name in filter(values.__contains__, fields):
@@ -93,7 +93,7 @@ def check(config_class: type, values: SettingValues) -> None:
 def type_of(field: "dataclasses.Field[Any]") -> type:
     """Returns the type of a setting: bool, int, float, str, or tuple of texts.
 
-    That of `int | None` is int.
+    The type of `int | None` is int.
     """
     annotation: Any = field.type
     if isinstance(annotation, types.UnionType):
@@ -155,7 +155,7 @@ def checked(
             raise ValueError(f"There is no setting {name!r}.{hint}")
         if name in lists and isinstance(value, list | tuple) and value:
             result[name] = tuple(
-                _converted(name, one, kinds[name]) for one in value
+                _converted(name, item, kinds[name]) for item in value
             )
         elif value is not None:
             result[name] = _converted(name, value, kinds[name])
@@ -185,7 +185,7 @@ def as_text(values: SettingValues) -> str:
     >>> as_text({"do_train": True, "ngram": 3, "labels": ("a", "b")})
     '--do_train\n--labels=a,b\n--ngram=3\n'
 
-    Those that are None or empty are left out.
+    Settings that are None or empty are left out.
     """
     lines = []
     for name, value in values.items():

@@ -24,7 +24,7 @@ def glob(pattern: str) -> list[str]:
     """Returns the files that a pattern matches."""
     with _system(pattern, "read") as (system, name):
         matches = system.glob(name, detail=True)
-        # A host before the path is no part of what was found.
+        # Matches do not have the host that is before the path.
         start = pattern.removesuffix(name) if pattern.endswith(name) else None
         return [
             system.unstrip_protocol(match) if start is None else start + match
@@ -39,7 +39,7 @@ def _hidden(name: str) -> int:
 
 
 def status(path: str) -> tuple[int, str]:
-    """Returns the size of a file, and what changes with its content."""
+    """Returns the size of a file, and a text that changes with its content."""
     with _system(path, "read") as (system, name):
         # `exists` takes every error for a missing file.
         info = system.info(name)
@@ -67,16 +67,16 @@ def remove(path: str) -> None:
 
 
 def send(descriptor: int, path: str) -> None:
-    """Writes what an open local file holds to a remote one, whole or not."""
-    source = f"/dev/fd/{descriptor}"
+    """Writes an open local file to a remote one, whole or not at all."""
+    local_path = f"/dev/fd/{descriptor}"
     with _system(path, "written") as (system, name):
         if path.partition("://")[0] in _APPEAR_WHOLE:
-            system.put_file(source, name)
+            system.put_file(local_path, name)
             return
         system.makedirs(os.path.dirname(name), exist_ok=True)
         partial = f"{name}.{uuid.uuid4().hex[:8]}.partial"
         try:
-            system.put_file(source, partial)
+            system.put_file(local_path, partial)
             system.mv(partial, name)
         except BaseException:
             with contextlib.suppress(Exception):
@@ -100,7 +100,7 @@ def _system(path: str, done: str) -> Iterator[tuple[Any, str]]:
 
 @contextlib.contextmanager
 def _errors_named(path: str, done: str) -> Iterator[None]:
-    """Makes one-line errors of those of file systems, which are of any type."""
+    """Makes errors of one line of the errors of file systems, of any type."""
     try:
         yield
     except ImportError as error:

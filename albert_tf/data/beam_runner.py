@@ -4,8 +4,8 @@ Data flow: files -> their contents -> shards to build -> shards.
 
 A shard is one element of the pipeline, which one worker reads the text of,
 builds and writes. So no record is ever sent between machines, a worker has one
-block in memory, and a shard is the same bytes as that of the local runner,
-whose functions these are.
+block in memory, and a shard has the same bytes as with the local runner, whose
+functions it calls.
 """
 
 import functools
@@ -30,7 +30,7 @@ from albert_tf.data.shard_building import BuildResult
 from albert_tf.data.shards import Shard
 
 _BAD_LINES = "bad_lines"
-# How Beam quotes the error of a worker, and what it adds.
+# Beam's quotation of the error of a worker, and its addition to it.
 _QUOTED_ERROR = re.compile(r"^(?:[\w.]+\.)?\w*Error: (.+)$", re.MULTILINE)
 _ADDITION = re.compile(r" \[while running .*", re.DOTALL)
 
@@ -38,7 +38,7 @@ _ADDITION = re.compile(r" \[while running .*", re.DOTALL)
 def run(
     config: PretrainingDataConfig, inputs: list[str], paths: list[str]
 ) -> BuildResult:
-    """Builds the shards with a pipeline; arguments are those of `run_here`."""
+    """Builds the shards with a pipeline; arguments as `builder.run_here`."""
     chosen = shard_building.chosen(config, paths)
     config.load_tokenizer()  # Its errors are plain here.
     corpus.load_deduplicator(config.deduplicate)

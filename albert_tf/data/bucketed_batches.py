@@ -1,7 +1,7 @@
 """Batches records of similar length, to need little padding.
 
 Data flow: records of a task -> columns -> [this file] -> batches for the loop.
-NumPy and `tf.data`; `record_columns` has what comes before.
+NumPy and `tf.data`; `record_columns` makes the columns.
 
 Training: the endless stream of `example_order.TrainingOrder` is cut into
 pools of up to `POOL_SIZE` global batches, but no longer than an epoch. The
@@ -29,8 +29,8 @@ _POOL_STREAM = 1
 class BucketedOrder:
     """Decides which records a training step takes, from seed and step alone.
 
-    `lengths` are those of the records, `[N]`; `batch_size` is B, the examples
-    of a step over all replicas.
+    `lengths`, `[N]`, has the length of each record; `batch_size` is B, the
+    examples of a step over all replicas.
     """
 
     def __init__(
@@ -67,9 +67,9 @@ def training_dataset(
 ) -> tf.data.Dataset:
     """Returns the endless training batches from a step on.
 
-    Its batches are for one replica each: replica 0, 1, ... of `start_step`,
-    then those of the next step, padded alike on all replicas. A batch is a dict
-    of the records' arrays, `[b, *shape]` or `[b, *shape, S]`, and
+    Each batch is for one replica: replica 0, 1, ... of `start_step`, then of
+    the next step, padded alike on all replicas. A batch is a dict of the
+    records' arrays, `[b, *shape]` or `[b, *shape, S]`, and
     `example_weights` float32 `[b]`, all 1.
     """
     num_rows = shard.num_rows(order.batch_size)
@@ -97,8 +97,8 @@ def evaluation_dataset(
 ) -> tf.data.Dataset:
     """Returns the batches of a plan, in its order.
 
-    They are as those of `training_dataset`, but see `RecordColumns.batch`. The
-    `plan` was made with the same `padding`.
+    They have the form of `training_dataset`, and `RecordColumns.batch` fills
+    them. The `plan` was made with the same `padding`.
 
     The caller keeps `columns` and `plan` until all batches are read. The
     dataset does not: TensorFlow keeps its functions until the program ends.

@@ -27,7 +27,7 @@ from albert_tf.text.documents import CorpusSettings, Document, Documents
 
 _Item = TypeVar("_Item")
 
-# A block is what one worker builds records from at a time: large enough that
+# One worker builds the records of a block at a time: it is large enough that
 # its documents are a fair sample (random next sentences, shuffling), small
 # enough that 40 copies of its records fit in memory many times.
 BLOCK_CHARACTERS = 2**19
@@ -308,7 +308,7 @@ def join(
         is_left_out, sizes, duplicates = deduplicator.leave_out(
             [file.measures for file in contents]
         )
-    # The borders of files are borders of what stays, so they count here.
+    # Blocks of the documents that stay end with a file, so borders count.
     left_out = _FILE_END.join(
         out.tobytes() for out in is_left_out or () if len(out)
     )

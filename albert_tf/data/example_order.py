@@ -28,13 +28,13 @@ Order = Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]
 _READING: set[int] = set()
 # How long no thread must read before the interpreter may end.
 _NUM_WAITS, _WAIT_SECONDS = 2, 0.05
-# How TensorFlow shows what a function in Python has raised.
+# TensorFlow's message of an error that a function in Python has raised.
 _FAILED_READ = re.compile(
     r"(?:ValueError|OSError|FileNotFoundError|PermissionError): (.*?)"
     r"\nTraceback \(most recent call last\)",
     re.DOTALL,
 )
-# How it says that a record file is not the one that was opened.
+# Its messages where a record file is no longer the file that was opened.
 _CHANGED_FILE = re.compile(
     r"(?:corrupted|truncated) record at \d+"
     r"|Input dataset was expected to contain \d+ [^.\[]*"
@@ -118,18 +118,18 @@ def deliver(
     start_step: int = 0,
     end_step: int | None = None,
 ) -> tf.data.Dataset:
-    """Returns what `read` makes of each delivery of a shard, in order.
+    """Returns the arrays that `read` makes of each delivery of a shard.
 
     `read` takes the number of a delivery and returns the arrays of `specs`.
     Delivered are the steps from `start_step` to before `end_step`.
     """
     gate = _gate()
 
-    def read_values(delivery: np.ndarray) -> list[np.ndarray]:
+    def read_arrays(delivery: np.ndarray) -> list[np.ndarray]:
         _READING.add(threading.get_ident())
         try:
-            values = read(int(delivery))
-            return [values[name] for name in specs]
+            arrays = read(int(delivery))
+            return [arrays[name] for name in specs]
         finally:
             _READING.discard(threading.get_ident())
 
@@ -140,7 +140,7 @@ def deliver(
         )
         types = [spec.dtype for spec in specs.values()]
         with tf.control_dependencies([is_open]):
-            tensors = tf.numpy_function(read_values, [delivery], types)
+            tensors = tf.numpy_function(read_arrays, [delivery], types)
         return {
             name: tf.ensure_shape(tensor, spec.shape)
             for tensor, (name, spec) in zip(tensors, specs.items(), strict=True)
@@ -157,7 +157,7 @@ def deliver(
 
 @functools.cache
 def _gate() -> tf.queue.FIFOQueue:
-    """Returns what is closed before the interpreter ends.
+    """Returns a queue that is closed before the interpreter ends.
 
     A thread of TensorFlow that calls Python while the interpreter ends never
     returns, and the end of its iterator waits for it: the process would hang
@@ -183,7 +183,7 @@ def _stop_reading(gate: tf.queue.FIFOQueue) -> None:
 def failed_reads_raised() -> Iterator[None]:
     """Raises a ValueError of one line instead of TensorFlow's error.
 
-    Use it around what takes batches of `deliver` or `graph_reading.py`.
+    Use it where batches of `deliver` or `graph_reading.py` are taken.
     """
     try:
         yield

@@ -7,7 +7,7 @@ the longest row, P targets, m masked tokens of all rows.
 `masking.py`, which masks static records, lists the steps and their sources, and
 says why there are two halves; functions of the same name do the same step.
 
-The draws need no state: what a row gets depends on (seed, epoch, example
+The draws need no state: the masks of a row depend on (seed, epoch, example
 index) alone, so it is the same in any batch, on any replica and after a
 restart. A draw is a pure function of a key and a counter. Keys are uint64;
 `absorb` folds a number into one:
@@ -52,7 +52,7 @@ def draw_batch(
     `records` has the fields of `features.dynamic_pretraining_features`:
     `pair_ids` and `token_boundary` int64 ragged `[b, (n)]`, `segment_a_length`
     and `pair_label` int64 `[b, 1]`. For `epochs`, `indices` and `seed`, see
-    `example_keys`. Returns a batch as that of `training_dataset`:
+    `example_keys`. Returns a batch as `training_dataset`:
     padding and unused slots are 0, positions ascend.
     """
     keys = example_keys(seed, epochs, indices)
@@ -109,21 +109,21 @@ def _lay_out(
     separator, last = tf.split(separators, 2, axis=1)
     is_first = (position > 0) & (position < separator)
     is_maskable = is_first | (position > separator) & (position < last)
-    source = tf.where(
+    place = tf.where(
         is_first,
         first_from + position - 1,
         second_from + position - separator - 1,
     )
     row_starts = records["pair_ids"].row_starts()[:, None]
-    source = tf.where(is_maskable, tf.cast(source, tf.int64) + row_starts, 0)
-    ids = tf.cast(tf.gather(records["pair_ids"].flat_values, source), tf.int32)
+    place = tf.where(is_maskable, tf.cast(place, tf.int64) + row_starts, 0)
+    ids = tf.cast(tf.gather(records["pair_ids"].flat_values, place), tf.int32)
     cls_id, sep_id = special_ids.cls or 0, special_ids.sep or 0
     special = tf.where(position == 0, cls_id, sep_id)
     is_real = is_start = position <= last
     if shard.settings.do_whole_word_mask:
         # Truncation may have cut a word; its rest counts as a word.
         is_start &= ~is_maskable | (position == 1) | (position == separator + 1)
-        boundary = tf.gather(records["token_boundary"].flat_values, source)
+        boundary = tf.gather(records["token_boundary"].flat_values, place)
         is_start |= is_maskable & (boundary > 0)
     # Padding is 0 in every vocabulary, as in the original's records.
     special_or_padding = tf.where(is_real, special, 0)
@@ -209,8 +209,8 @@ def choose_words(
 ) -> tf.Tensor:
     """Chooses words, in spans of random length and in random order.
 
-    For `start` and `num_left`, see `find_words`; `keys` are those of
-    `example_keys`; `budget` and what is returned are those of `choose_spans`.
+    For `start` and `num_left`, see `find_words`; for `keys`, see
+    `example_keys`; for `budget` and the result, see `choose_spans`.
     """
     word = tf.range(tf.shape(start)[1])[None]
     lengths = draw_span_lengths(keys[:, None], word, settings)
@@ -259,7 +259,7 @@ def choose_spans(
     def take_turn(
         turn: tf.Tensor, chosen: tf.Tensor, left: tf.Tensor
     ) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
-        # The next span of each row, shortened to what is left.
+        # The next span of each row, shortened to the rest.
         word, size, start = tf.unstack(turns[turn][:, None], axis=2)  # [b, 1]
         offset = tf.range(tf.shape(ends)[1]) - word
         tokens = ends - start
@@ -280,7 +280,7 @@ def choose_spans(
 def replace_tokens(
     ids: tf.Tensor, keys: tf.Tensor, position: tf.Tensor, shard: Shard
 ) -> tf.Tensor:
-    """Returns int32 `[m]`: what replaces each masked token, 80/10/10.
+    """Returns the replacement of each masked token, 80/10/10, int32 `[m]`.
 
     `ids` int32, `keys` (of their examples) uint64 and `position` (in their
     rows) int64 describe the m masked tokens of the whole batch.

@@ -36,7 +36,7 @@ NUM_LANES = 16
 # Records of a host that are shuffled together.
 POOL_SIZE = 16_384
 
-# Keeps the keys of orders apart from those of masks, which begin with 0.
+# Keeps the keys of orders apart from the keys of masks, which begin with 0.
 _ROOT = 1
 _FILE_STREAM, _RECORD_STREAM = range(2)
 _READ_SIZE = 2**20
@@ -81,7 +81,7 @@ class _Order:
         host = order[self.shard.shard_index :: self.shard.num_input_shards]
         numbers = [host[n :: self.num_lanes] for n in range(self.num_lanes)]
         return [
-            _Files(*(tf.gather(values, lane) for values in self.files))
+            _Files(*(tf.gather(column, lane) for column in self.files))
             for lane in numbers
         ]
 
@@ -134,8 +134,8 @@ def evaluation_examples(
     """Returns the examples of some steps, in the order of the files.
 
     After the last record, they begin again, as epoch 1. Each host reads all
-    files and keeps its part of each step. For arguments and what is returned,
-    see `training_examples`.
+    files and keeps its part of each step. For arguments and the result, see
+    `training_examples`.
     """
     num_rows = shard.num_rows(batch_size)
     rows_of_host = num_rows * shard.replicas_per_shard

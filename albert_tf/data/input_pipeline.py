@@ -3,9 +3,9 @@
 Data flow: record source -> [this file] -> batches for the training loop.
 `tf.data`. Letters: b rows, S tokens, P prediction slots.
 
-The order is that of `example_order.py`, or, by operations of the graph alone,
-that of `graph_reading.py`. Nothing here has a state: a dataset that starts at
-an example delivers the batches of one that reached it.
+`example_order.py` has the order of the examples; `graph_reading.py` has another
+one, by operations of the graph alone. Nothing here has a state: a dataset that
+starts at an example delivers the batches of a dataset that reached it.
 """
 
 from collections.abc import Callable, Sequence
@@ -47,7 +47,7 @@ def training_dataset(
 
     Returns:
         A dataset of batches for one replica each: replica 0, 1, ... of the
-        first step, then those of the next step. A batch is a dict of
+        first step, then of the next step. A batch is a dict of
         `input_ids`, `input_mask`, `segment_ids` int32 `[b, S]`,
         `masked_lm_positions`, `masked_lm_ids` int32 `[b, P]`,
         `masked_lm_weights` float32 `[b, P]`, and `sentence_order_labels`
@@ -89,7 +89,7 @@ def evaluation_dataset(
 ) -> tf.data.Dataset:
     """Returns batches that contain every record once, in order.
 
-    Dynamic masks are always those of epoch 0 and seed 0, so that evaluations
+    Dynamic masks are always drawn for epoch 0 and seed 0, so that evaluations
     can be compared.
 
     For arguments and batches, see `training_dataset`. At most `max_steps` are
@@ -182,8 +182,8 @@ def _to_batch(source: RecordSource, seed: int, read: Batch) -> Batch:
             is_label = feature.name == "sentence_order_labels"
             shape = [rows] if is_label else [rows, feature.length]
             dtype = tf.int32 if feature.dtype == "int64" else tf.float32
-            values = tf.reshape(batch[feature.name], shape)
-            shaped[feature.name] = tf.cast(values, dtype)
+            tensor = tf.reshape(batch[feature.name], shape)
+            shaped[feature.name] = tf.cast(tensor, dtype)
     return shaped
 
 

@@ -47,25 +47,25 @@ def render_record(
     data: bytes, shard: Shard, tokenizer: Tokenizer | None
 ) -> str:
     """Returns a serialized example as lines of text."""
-    values = example_codec.decode_example(data)
+    fields = example_codec.decode_example(data)
     has_ids = shard if shard.has_sidecar else tokenizer
     mask_id = has_ids.special_ids.mask if has_ids else None
     objective = shard.settings.pair_objective
     is_dynamic = shard.settings.masking == "dynamic"
-    ids = values["pair_ids" if is_dynamic else "input_ids"].tolist()
+    ids = fields["pair_ids" if is_dynamic else "input_ids"].tolist()
     tokens = ["".join(_name(token_id, tokenizer)) for token_id in ids]
     if is_dynamic:
-        size_a = int(values["segment_a_length"][0])
-        label = int(values["pair_label"][0])
+        size_a = int(fields["segment_a_length"][0])
+        label = int(fields["pair_label"][0])
         # Segments are swapped when they are read.
         objective = "nsp" if size_a < len(tokens) else "none"
         heading = f"{len(tokens)} tokens without special ones, no masks yet"
     else:
-        length = int(values["input_mask"].sum())
-        used = values["masked_lm_weights"] > 0
+        length = int(fields["input_mask"].sum())
+        used = fields["masked_lm_weights"] > 0
         for position, original in zip(
-            values["masked_lm_positions"][used].tolist(),
-            values["masked_lm_ids"][used].tolist(),
+            fields["masked_lm_positions"][used].tolist(),
+            fields["masked_lm_ids"][used].tolist(),
             strict=True,
         ):
             shown, (space, target) = ids[position], _name(original, tokenizer)
@@ -77,8 +77,8 @@ def render_record(
                 target = f"{{{_name(shown, tokenizer)[1]}->{target}}}"
             tokens[position] = space + target
         tokens = tokens[:length]
-        size_a = int((values["segment_ids"][:length] == 0).sum())
-        label = int(values["next_sentence_labels"][0])
+        size_a = int((fields["segment_ids"][:length] == 0).sum())
+        label = int(fields["next_sentence_labels"][0])
         heading = f"{length} tokens of {len(ids)}, {used.sum()} to predict"
     lines = [f"{heading}, label {label}: {_LABELS[objective][label]}"]
     for name, segment in (("A", tokens[:size_a]), ("B", tokens[size_a:])):
@@ -104,7 +104,7 @@ def _parse_arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
 def _find_tokenizer(
     arguments: argparse.Namespace, source: record_source.RecordSource
 ) -> Tokenizer | None:
-    """Loads the vocabulary that is named, or else that of the build, if any."""
+    """Loads the vocabulary that is named, else the vocabulary of the build."""
     shard = source.shard
     is_named = bool(arguments.spm_model_file or arguments.vocab_file)
     paths = vars(arguments) if is_named else shard.origin

@@ -53,7 +53,7 @@ def mask_rows(
         is_maskable: Bool `[B, S]`, False for `[CLS]`, `[SEP]` and padding.
         is_word_start: Bool `[B, S]`, where a token begins a word, as the first
             one of a segment always does; all True to mask single tokens.
-        config: How many tokens, and in what spans.
+        config: How many tokens to mask, and the lengths of spans.
         tokenizer: Has the mask token and the replacement tokens.
 
     Returns:
@@ -98,7 +98,7 @@ def find_words(
     """Groups the maskable tokens of each row into words.
 
     Adjacent maskable tokens make a segment; a word ends where its segment
-    ends. Arguments are those of `mask_rows`. Returns, int64, bounds of words,
+    ends. For arguments, see `mask_rows`. Returns, int64, bounds of words,
     `[B, W + 1]`: words v to w - 1 have `bounds[:, w] - bounds[:, v]` tokens;
     how many words are left from each (included) to the end of its segment,
     `[B, W]`, 0 where the row has no such word; the word of each token,
@@ -148,8 +148,8 @@ def choose_words(
 ) -> np.ndarray:
     """Chooses words, in spans of random length and in random order.
 
-    `budget`, `taken` and what is returned are those of `choose_spans`, `bounds`
-    and `num_left` of `find_words`.
+    For `budget`, `taken` and the result, see `choose_spans`; for `bounds` and
+    `num_left`, see `find_words`.
     """
     shape = num_left.shape
     lengths = np.minimum(draw_span_lengths(rng, shape, config), num_left)
@@ -194,7 +194,7 @@ def choose_spans(
 
     Word w proposes itself and the `spans - 1` words after it, int64 `[B, W]`,
     or nothing; `order`, int64 `[B, W]`, has the words in the order of their
-    turns; for `bounds`, see `find_words`. Those chosen have at most `budget`
+    turns; for `bounds`, see `find_words`. The result has at most `budget`
     tokens, int64 `[B]`, fewer only if no other span fits, and are not `taken`,
     bool `[B, W]`.
     """

@@ -61,7 +61,7 @@ def map_in_order(
             pipes.put(pipe)
         threads = futures.ThreadPoolExecutor(num_workers)
         stack.callback(threads.shutdown)
-        # What a thread waits for comes to an end with its worker.
+        # A thread that waits for its worker goes on when the worker ends.
         for worker, _ in workers:
             stack.callback(worker.kill)
         stack.callback(threads.shutdown, wait=False, cancel_futures=True)
@@ -74,13 +74,13 @@ def _start(
     """Starts a worker that ends with the stack; returns it and its pipe."""
     # A fork would copy the locks of threads that it does not copy.
     spawn: context.SpawnContext = multiprocessing.get_context("spawn")
-    ours, theirs = spawn.Pipe()
-    with theirs:
-        worker = spawn.Process(target=_work, args=(function, theirs))
+    near_end, far_end = spawn.Pipe()
+    with far_end:
+        worker = spawn.Process(target=_work, args=(function, far_end))
         worker.daemon = True
         worker.start()
     stack.callback(worker.join)
-    return worker, stack.enter_context(ours)
+    return worker, stack.enter_context(near_end)
 
 
 def _results(
@@ -116,7 +116,7 @@ def _exchange(
             "command again with fewer workers; finished files are kept."
         ) from error
     finally:
-        # Also that of a dead worker, so that no thread waits for ever.
+        # Even the pipe of a dead worker, so that no thread waits for ever.
         pipes.put(pipe)
 
 

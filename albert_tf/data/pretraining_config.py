@@ -33,7 +33,7 @@ _FIELDS_OF_THE_BUILDER = (
 class PretrainingDataConfig(RecordSettings, Vocabulary, CorpusSettings):
     """How to build pretraining records from text.
 
-    The defaults are those of the original. `dupe_factor`, `pair_objective` and
+    The defaults are the original's. `dupe_factor`, `pair_objective` and
     `keep_more_text` are never None once the config exists.
     """
 
@@ -51,9 +51,9 @@ class PretrainingDataConfig(RecordSettings, Vocabulary, CorpusSettings):
     )
     deduplicate: str = setting(
         "none",
-        "Documents to leave out. exact: those that come again, whatever their "
-        "white space and capital letters; minhash: also those that nearly do. "
-        "The first one stays.",
+        "Documents to leave out. exact: repeated documents, whatever their "
+        "white space and capital letters; minhash: also documents that are "
+        "nearly the same. The first one stays.",
         choices=("none", "exact", "minhash"),
     )
     num_workers: int = setting(
@@ -63,8 +63,8 @@ class PretrainingDataConfig(RecordSettings, Vocabulary, CorpusSettings):
     )
     runner: str = setting(
         "local",
-        "What runs the build. local: this machine; beam: an Apache Beam "
-        "pipeline, on this machine or on what --beam_options names.",
+        "Where the build runs. local: on this machine; beam: in an Apache Beam "
+        "pipeline, on this machine or where --beam_options says.",
         choices=("local", "beam"),
     )
     beam_options: str | None = setting(
@@ -98,7 +98,7 @@ class PretrainingDataConfig(RecordSettings, Vocabulary, CorpusSettings):
         None,
         "Whether a pair ends with the sentence whose end is nearest to that "
         "of the record, and sentences that are too long are divided; "
-        "otherwise records are filled, and what is too much is cut off, as in "
+        "otherwise records are filled, and the excess is cut off, as in "
         "the original. Default: false for sop and nsp with static masks, or "
         "with --reference_pairs; true otherwise.",
     )
@@ -136,8 +136,8 @@ class PretrainingDataConfig(RecordSettings, Vocabulary, CorpusSettings):
             ),
             (
                 self.runner == "beam" and self.num_workers > 1,
-                "The local runner has workers; those of a Beam pipeline are "
-                "named by `beam_options`, so `num_workers` must be 1.",
+                "`beam_options` names the workers of a Beam pipeline, so "
+                "`num_workers` must be 1.",
             ),
             (
                 self.do_permutation and self.masking == "dynamic",

@@ -55,8 +55,8 @@ def build_block(
     part has the counts of the block's text.
     """
     # All draws of a block come from this generator, in a fixed order. Its key
-    # is the block alone, so it does not matter which process draws, or what
-    # else is in the corpus.
+    # is the block alone, so neither the process that draws nor the rest of the
+    # corpus matters.
     rng = np.random.default_rng(
         np.random.SeedSequence(config.random_seed, spawn_key=block.key)
     )
@@ -98,10 +98,10 @@ def tokenize(
     """Encodes a block; sentences and documents without a token are dropped."""
     documents = [document.sentences() for document in block.documents]
     if border := tokenizer.sentence_border:
-        stripped = (filter(None, map(str.strip, one)) for one in documents)
+        stripped = (filter(None, map(str.strip, texts)) for texts in documents)
         documents = [
-            [border * (i > 0) + text for i, text in enumerate(one)]
-            for one in stripped
+            [border * (i > 0) + text for i, text in enumerate(texts)]
+            for texts in stripped
         ]
     ids, lengths = tokenizer.encode_batch(
         list(itertools.chain.from_iterable(documents))
@@ -158,7 +158,7 @@ def draw_pairs(
 ) -> tuple[segment_pairs.Pairs, BuildCounts]:
     """Draws the pairs of all copies of a block, truncated and shuffled.
 
-    Returns them with the counts of what was left out and repeated.
+    Returns them with the counts of tokens that were left out and repeated.
     """
     num_around = tokenizer.special_ids.num_around(config.num_segments)
     budget = config.max_seq_length - num_around
@@ -241,13 +241,13 @@ def lay_out(
     last_sep = first_sep + np.where(b_length > 0, b_length + 1, 0)
     in_a = (column >= begin) & (column < first_sep)
     in_b = (column > first_sep) & (column < last_sep)
-    source = np.where(
+    places = np.where(
         in_a,
         pairs.a_start[:, None] + column - begin,
         pairs.b_start[:, None] + column - first_sep - 1,
     )
     is_maskable = in_a | in_b
-    input_ids = token_ids[np.where(is_maskable, source, 0)]
+    input_ids = token_ids[np.where(is_maskable, places, 0)]
     input_ids[~is_maskable] = special_ids.pad
     if begin:
         input_ids[:, 0] = special_ids.cls
@@ -306,8 +306,8 @@ def _dynamic_records(
     starts = np.stack([pairs.a_start, pairs.b_start], axis=1).ravel()
     lengths = np.stack([pairs.a_length, pairs.b_length], axis=1).ravel()
     borders = _starts(lengths)
-    source = np.repeat(starts - borders[:-1], lengths) + np.arange(borders[-1])
-    ids = token_ids[source]
+    places = np.repeat(starts - borders[:-1], lengths) + np.arange(borders[-1])
+    ids = token_ids[places]
     row_starts = borders[::2]
     records = example_codec.encode_examples(
         features.dynamic_pretraining_features(),

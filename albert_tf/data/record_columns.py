@@ -213,9 +213,9 @@ def plan_evaluation(
 ) -> EvaluationPlan:
     """Divides records into batches of similar lengths, the longest first.
 
-    `lengths` are those of the records, `[N]`; `batch_size` is for batches of
-    the largest length: shorter batches have more rows, with the same budget for
-    rows times length. All rows are multiples of `num_replicas`.
+    `lengths`, `[N]`, has the length of each record; `batch_size` is for batches
+    of the largest length: shorter batches have more rows, with the same budget
+    for rows times length. All rows are multiples of `num_replicas`.
     """
     budget = batch_size * padding.max_seq_length
     order = np.argsort(-lengths.astype(np.int64), kind="stable")

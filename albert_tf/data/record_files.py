@@ -28,7 +28,7 @@ import google_crc32c
 
 from albert_tf import files
 
-# Names of the files beside a record file, and of unfinished ones, end so.
+# Endings of the names of sidecars, indexes and unfinished files.
 OTHER_SUFFIXES = (".json", ".index", ".partial")
 
 # A record file and its index take two descriptors, of the 1,024 that a
@@ -51,7 +51,7 @@ _MARK = b"TFRINDX1"
 
 
 class Footer(NamedTuple):
-    """What ends an index; size and digest are those of the record file."""
+    """The end of an index, with the size and digest of the record file."""
 
     mark: bytes
     num_records: int
@@ -100,7 +100,7 @@ def index_entries(
 
 
 def index_end(num_records: int, num_bytes: int, sha256: bytes) -> bytes:
-    """Returns what follows the entries of all records in an index."""
+    """Returns the end of an index, after the entries of all records."""
     footer = _FOOTER.pack(_MARK, num_records, num_bytes, sha256)
     return ENTRY.pack(num_bytes, 0) + footer
 
@@ -109,11 +109,10 @@ class RecordFile:
     """The records of an uncompressed TFRecord file.
 
     If the file has an index of this size and `sha256`, the hexadecimal digest
-    of what was written to it, it is opened without reading it; otherwise the
-    lengths and checksums of all records are read. Each record is checked when
-    it is read. The file is memory-mapped, so that the system keeps in memory
-    what is used. A process keeps at most `MAX_OPEN_FILES` record files open.
-    `entries` are those of a file that was opened without an index, else empty.
+    of its content, it is opened without reading it; otherwise the lengths and
+    checksums of all records are read, and become `entries`. Each record is
+    checked when it is read. The file is memory-mapped, so that the system keeps
+    the used parts in memory. A process keeps at most `MAX_OPEN_FILES` open.
     """
 
     def __init__(self, path: files.Path, *, sha256: str | None = None) -> None:
@@ -167,7 +166,7 @@ class RecordFile:
     def _read(self, number: int) -> tuple[int, int, int, bytes]:
         """Returns the entry of a record, where the next one begins, and it."""
         data, entries = _open(*self._key)
-        # The system ends a process that reads what is no longer there.
+        # The system ends a process that reads beyond the end of a mapped file.
         if data.size() < self.num_bytes:
             raise ValueError(
                 f"{self.path!r} was cut short after it was opened. Build or "

@@ -40,9 +40,9 @@ class RecordSource:
     """Gives access to records by number, over all files of a data set.
 
     `shards` are all files; `shard` describes their records, with the mask
-    settings that `open_records` was given. `counts` is the number of records of
-    each file, `first_numbers` that of its first one, `num_records` of all, and
-    `fingerprint` a digest of the content.
+    settings that `open_records` was given. `counts` has the number of records
+    of each file, `first_numbers` the number of its first record; `num_records`
+    counts all records, and `fingerprint` is a digest of the content.
     """
 
     def __init__(self, opened: list[_OpenShard]) -> None:
@@ -60,8 +60,7 @@ class RecordSource:
     def with_mask_rate(self, masked_lm_prob: float | None) -> "RecordSource":
         """Returns these records with another share of masked tokens.
 
-        The maximum number of them changes in proportion. None, which stands
-        for that of the records, changes nothing.
+        The maximum number of them changes in proportion. None changes nothing.
         """
         settings = self.shard.settings
         if masked_lm_prob in (None, settings.masked_lm_prob):
@@ -105,8 +104,8 @@ def open_by_length(
 
     Args:
         patterns: Paths or globs, in a list or separated by commas.
-        lengths: Those that there must be records of, S, and no other; None for
-            one, whatever it is, which is called 0.
+        lengths: Sequence lengths S, each of which some records must have, and
+            no record another; None for one length, which is called 0.
         vocab_size: The V of the model that reads the records, if any; it is
             compared with the ids of some of them.
         mask_settings: Values for some of `MASK_SETTINGS`, by name. Masks of
@@ -138,7 +137,7 @@ def open_by_length(
 def _open_files(
     patterns: str | list[str], masks: Mapping[str, object], verify: bool
 ) -> list[_OpenShard]:
-    """Opens and checks files one by one; returns those with a record."""
+    """Opens and checks files one by one; returns the files with a record."""
     paths = [
         path
         for path in files.expand_globs(patterns)
@@ -292,7 +291,7 @@ def _have_common_text(shard: Shard, other: Shard) -> bool:
 
 
 def _check_agreement(first: Shard, second: Shard) -> None:
-    """Refuses files that differ in what both must share, where both know it."""
+    """Refuses files that differ in a fact that both must share and know."""
     values, others = (
         {
             "masking": shard.settings.masking,
@@ -317,7 +316,7 @@ def _check_agreement(first: Shard, second: Shard) -> None:
 
 
 def _check_masks(shard: Shard, mask_settings: Mapping[str, object]) -> None:
-    """Refuses other masks than those with which static records were built."""
+    """Refuses masks with which static records were not built."""
     for name, value in mask_settings.items():
         possible = {shard.config.get(name)}
         if name == "max_predictions_per_seq":

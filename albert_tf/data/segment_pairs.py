@@ -189,7 +189,7 @@ def sentence_order_pairs(
     label 1. Returns the pairs, which are not truncated, and the number of
     chunks without one.
     """
-    # Differs: the reference always does what `reference_pairs` does, so that
+    # Differs: the reference always makes `reference_pairs`, so that
     # the topic gives away a third of the labels (issue 234 there).
     pairs, without_pair = [], 0
     for document, first, last, target in chunker.documents():
@@ -210,7 +210,7 @@ def fitted_order_pairs(chunker: Chunker) -> tuple[Pairs, int]:
     """Draws sentence-order pairs with fitted ends.
 
     A last sentence that is left alone is paired with the one before it, which
-    is then in two pairs. Results are those of `sentence_order_pairs`; no
+    is then in two pairs. For the results, see `sentence_order_pairs`; no
     sentence has more than half of the budget, and only documents of one
     sentence give no pair.
     """
@@ -329,7 +329,7 @@ def num_distinct_tokens(pairs: Pairs) -> int:
     starts = np.concatenate([pairs.a_start, pairs.b_start])
     ends = starts + np.concatenate([pairs.a_length, pairs.b_length])
     size = ends.max(initial=0) + 1
-    # How many segments a token is in: those begun less those ended.
+    # The segments of a token: segments that have begun, less the ended ones.
     begun, ended = (np.bincount(x, minlength=size) for x in (starts, ends))
     return int(np.count_nonzero(np.cumsum(begun - ended)))
 

@@ -35,7 +35,7 @@ _SHARD_RANGE = re.compile(r"\s*(\d+)\s*(?:-\s*(\d+)\s*)?")
 
 
 class BuildResult(NamedTuple):
-    """The shards of a build: those that were there, and those that it wrote."""
+    """The shards of a build: the shards it found, and the shards it wrote."""
 
     finished: list[Shard]
     built: list[Shard]
@@ -87,7 +87,7 @@ def plan(
 ) -> tuple[list[Shard], list[Shard]]:
     """Divides the records over the shards that are built here.
 
-    Returns those that are finished, and those that are to be built.
+    Returns the finished shards, and the shards that have to be built.
     """
     tokenizer.special_ids.num_around(config.num_segments)  # Or an error.
     common = Shard(
@@ -144,11 +144,11 @@ def finished(planned: Shard) -> Shard | None:
     status = files.status(path)
     if status is None:
         return None
-    theirs, ours = (
-        {**one.build, "blocks": one.blocks, "part": one.part}
-        for one in (shard, planned)
+    written, wanted = (
+        {**each.build, "blocks": each.blocks, "part": each.part}
+        for each in (shard, planned)
     )
-    if differences := checks.differences(theirs, ours):
+    if differences := checks.differences(written, wanted):
         raise ValueError(
             f"{path!r} was made by another build: "
             f"{checks.listed(differences)}. Choose another output file."
@@ -165,8 +165,8 @@ def finished(planned: Shard) -> Shard | None:
 def write(planned: Shard, parts: Iterable[BlockPart]) -> Shard:
     """Writes a shard with its index and sidecar, whole or not at all.
 
-    `parts` are its records, block by block. Returns the shard, with what it
-    holds.
+    `parts` are its records, block by block. Returns the shard, with its counts
+    and digest.
     """
     path = planned.path
     index_path = record_files.index_path(path)

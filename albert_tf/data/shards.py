@@ -1,4 +1,4 @@
-"""What a shard is: a record file, what made it, and what is in it.
+"""Describes a shard: a record file, its settings and origin, and its counts.
 
 Data flow: plan of a build -> [this file] -> record file and sidecar -> [this
 file] -> source of records. The sidecar is the JSON file `<record file>.json`.
@@ -84,7 +84,7 @@ class RecordSettings(Settings):
 
     @property
     def token_budget(self) -> int:
-        """Tokens that fit into a record beside `[CLS]` and `[SEP]`s."""
+        """Tokens that fit into a record, without `[CLS]` and `[SEP]`s."""
         # `[CLS] A [SEP]`, or `[CLS] A [SEP] B [SEP]`.
         return self.max_seq_length - self.num_segments - 1
 
@@ -128,8 +128,8 @@ class BuildCounts:
     masked_tokens: int = 0
 
     def __add__(self, other: "BuildCounts") -> "BuildCounts":
-        theirs = vars(other)
-        return BuildCounts(**{n: v + theirs[n] for n, v in vars(self).items()})
+        added = vars(other)
+        return BuildCounts(**{n: v + added[n] for n, v in vars(self).items()})
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -142,11 +142,11 @@ class Duplicates:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Shard:
-    """One record file: what made it, and what is in it.
+    """One record file: its settings, its origin and its counts.
 
     All but the path is in the sidecar. The last three fields describe the file
     once it is written. Records of the original have no sidecar: then
-    `config` has only what the first record shows, `sha256` is a digest of the
+    `config` has only the sizes of the first record, `sha256` is a digest of the
     records, and all else is missing.
 
     Args:
@@ -159,7 +159,8 @@ class Shard:
         special_ids: Ids of the special tokens.
         forbidden_ids: Sorted ids that a random replacement must not be.
         corpus_sha256: Digest of the documents of the corpus.
-        duplicates: What was left out of the whole corpus, if looked for.
+        duplicates: Documents that were left out of the whole corpus, if any
+            were looked for.
         blocks: First block of the corpus in this file, and one past the last.
         part: `[k, n]`: it has every n-th record of its blocks, from k on.
     """
@@ -188,12 +189,12 @@ class Shard:
 
     @property
     def has_sidecar(self) -> bool:
-        """Whether it is known what made the file."""
+        """Whether a sidecar says how the file was built."""
         return self.tokenizer_hash is not None
 
     @property
     def build(self) -> dict[str, object]:
-        """What all shards of a build have in common, by name."""
+        """Facts that all shards of a build have in common, by name."""
         return {
             **self.config,
             "corpus_sha256": self.corpus_sha256,
@@ -225,21 +226,21 @@ def read(record_path: files.Path) -> Shard:
     path = os.fspath(record_path) + ".json"
     text = files.read_bytes(path)
     try:
-        values = json.loads(text)
-        if (version := values.pop("version")) != FORMAT_VERSION:
+        fields = json.loads(text)
+        if (version := fields.pop("version")) != FORMAT_VERSION:
             kind = "an older" if version < FORMAT_VERSION else "a newer"
             raise ValueError(f"{kind} version of albert_tf wrote it")
-        values["special_ids"] = SpecialIds(**values["special_ids"])
-        values["counts"] = BuildCounts(**values["counts"])
-        if values["duplicates"] is not None:
-            values["duplicates"] = Duplicates(**values["duplicates"])
-        shard = Shard(path=os.fspath(record_path), **values)
-        # What is of another type fails here, not where it is used.
+        fields["special_ids"] = SpecialIds(**fields["special_ids"])
+        fields["counts"] = BuildCounts(**fields["counts"])
+        if fields["duplicates"] is not None:
+            fields["duplicates"] = Duplicates(**fields["duplicates"])
+        shard = Shard(path=os.fspath(record_path), **fields)
+        # Values of another type fail here, not where they are used.
         _ = shard.settings, shard.extent, hash((*shard.build.values(),))
         return shard
     except Exception as error:  # The file may hold anything.
         raise ValueError(
-            f"{path!r} is in the place of a sidecar, and not one that this "
-            f"version can read ({error}). Use the version that built the "
+            f"{path!r} is in the place of a sidecar, and this version cannot "
+            f"read it ({error}). Use the version that built the "
             "records, or build them with this one under another name."
         ) from error

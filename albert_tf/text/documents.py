@@ -3,9 +3,9 @@
 Data flow: files -> [this file] -> documents -> sentences.
 Plain Python; the text is streamed.
 
-`CorpusSettings.input_file` says what files may hold. All but text files, which
-have one sentence a line, are split into sentences. A file holds JSON lines if
-its name says so, or else if its first line is a JSON object.
+`CorpusSettings.input_file` lists the formats. Text files have one sentence a
+line; the texts of all others are split into sentences. A file holds JSON lines
+if its name says so, or else if its first line is a JSON object.
 
 Differs: in google-research/albert, a document continues in the next file if
 its file does not end with a blank line.
@@ -101,15 +101,15 @@ class Document:
 
     @property
     def size(self) -> int:
-        """Characters, those of Chinese, Japanese or Korean text times 4."""
+        """Number of characters, times 4 for Chinese, Japanese or Korean."""
         return _size(self.text)
 
 
 class Documents:
     """The documents of text files, in order; they can be read several times.
 
-    The files are those of the settings, or the given ones; `bad_lines_before`
-    lines of others were skipped, and `num_bad_lines` in the last reading.
+    The files are `paths`, or else the settings name them. Other files had
+    `bad_lines_before`; `num_bad_lines` were skipped in the last reading.
     """
 
     def __init__(
@@ -131,7 +131,7 @@ class Documents:
                 yield from self._read(path, file)
 
     def _read(self, path: str, file: IO[bytes]) -> Iterator[Document]:
-        """Yields the documents of a file; its name says what is in it."""
+        """Yields the documents of a file; its name says its format."""
         name = text_lines.uncompressed_name(path).lower()
         ending = os.path.splitext(_PART_OF_DUMP.sub("", name))[1]
         if reader := registry.DOCUMENT_READERS.get(ending):
@@ -187,9 +187,9 @@ class Documents:
 def merged_share(
     documents: Iterable[Document], form: Callable[[str], Hashable]
 ) -> float:
-    """Returns the share of distinct words whose form is that of another one.
+    """Returns the share of distinct words that have the form of another word.
 
-    They are the first words of the documents; case does not count.
+    It looks at the first words of the documents; case does not count.
     """
     words = (word for document in documents for word in document.text.split())
     distinct = {

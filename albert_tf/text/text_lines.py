@@ -88,8 +88,8 @@ def numbered_lines(
     Lines end at `\n` or `\r\n` only: U+2028 and similar characters stay in the
     text. A byte order mark at the start of the file is removed.
 
-    `on_bad_line` is called with what is wrong with a line that is not UTF-8,
-    which is then skipped; without it, such a line is a ValueError.
+    A line that is not UTF-8 is a ValueError; or `on_bad_line` is called with
+    its message, and the line is skipped.
     """
     for number, line in enumerate(file, start=1):
         if number == 1 and b"\0" in line:

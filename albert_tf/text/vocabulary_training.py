@@ -62,7 +62,7 @@ class VocabularyTrainingConfig(CorpusSettings):
         "unigram",
         "unigram: a SentencePiece model of words. char, word: a list of "
         "symbols that nothing normalizes, the most frequent ones: the "
-        "characters of the text, or what blanks separate.",
+        "characters of the text, or its parts between blanks.",
         choices=("unigram", "char", "word"),
     )
     vocab_size: int = setting(
@@ -101,15 +101,15 @@ def list_symbols(config: VocabularyTrainingConfig) -> str:
     for document in Documents(config):
         for text in document.sentences():
             counts.update(text.split() if are_separated else text)
-    found = sorted(counts.keys() - special, key=lambda x: (-counts[x], x))
-    symbols = [*special, *found[: config.vocab_size - len(special)]]
-    values = {
+    frequent = sorted(counts.keys() - special, key=lambda x: (-counts[x], x))
+    symbols = [*special, *frequent[: config.vocab_size - len(special)]]
+    content = {
         "symbols": symbols,
         "special": dict(zip(roles, special, strict=True)),
         "are_separated": are_separated,
         "word_border": None if are_separated or " " not in symbols else " ",
     }
-    text = json.dumps(values, ensure_ascii=False, indent=1)
+    text = json.dumps(content, ensure_ascii=False, indent=1)
     files.write_text(path, f"{text}\n")
     return _summary({"symbols": f"{len(symbols):,}", "written": path})
 

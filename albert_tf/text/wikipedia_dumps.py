@@ -17,7 +17,7 @@ from albert_tf import checks
 _ARTICLES = "0"
 # Numbers of the namespaces whose links show no text: media, files, categories.
 _HIDDEN = ("-2", "6", "14")
-# Names that every wiki knows, besides those of its language.
+# Names that every wiki knows, in addition to the names of its language.
 _HIDDEN_NAMES = frozenset({"media", "file", "image", "category"})
 _LIST_MARKS = ("*", "#", ":", ";")
 _TAGS_WITHOUT_TEXT = frozenset(
@@ -61,7 +61,7 @@ def read_texts(
 
 
 def _leave_out(code: Any, hidden: set[str]) -> None:
-    """Removes what is no passage of text, and `hidden` namespaces."""
+    """Removes nodes that are no passage of text, and `hidden` namespaces."""
     stripped = (_stripped(node, hidden) for node in _without_lists(code.nodes))
     code.nodes = [node for node in stripped if node is not None]
 
@@ -82,7 +82,7 @@ def _without_lists(nodes: Iterable[Any]) -> Iterator[Any]:
 
 
 def _stripped(node: Any, hidden: set[str]) -> Any:
-    """Returns what stays of a node, or None."""
+    """Returns a node without its hidden parts; None if nothing stays."""
     from mwparserfromhell.nodes import Heading, Tag, Text, Wikilink
 
     inner = None
@@ -110,7 +110,7 @@ def _articles(
 ) -> Iterator[tuple[int, str, str]]:
     """Yields numbers of pages, titles and wiki text of articles.
 
-    Adds what the dump calls hidden namespaces.
+    Adds the names of hidden namespaces in the language of the dump.
     """
     number = 0
     try:
