@@ -76,9 +76,10 @@ def test_the_wheel_installs_every_script_as_a_command(environment):
     }
     programs = {path.name for path in commands.glob("albert-*")}
     assert programs == scripts | {"albert-compare", "albert-predict"}
-    # Not only the modules: what pages are made of, and the mark of typed code.
+    # Not only the modules: templates of pages, types, the mark of typed code.
     card = "checkpoints/model_card.md.jinja2"
-    for name in (card, "training/report.html.jinja2", "py.typed"):
+    keywords = "training/keywords.pyi"
+    for name in (card, keywords, "training/report.html.jinja2", "py.typed"):
         assert (packages / "albert_tf" / name).is_file()
     assert not (packages / "tests").exists()
 

@@ -9,9 +9,9 @@ import glob
 import logging
 import os
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from albert_tf import settings
+from albert_tf import settings as settings_lib
 from albert_tf.checkpoints import run_checkpoints
 from albert_tf.export import saved_model
 from albert_tf.export.export_config import ExportConfig
@@ -33,6 +33,14 @@ from albert_tf.training import plan as plans
 from albert_tf.training import pretrain as pretrain_lib
 from albert_tf.training.plan import FinetuningPlan
 from albert_tf.training.pretrain_config import PretrainingConfig
+
+if TYPE_CHECKING:
+    from typing import Unpack
+
+    from albert_tf.training.keywords import (
+        FinetuningSettings,
+        PretrainingSettings,
+    )
 
 _LOGGER = logging.getLogger(__name__)
 
@@ -80,7 +88,7 @@ def finetune(
     train_examples: Any = None,
     eval_examples: Any = None,
     predict_examples: Any = None,
-    **given: Any,
+    **settings: "Unpack[FinetuningSettings]",
 ) -> RunResult:
     """Fine-tunes a model, evaluates it and writes predictions.
 
@@ -104,18 +112,20 @@ def finetune(
             them, or a DataFrame of pandas.
         eval_examples: Rows to evaluate, in place of `eval_file`.
         predict_examples: Rows to predict, in place of `predict_file`.
-        **given: The flags of the task's command, by name; docs/flags.md lists
-            them with their defaults. Unless given, `do_train` is true;
-            `do_eval` with `eval_examples`, `eval_file`, `validation_share` or
-            `data_dir`; `do_predict` with `predict_examples` or `predict_file`.
+        **settings: The flags of the task's command, by name. docs/flags.md
+            lists all with their meanings and defaults;
+            albert_tf/training/keywords.pyi, for editors, with their types.
+            Unless given, `do_train` is true; `do_eval` with `eval_examples`,
+            `eval_file`, `validation_share` or `data_dir`; `do_predict` with
+            `predict_examples` or `predict_file`.
 
     Raises:
         ValueError: A setting, a file or a row cannot be used.
         KeyboardInterrupt: A signal stopped the training, after a checkpoint.
     """
     spec = specs.finetuning_spec_of(task_name)
-    values = settings.checked(
-        given, plans.config_classes(spec), lists=plans.lists(spec)
+    values = settings_lib.checked(
+        settings, plans.config_classes(spec), lists=plans.lists(spec)
     )
     if isinstance(task_name, str) and "task_name" in plans.defaults(spec):
         values["task_name"] = task_name
@@ -210,7 +220,7 @@ def _export_config(
     values = vars(plan.task_config) | vars(sets.all[-1].data)
     values |= plan.spec.chosen(sets.data, scores)
     # A run that was trained has its config and vocabulary in its folder.
-    given = [*settings.fields_of(VocabularyBeside), "albert_config_file"]
+    given = [*settings_lib.fields_of(VocabularyBeside), "albert_config_file"]
     return ExportConfig(
         init_checkpoint=weights,
         export_dir=config.export_dir or "",
@@ -225,7 +235,7 @@ def _export_config(
     )
 
 
-def pretrain(**given: Any) -> RunResult:
+def pretrain(**settings: "Unpack[PretrainingSettings]") -> RunResult:
     """Pretrains a model on records, and evaluates it.
 
         albert_tf.pretrain(
@@ -233,13 +243,15 @@ def pretrain(**given: Any) -> RunResult:
             eval_file="records/eval", do_eval=True, output_dir="run")
 
     Args:
-        **given: The flags of `run_pretraining.py`, by name.
+        **settings: The flags of `run_pretraining.py`, by name. docs/flags.md
+            lists all with their meanings and defaults;
+            albert_tf/training/keywords.pyi, for editors, with their types.
 
     Raises:
         ValueError: A setting or a file cannot be used.
         KeyboardInterrupt: A signal stopped the training, after a checkpoint.
     """
-    values = settings.checked(given, [PretrainingConfig])
+    values = settings_lib.checked(settings, [PretrainingConfig])
     config = plans.pretraining(values)
     scores = pretrain_lib.run(config)
     if scores is None:

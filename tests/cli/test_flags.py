@@ -3,6 +3,8 @@
 import dataclasses
 import importlib.util
 import re
+import subprocess
+import sys
 
 import pytest
 from absl import flags as absl_flags
@@ -190,6 +192,43 @@ def test_help_answers_before_any_slow_import_and_is_the_page_of_flags(
     assert f"\n{ROOT / command}.py:\n  --" in shown.stdout
     names = set(re.findall(r"^  --(?:\[no\])?(\w+):", shown.stdout, re.M))
     assert names == set(defaults_of(command))
+
+
+def test_the_keywords_of_python_are_the_flags():
+    written = generate_flags.KEYWORDS.read_text(encoding="utf-8")
+
+    assert written == generate_flags.keyword_types(), (
+        "run python docs/generate_flags.py"
+    )
+
+
+def test_type_checkers_know_the_keywords(tmp_path):
+    script = tmp_path / "script.py"
+    script.write_text(
+        "import pathlib\n"
+        "from typing import Any\n"
+        "import albert_tf\n"
+        "others: dict[str, Any] = {}\n"
+        "albert_tf.finetune('custom', text_columns=['a'], **others,\n"
+        "    output_dir=pathlib.Path('run'), learning_rate=[1e-5, 2])\n"
+        "albert_tf.pretrain(do_eval=True, objectives=('mlm',))\n"
+        "albert_tf.finetune('custom', text_colums=['a'])\n"
+        "albert_tf.finetune('custom', do_train=[True])\n"
+        "albert_tf.pretrain(learning_rate=[1e-5, 2e-5])\n"
+    )
+
+    done = subprocess.run(
+        [sys.executable, "-m", "mypy", "--strict", script],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+    )
+
+    lines = [line for line in done.stdout.splitlines() if " error: " in line]
+    assert len(lines) == 3, done.stdout
+    assert "script.py:8: error: Unexpected keyword argument" in lines[0]
+    assert '"do_train" to "finetune" has incompatible type' in lines[1]
+    assert '"learning_rate" to "pretrain" has incompatible' in lines[2]
 
 
 @pytest.mark.parametrize(
