@@ -11,7 +11,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy import special
 
 # A loss is below that at chance level if it is at most this fraction of it.
 _LOSS_BELOW_CHANCE = 0.98
@@ -46,6 +45,8 @@ def compare_labels(
 
     They are int `[N]`; numbers, `[N]`; or several, 0 and 1 `[N, K]`.
     """
+    from scipy import special  # slow, where flags alone are read
+
     scores = logits.reshape(len(labels), -1).astype(np.float64)
     if labels.ndim > 1:
         loss = float(np.mean(np.logaddexp(0, scores) - labels * scores))
@@ -78,6 +79,8 @@ def compare_starts(
 
     Records of an evaluation have no answers: a question may have several.
     """
+    from scipy import special  # slow, where flags alone are read
+
     losses: Any
     if "start_logits" in outputs:
         rows = zip(outputs["start_logits"], starts, strict=True)
@@ -97,6 +100,8 @@ def compare_starts(
 
 def _entropy(labels: np.ndarray, weights: np.ndarray | None = None) -> float:
     """Returns the entropy of labels in nats: their loss at chance level."""
+    from scipy import special  # slow, where flags alone are read
+
     _, classes = np.unique(labels, return_inverse=True)
     counts = np.bincount(classes, weights)
     return float(np.sum(special.entr(counts / np.sum(counts))))
