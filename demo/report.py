@@ -16,7 +16,7 @@ from keras import ops
 
 import albert_tf
 from albert_tf import files
-from albert_tf.checkpoints import metadata
+from albert_tf.checkpoints.metadata import Metadata
 from albert_tf.metrics.scores import Score, Scores
 from albert_tf.text.tokenizer import Tokenizer
 from albert_tf.training import report
@@ -88,7 +88,7 @@ def write(
         facts={**facts, **_facts(models["After"], logs)},
         results=report.SeedResults(scores=Scores(entries=tuple(scores))),
         metric=_ACCURACIES["eval_masked_lm_accuracy"],
-        evaluation=metadata.read(last / "best").evaluation,
+        evaluation=Metadata.read(last / "best").evaluation,
         sections=[
             {
                 "title": "Raw text sent to the exported models",

@@ -31,7 +31,7 @@ LARGEST_DIFFERENCE = 1e-5
 _CHANGES = {field.name for field in dataclasses.fields(AlbertConfig)} & {
     field.name for field in dataclasses.fields(ConversionConfig)
 }
-# Those that leave the blocks as they are.
+# Settings that leave the blocks as they are.
 _AROUND_BLOCKS = {"max_position_embeddings", "attention_window"}
 _POSITIONS = "bert/embeddings/position_embeddings"
 _BATCH_SIZE = 2
@@ -40,13 +40,13 @@ _SEQUENCE_LENGTH = 16
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Summary:
-    """What a conversion did."""
+    """Facts about a conversion, to print."""
 
     input_format: str  # the format of the checkpoint
     num_weights: int  # arrays written, without optimizer slots
     num_parameters: int  # values in them
     left_out: tuple[str, ...]  # arrays that the format cannot store
-    notes: tuple[Note, ...]  # what else the output, or its readers, lack
+    notes: tuple[Note, ...]  # on facts that the output, or its readers, lack
     differences: Mapping[str, float]  # of each output, if verified
 
 
@@ -56,9 +56,9 @@ def convert(config: ConversionConfig) -> Summary:
     if os.path.isfile(output) or (os.path.isdir(output) and os.listdir(output)):
         raise ValueError(f"--output_path={output} is not an empty folder.")
     # 1. The input, with what the settings name.
-    source = _read(config)
-    # 2. A model of other layers, and what its outputs are compared with.
-    target, reference = _models(config, source)
+    checkpoint = _read(config)
+    # 2. A model of other layers, and the model to compare its outputs with.
+    target, reference = _models(config, checkpoint)
     # 3. The output, which is read back to verify it.
     with files.atomic_folder(output) as folder:
         writer = registry.CHECKPOINT_WRITERS[config.output_format]
@@ -89,11 +89,11 @@ def convert(config: ConversionConfig) -> Summary:
         model_card.write(
             folder,
             dataclasses.replace(target, arrays=written | step),
-            run=None if _changes(config) else source.path,
+            run=None if _changes(config) else checkpoint.path,
             conversion=config,
         )
     return Summary(
-        input_format=source.format,
+        input_format=checkpoint.format,
         num_weights=len(written),
         num_parameters=sum(array.size for array in written.values()),
         left_out=tuple(left_out),
@@ -103,18 +103,18 @@ def convert(config: ConversionConfig) -> Summary:
 
 
 def _changes(config: ConversionConfig) -> dict[str, Any]:
-    given = {name: getattr(config, name) for name in _CHANGES}
-    return {n: value for n, value in given.items() if value is not None}
+    changes = {name: getattr(config, name) for name in _CHANGES}
+    return {n: value for n, value in changes.items() if value is not None}
 
 
 def _models(
-    config: ConversionConfig, source: Checkpoint
+    config: ConversionConfig, checkpoint: Checkpoint
 ) -> tuple[Checkpoint, Checkpoint]:
-    """Returns the model to write, and the one that has the same outputs."""
+    """Returns the model to write, and a model that has the same outputs."""
     changes = _changes(config)
-    target = warm_start(source, **changes) if changes else source
-    reference = source
-    shape = source.known_config
+    target = warm_start(checkpoint, **changes) if changes else checkpoint
+    reference = checkpoint
+    shape = checkpoint.known_config
     if (
         config.num_hidden_layers not in (None, shape.num_hidden_layers)
         or config.attention_window not in (None, shape.attention_window)
@@ -131,43 +131,46 @@ def _models(
 
 def _read(config: ConversionConfig) -> Checkpoint:
     """Reads the input, adds what the settings name, and checks the whole."""
-    source = discovery.open(
+    checkpoint = discovery.open(
         config.input_path, albert_config=config.albert_config_file
     )
-    load.check_shapes(source)
-    load.check_values(source.arrays, source.path)
-    if config.verify and source.format == "huggingface":
-        compared = huggingface_tokenizer.compare(source)
-        source = dataclasses.replace(source, notes=(*source.notes, *compared))
-    source = vocabularies.with_vocabulary(source, config, may_lack=True)
-    source = vocabularies.with_new_tokens(source, config.new_token_names)
-    known, notes = source.metadata, source.notes
-    names = heads.candidates(source.heads, known)
+    load.check_shapes(checkpoint)
+    load.check_values(checkpoint.arrays, checkpoint.path)
+    notes = checkpoint.notes
+    if config.verify and checkpoint.format == "huggingface":
+        notes = *notes, *huggingface_tokenizer.compare(checkpoint)
+        checkpoint = dataclasses.replace(checkpoint, notes=notes)
+    checkpoint = vocabularies.with_vocabulary(checkpoint, config, may_lack=True)
+    checkpoint = vocabularies.with_new_tokens(
+        checkpoint, config.new_token_names
+    )
+    metadata, notes = checkpoint.metadata, checkpoint.notes
+    names = heads.candidates(checkpoint.heads, metadata)
     is_sure = len(names) == 1 and names[0] in heads.HEADS
-    if known.head is None and is_sure and not source.may_be_choices:
-        known = dataclasses.replace(known, head=names[0])
+    if metadata.head is None and is_sure and not checkpoint.may_be_choices:
+        metadata = dataclasses.replace(metadata, head=names[0])
     if config.null_from_cls:
-        known = dataclasses.replace(known, null_from_cls=True)
-    if source.vocabulary is None:
+        metadata = dataclasses.replace(metadata, null_from_cls=True)
+    if checkpoint.vocabulary is None:
         text = "vocabulary (none is there: --spm_model_file or --vocab_file)"
         notes = *notes, Note("left out", text)
-    return dataclasses.replace(source, metadata=known, notes=notes)
+    return dataclasses.replace(checkpoint, metadata=metadata, notes=notes)
 
 
-def warm_start(source: Checkpoint, **changes: Any) -> Checkpoint:
+def warm_start(checkpoint: Checkpoint, **changes: Any) -> Checkpoint:
     """Returns the model with other layers, made of the same weights.
 
     The result has no optimizer slots and no step. `changes` are fields of the
     config. With another `num_hidden_layers`, shared weights stay as they are;
-    where every layer has its own weights, each new layer copies those of the
-    layer at the same relative depth. All `num_hidden_groups` are copies of the
+    where every layer has its own weights, each new layer copies the layer at
+    the same relative depth. All `num_hidden_groups` are copies of the
     first. With another `parameter_sharing`, the layers copy shared weights.
     Positions that are new copy the old ones, from the first on; adapters are
     those of a new model, and change nothing yet.
 
     Source: Beltagy et al. 2020, "Longformer", section 5 (positions).
     """
-    old = source.known_config
+    old = checkpoint.known_config
     new = dataclasses.replace(old, **changes)
     copies_first = "num_hidden_groups" in changes
     sharing = old.parameter_sharing
@@ -188,7 +191,7 @@ def warm_start(source: Checkpoint, **changes: Any) -> Checkpoint:
             "A model with adapters keeps its layers and their adapter_rank, "
             f"{old.adapter_rank}. Leave out {checks.listed(refused)}."
         )
-    arrays = source.weights
+    arrays = checkpoint.weights
     for half in ("attention", "ffn"):
         layers = range(new.num_hidden_layers)
         if not old.is_shared(half):
@@ -205,20 +208,20 @@ def warm_start(source: Checkpoint, **changes: Any) -> Checkpoint:
     arrays[_POSITIONS] = np.resize(arrays[_POSITIONS], size)
     if new.adapter_rank and not old.adapter_rank:
         named = variable_names.variables_by_tf1_name(
-            heads.ENCODER.make_model(new, source).weights
+            heads.ENCODER.make_model(new, checkpoint).weights
         )
         arrays |= {
             name: np.asarray(variable)
             for name, variable in named.items()
             if "/adapters/" in name
         }
-    return dataclasses.replace(source, arrays=arrays, config=new)
+    return dataclasses.replace(checkpoint, arrays=arrays, config=new)
 
 
 def _copy_sets(
-    arrays: dict[str, np.ndarray], half: str, sources: Sequence[int]
+    arrays: dict[str, np.ndarray], half: str, origins: Sequence[int]
 ) -> dict[str, np.ndarray]:
-    """Gives set i of one half of the layers the weights of set sources[i]."""
+    """Gives set i of one half of the layers the weights of set origins[i]."""
     copied = {}
     rows, adapters = variable_names.SUBLAYERS[half]
     for name, array in arrays.items():
@@ -226,7 +229,7 @@ def _copy_sets(
         if row not in rows + adapters:
             copied[name] = array
             continue
-        for target, origin in enumerate(sources):
+        for target, origin in enumerate(origins):
             if origin == int(numbers["set"]):
                 copied[row.tf1.format(**numbers | {"set": target})] = array
     return copied
@@ -237,42 +240,42 @@ def output_differences(
 ) -> dict[str, float]:
     """Returns the largest difference of each output of two checkpoints.
 
-    Outputs that only one of them has are not compared.
+    Outputs of only one checkpoint are not compared.
     """
     configs = (first.known_config, second.known_config)
-    # The longer one reads what the shorter one can.
+    # The longer model can read any batch of the shorter model.
     batch = _fixed_batch(min(configs, key=lambda c: c.max_position_embeddings))
-    ours, theirs = outputs(first, batch), outputs(second, batch)
+    before, after = outputs(first, batch), outputs(second, batch)
     return {
-        name: float(np.max(np.abs(ours[name] - theirs[name])))
-        for name in ours
-        if name in theirs
+        name: float(np.max(np.abs(before[name] - after[name])))
+        for name in before
+        if name in after
     }
 
 
 def outputs(
-    source: Checkpoint, batch: Mapping[str, np.ndarray] | None = None
+    checkpoint: Checkpoint, batch: Mapping[str, np.ndarray] | None = None
 ) -> dict[str, np.ndarray]:
-    """Runs a batch through all models that a checkpoint has the weights of.
+    """Runs a batch through all models whose weights a checkpoint has.
 
-    The batch is that of a `PretrainingModel`; None for a fixed one. The span
+    The batch is for a `PretrainingModel`; None for a fixed batch. The span
     heads may answer with any token, given an answer that starts at 0. A pooler
     that is missing has its initial weights. Returns `sequence_output`
     `[B, S, H]`, `pooled_output` `[B, H]`, and the logits of all heads.
     """
-    batch = dict(batch or _fixed_batch(source.known_config))
+    batch = dict(batch or _fixed_batch(checkpoint.known_config))
     batch["p_mask"] = np.zeros(np.shape(batch["input_ids"]), np.float32)
     batch["start_positions"] = np.zeros(len(batch["input_ids"]), np.int32)
     result: dict[str, np.ndarray] = {}
-    found = heads.present(source.heads, source.metadata)
-    for head in (heads.ENCODER, *found):
+    present = heads.present(checkpoint.heads, checkpoint.metadata)
+    for head in (heads.ENCODER, *present):
         weights = {
             name: array
-            for name, array in source.weights.items()
+            for name, array in checkpoint.weights.items()
             if variable_names.head_of(name) in {"", *head.groups}
         }
-        own = dataclasses.replace(source, arrays=weights)
-        model, _ = load.make_model(own, head)
+        alone = dataclasses.replace(checkpoint, arrays=weights)
+        model, _ = load.make_model(alone, head)
         rows = model.inputs_of(batch)
         if model.input_rank > rows["input_ids"].ndim:
             # They are the choices of one question.

@@ -19,7 +19,6 @@ from albert_tf import checks, files
 from albert_tf.checkpoints import (
     heads,
     huggingface_tokenizer,
-    metadata,
     translation,
     vocabularies,
 )
@@ -30,7 +29,11 @@ from albert_tf.checkpoints.checkpoint import (
     WriteReport,
     naming,
 )
-from albert_tf.checkpoints.metadata import Metadata
+from albert_tf.checkpoints.metadata import (
+    METADATA_FILE,
+    TOKENIZER_SETTINGS,
+    Metadata,
+)
 from albert_tf.config import AlbertConfig
 from albert_tf.text.base import SYMBOLS, WORDPIECE
 
@@ -51,7 +54,7 @@ _TYPES = ("bfloat16", "float16", "float32", "float64")
 # Constants that older versions stored.
 _CONSTANTS = {"albert.embeddings.position_ids", "embeddings.position_ids"}
 
-# Their names of our activations; what they call `gelu` is the exact one.
+# Our activations by their names there, where `gelu` is the exact GELU.
 _ACTIVATIONS = {
     "gelu": "gelu_erf",
     "gelu_new": "gelu",
@@ -60,7 +63,7 @@ _ACTIVATIONS = {
     "tanh": "tanh",
     "linear": "linear",
 }
-# The fields of our config that theirs has with the same name and meaning.
+# Fields of our config that transformers has, with the same name and meaning.
 _FIELDS = tuple(
     field.name
     for field in dataclasses.fields(AlbertConfig)
@@ -69,7 +72,7 @@ _FIELDS = tuple(
 # Problems of a classifier.
 _MULTI_LABEL = "multi_label_classification"
 _REGRESSION = "regression"
-# The names that it gives to labels begin with this.
+# Names of labels that transformers makes up begin with this.
 _UNNAMED_LABEL = "LABEL_"
 
 
@@ -95,9 +98,7 @@ def _describe(folder: str, albert_config: AlbertConfig | None) -> Checkpoint:
         format="huggingface",
         arrays=LazyArrays(folder, _read_arrays),
         config=config,
-        metadata=metadata.combined(
-            metadata.read(folder), _metadata_of(folder, facts)
-        ),
+        metadata=Metadata.read(folder).combined(_metadata_of(folder, facts)),
         **tokenizer,
     )
     return translation.with_projection(checkpoint)
@@ -112,9 +113,9 @@ def metadata_beside(folder: str, vocabulary_kind: str) -> Metadata:
 
 
 def _metadata_of(folder: str, tokenizer: Mapping[str, Any]) -> Metadata:
-    """Returns what the files of transformers say that are in a folder.
+    """Returns the metadata in a folder's files of transformers.
 
-    `tokenizer` has the facts of the tokenizer.
+    `tokenizer` has the facts about the tokenizer.
     """
     path = os.path.join(folder, _CONFIG_FILE)
     config = files.read_json_object(path, missing_ok=True)
@@ -131,8 +132,8 @@ def _metadata_of(folder: str, tokenizer: Mapping[str, Any]) -> Metadata:
         _LOGGER.warning("%s repeats a label: %s", path, checks.listed(labels))
     classes = config.get("architectures")
     is_classifier = classes == [heads.CLASSIFIER.transformers]
-    # Its pipelines, and sentence-transformers' CrossEncoder, take the output
-    # for log odds. The trainer of transformers says if it is a regression.
+    # Pipelines of transformers, and the CrossEncoder of sentence-transformers,
+    # take the output for log odds. A trained regression is named as such.
     if problem is None and len(labels) == 1 and is_classifier:
         problem = _MULTI_LABEL
     is_number = len(labels) == 1 and problem != _MULTI_LABEL
@@ -147,11 +148,11 @@ def _metadata_of(folder: str, tokenizer: Mapping[str, Any]) -> Metadata:
     if problem == _MULTI_LABEL:
         facts["multi_label"] = True
     for head in heads.HEADS.values():
-        # Of those with the same variables, all but the first.
+        # Heads with the variables of an earlier head need a name.
         is_first = [head.name] == heads.candidates(head.groups, Metadata())
         if classes == [head.transformers] and not is_first:
             facts["head"] = head.name
-    return metadata.from_values(path, facts)
+    return Metadata.from_json(path, facts)
 
 
 def _modules(folder: str) -> dict[str, str]:
@@ -177,8 +178,9 @@ def _vector_settings(folder: str) -> dict[str, Any]:
 
     These are settings of `load_predictor`, which refuses another `pooling`.
     """
-    root, beside = folder, os.path.join(folder, "sentence_bert_config.json")
-    if os.path.isfile(beside) and not _modules(root):
+    root = folder
+    texts_file = os.path.join(folder, "sentence_bert_config.json")
+    if os.path.isfile(texts_file) and not _modules(root):
         # The model has a folder of its own.
         root = os.path.dirname(os.path.abspath(folder))
     modules = _modules(root)
@@ -188,7 +190,7 @@ def _vector_settings(folder: str) -> dict[str, Any]:
         files.read_json_object(path, missing_ok=True)
         for path in (
             os.path.join(modules.get("Pooling", root), "config.json"),
-            beside,
+            texts_file,
             os.path.join(root, "config_sentence_transformers.json"),
             os.path.join(folder, huggingface_tokenizer.CONFIG_FILE),
         )
@@ -208,21 +210,21 @@ def _vector_settings(folder: str) -> dict[str, Any]:
     }
 
 
-def _write_vector_settings(folder: str, source: Checkpoint) -> bool:
+def _write_vector_settings(folder: str, checkpoint: Checkpoint) -> bool:
     """Adds the files that `_vector_settings` reads; returns whether it can."""
     modes = {
         "mean": "pooling_mode_mean_tokens",
         "cls": "pooling_mode_cls_token",
     }
-    pooling = source.settings.get("pooling")
+    pooling = checkpoint.settings.get("pooling")
     if pooling not in modes:
         return False
     modules = {"Transformer": "", "Pooling": "1_Pooling"}
-    if source.settings.get("normalizes"):
+    if checkpoint.settings.get("normalizes"):
         modules["Normalize"] = "2_Normalize"
     for path in modules.values():
         os.makedirs(os.path.join(folder, path), exist_ok=True)
-    size = source.known_config.hidden_size
+    size = checkpoint.known_config.hidden_size
     kind = "sentence_transformers.models."
     contents: dict[str, Any] = {
         "modules.json": [
@@ -233,7 +235,9 @@ def _write_vector_settings(folder: str, source: Checkpoint) -> bool:
             "word_embedding_dimension": size,
             **{mode: name == pooling for name, mode in modes.items()},
         },
-        "sentence_bert_config.json": {"max_seq_length": source.max_seq_length},
+        "sentence_bert_config.json": {
+            "max_seq_length": checkpoint.max_seq_length
+        },
     }
     for name, values in contents.items():
         files.write_json(os.path.join(folder, name), values)
@@ -294,24 +298,24 @@ def _read_tensors(folder: str) -> dict[str, np.ndarray]:
         names = {*files.read_json_object(index)["weight_map"].values()}
     tensors: dict[str, np.ndarray] = {}
     for name in sorted(names):
-        found = safetensors.numpy.load_file(os.path.join(folder, name))
-        for name in found.keys() - _CONSTANTS:
+        part = safetensors.numpy.load_file(os.path.join(folder, name))
+        for name in part.keys() - _CONSTANTS:
             # Integers have scales that are not read.
-            if found[name].dtype.name not in _TYPES:
-                raise ValueError(f"{name} is of type {found[name].dtype}")
-            tensors[name] = found[name].astype(np.float32, copy=False)
+            if part[name].dtype.name not in _TYPES:
+                raise ValueError(f"{name} is of type {part[name].dtype}")
+            tensors[name] = part[name].astype(np.float32, copy=False)
     if any(name.startswith(_PREFIX) for name in tensors):
         return tensors
     # The file of a bare AlbertModel has names without the prefix.
     return {_PREFIX + name: array for name, array in tensors.items()}
 
 
-def write(folder: str, source: Checkpoint) -> WriteReport:
+def write(folder: str, checkpoint: Checkpoint) -> WriteReport:
     """Fills an empty folder so that `from_pretrained` loads it."""
-    config = translation.as_groups(source.known_config, "transformers")
+    config = translation.as_groups(checkpoint.known_config, "transformers")
     _check_groups(config)
-    tensors, left_out = translation.from_tf1(source, "huggingface")
-    values = config_values(config, source)
+    tensors, left_out = translation.from_tf1(checkpoint, "huggingface")
+    values = config_values(config, checkpoint)
     # transformers refuses files that are not marked as PyTorch's.
     data = safetensors.numpy.save(
         {name: np.ascontiguousarray(array) for name, array in tensors.items()},
@@ -320,71 +324,73 @@ def write(folder: str, source: Checkpoint) -> WriteReport:
     with files.atomic_write(os.path.join(folder, _WEIGHTS_FILE)) as file:
         file.write(data)
     files.write_json(os.path.join(folder, _CONFIG_FILE), values)
-    others = translation.stored_head(source.metadata, left_out)
-    if "task" in source.heads:
+    others = translation.stored_head(checkpoint.metadata, left_out)
+    if "task" in checkpoint.heads:
         in_config = ("labels", "multi_label", "output_names")
         others = dataclasses.replace(others, **dict.fromkeys(in_config))
-    if source.vocabulary_kind == SYMBOLS:
-        vocabularies.write(source, folder)
-    elif source.vocabulary:
-        huggingface_tokenizer.write(folder, source)
+    if checkpoint.vocabulary_kind == SYMBOLS:
+        vocabularies.write(checkpoint, folder)
+    elif checkpoint.vocabulary:
+        huggingface_tokenizer.write(folder, checkpoint)
         others = dataclasses.replace(
-            others, **dict.fromkeys(metadata.TOKENIZER_SETTINGS)
+            others, **dict.fromkeys(TOKENIZER_SETTINGS)
         )
-    metadata.write(folder, others)
-    if _write_vector_settings(folder, source):
+    others.write(folder)
+    if _write_vector_settings(folder, checkpoint):
         others = dataclasses.replace(others, settings=None)
-    reason = f"only in {metadata.METADATA_FILE}: transformers does not read it"
+    reason = f"only in {METADATA_FILE}: transformers does not read it"
     return left_out, translation.notes_on_metadata(others, reason)
 
 
-def config_values(config: AlbertConfig, source: Checkpoint) -> dict[str, Any]:
+def config_values(
+    config: AlbertConfig, checkpoint: Checkpoint
+) -> dict[str, Any]:
     """Returns the values of a `config.json`; in `config`, groups share all."""
-    theirs = {ours: name for name, ours in reversed(_ACTIVATIONS.items())}
-    known = source.metadata
+    activations = {ours: name for name, ours in reversed(_ACTIVATIONS.items())}
+    metadata = checkpoint.metadata
     values: dict[str, Any] = {
-        "architectures": _architectures(source),
+        "architectures": _architectures(checkpoint),
         "model_type": "albert",
         **{name: getattr(config, name) for name in _FIELDS},
-        "hidden_act": theirs[config.hidden_act],
+        "hidden_act": activations[config.hidden_act],
         "layer_norm_eps": 1e-12,
         # Built into google-research/albert.
         "classifier_dropout_prob": 0.1,
         "tie_word_embeddings": True,
     }
-    if source.vocabulary:
-        ids = source.tokenizer.special_ids
+    if checkpoint.vocabulary:
+        ids = checkpoint.tokenizer.special_ids
         values["pad_token_id"] = ids.pad
         values["bos_token_id"] = ids.cls
         values["eos_token_id"] = ids.sep
-    if "task" in source.heads:
-        num_labels = len(source.arrays["output_weights"])
+    if "task" in checkpoint.heads:
+        num_labels = len(checkpoint.arrays["output_weights"])
         # Regression has one output and no label.
         labels = tuple(f"{_UNNAMED_LABEL}{i}" for i in range(num_labels))
-        labels = known.output_names or labels
-        if known.labels:
-            labels = known.find_labels(num_labels)
+        labels = metadata.output_names or labels
+        if metadata.labels:
+            labels = metadata.find_labels(num_labels)
         values["id2label"] = {str(i): name for i, name in enumerate(labels)}
         values["label2id"] = {name: i for i, name in enumerate(labels)}
-        if known.multi_label:
+        if metadata.multi_label:
             values["problem_type"] = _MULTI_LABEL
         # Without it, transformers takes a single output for log odds.
-        elif known.labels == ():
+        elif metadata.labels == ():
             values["problem_type"] = _REGRESSION
     return values
 
 
-def _architectures(source: Checkpoint) -> list[str]:
-    """Returns the class for the head, or the two that may be meant."""
-    found = heads.present(source.heads, source.metadata)
+def _architectures(checkpoint: Checkpoint) -> list[str]:
+    """Returns the class for the head, or two if the head is ambiguous."""
+    present = heads.present(checkpoint.heads, checkpoint.metadata)
     classes = [
         head.transformers
-        for head in (*found, heads.ENCODER)
-        if head.transformers and head.groups <= source.heads
+        for head in (*present, heads.ENCODER)
+        if head.transformers and head.groups <= checkpoint.heads
     ]
     # One of the two objectives of a pretraining has a class of its own.
-    if len(classes) == 1 and "cls/predictions" in source.heads:
+    if len(classes) == 1 and "cls/predictions" in checkpoint.heads:
         return ["AlbertForMaskedLM"]
-    if source.may_be_choices:
+    if checkpoint.may_be_choices:
         return [classes[0], str(heads.MULTIPLE_CHOICE.transformers)]
     return classes[:1]

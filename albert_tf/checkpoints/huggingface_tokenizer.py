@@ -1,4 +1,4 @@
-"""The tokenizer of a folder of transformers: read whole, refused, compared.
+"""The tokenizer of a folder of transformers: read, written, compared.
 
 Source: transformers 5, `tokenization_utils_base`, `AlbertTokenizer` and
 `BertTokenizer`.
@@ -51,7 +51,7 @@ _SUPPORTED: Mapping[str, tuple[Any, ...]] = {
     "cls_token": ("[CLS]",),
     "sep_token": ("[SEP]",),
 }
-# Written beside a tokenizer.json, of which AlbertTokenizer would take a part.
+# Settings for a tokenizer.json, of which AlbertTokenizer would take a part.
 _WRITTEN = {
     "keep_accents": False,
     "remove_space": True,
@@ -68,7 +68,7 @@ _WRITTEN = {
 
 _NUM_SENTENCES = 300
 _NUM_WORDS = 6  # of each kind, in a sentence
-# What is normalized, or cut at marks, one way or another.
+# Words that are normalized, or cut at marks, one way or another.
 _WORDS = """
 The U.S. naïve Zoë's (ABBA), half-time e.g. x25 ``so'' “no” "yes" it's — 15–1
 $10 £3.5 €5 ½ ﬁne １２ 漢字。 한국어 हिन्दी Größe Ёлка ΣΑ 😀 1️⃣ a​b c­d
@@ -94,7 +94,7 @@ def settings_of(folder: str, *, is_wordpiece: bool) -> dict[str, Any]:
 
 
 def read(folder: str) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Returns facts for the metadata, and other fields of a `Checkpoint`.
+    """Returns facts for the metadata, and fields of a `Checkpoint`, by name.
 
     A tokenizer that is not supported is a note of the kind `refused`.
     """
@@ -116,25 +116,25 @@ def _read(
     folder: str, path: str, facts: dict[str, Any]
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     entries = _added_tokens(folder, _config(folder))
-    found: Any = files.read_bytes(path)
+    content: Any = files.read_bytes(path)
     if path.endswith(".json"):
-        found, facts = tokenizer_json.read(path)
+        content, facts = tokenizer_json.read(path)
     elif path.endswith(".txt"):
         text = files.read_text(path).removeprefix("\ufeff")
-        found = re.sub("\r\n?", "\n", text).removesuffix("\n").split("\n")
-    if isinstance(found, list):
-        tokens = _with_added(_numbered(found), entries)
+        content = re.sub("\r\n?", "\n", text).removesuffix("\n").split("\n")
+    if isinstance(content, list):
+        tokens = _with_added(_numbered(content), entries)
         content = "".join(f"{token}\n" for token in tokens).encode()
         path = os.path.join(folder, vocabularies.FILE_NAMES[WORDPIECE])
         reserved, notes = {*base.WORDPIECE_NAMES}, []
     else:
-        pieces = tokenizer_json.pieces(found)
-        tokens = _with_added([*pieces], entries)
-        content = sentencepiece_tokenizer.extended(found, tokens[len(pieces) :])
-        # Marks such as the full stop are those of the original.
-        own = (piece for piece, is_mark in pieces.items() if is_mark)
-        reserved = {*base.SENTENCEPIECE_NAMES, *own}
-        notes = _other_ids(found, reserved & entries.keys())
+        pieces = tokenizer_json.pieces(content)
+        # The original has marks such as the full stop, too.
+        marks = (piece for piece, is_mark in pieces.items() if is_mark)
+        reserved = {*base.SENTENCEPIECE_NAMES, *marks}
+        notes = _other_ids(content, reserved & entries.keys())
+        added = _with_added([*pieces], entries)[len(pieces) :]
+        content = sentencepiece_tokenizer.extended(content, added)
     facts["added_tokens"] = {
         name: _is_any_case(name, entry, facts)
         for name, entry in entries.items()
@@ -145,7 +145,7 @@ def _read(
 
 
 def _config(folder: str) -> dict[str, Any]:
-    """Returns what several files say, whose settings are all supported."""
+    """Returns the settings of several files, which are all supported."""
     names = "config.json", "special_tokens_map.json", CONFIG_FILE
     config = {n: v for name in names for n, v in _object(folder, name).items()}
     other = [
@@ -161,8 +161,8 @@ def _config(folder: str) -> dict[str, Any]:
 def _numbered(lines: Sequence[str]) -> list[str]:
     """Returns tokens whose ids are the numbers of their lines.
 
-    Of equal lines, the last one counts; the others give placeholders, which no
-    text is encoded to.
+    Of equal lines, the last line counts; the others give placeholders, which
+    no text is encoded to.
     """
     ids = {line: i for i, line in enumerate(lines)}
     return [
@@ -178,7 +178,7 @@ def _placeholder(token_id: int) -> str:
 def _with_added(
     tokens: list[str], entries: Mapping[str, Mapping[str, Any]]
 ) -> list[str]:
-    """Returns tokens by id, with those of the added ones that are not there."""
+    """Returns tokens by id, with the added tokens that are missing."""
     ids = {token: i for i, token in enumerate(tokens)}
     for name, entry in entries.items():
         if name not in ids:
@@ -190,10 +190,10 @@ def _with_added(
     return tokens
 
 
-def _other_ids(model: bytes, known: Collection[str]) -> list[Note]:
+def _other_ids(model: bytes, reserved: Collection[str]) -> list[Note]:
     """Returns a note if transformers may give other ids than the model."""
     reasons = tokenizer_json.other_settings(model)
-    if cut := {*known}.difference(base.SENTENCEPIECE_NAMES):
+    if cut := {*reserved}.difference(base.SENTENCEPIECE_NAMES):
         reasons.append(f"{' '.join(sorted(cut))} cut out of the text first")
     text = ", ".join(reasons)
     text = f"token ids (those of the original; others in transformers: {text})"
@@ -203,22 +203,22 @@ def _other_ids(model: bytes, known: Collection[str]) -> list[Note]:
 def _added_tokens(
     folder: str, config: Mapping[str, Any]
 ) -> dict[str, Mapping[str, Any]]:
-    """Returns what is said of each added token, in the order of their ids."""
+    """Returns the settings of each added token, in the order of their ids."""
     lists = ("additional_special_tokens", "extra_special_tokens")
     special = [_text(t) for name in lists for t in config.get(name) or ()]
-    found = [
+    entries = [
         {**entry, "id": int(i)}
         for i, entry in (config.get("added_tokens_decoder") or {}).items()
     ]
-    if not found:
+    if not entries:
         added = _object(folder, "added_tokens.json").items()
-        found = [
+        entries = [
             {"content": n, "id": i, "special": n in special} for n, i in added
         ]
-        values = _object(folder, tokenizer_json.FILE_NAME)
-        found += values.get("added_tokens") or []
-    found.sort(key=lambda entry: entry["id"])
-    stated = {entry["content"]: entry for entry in found}
+        tokenizer = _object(folder, tokenizer_json.FILE_NAME)
+        entries += tokenizer.get("added_tokens") or []
+    entries.sort(key=lambda entry: entry["id"])
+    stated = {entry["content"]: entry for entry in entries}
     return stated | {n: {"special": True} for n in special if n not in stated}
 
 
@@ -227,7 +227,7 @@ def _is_any_case(
 ) -> bool:
     """Returns whether an added token is found in any case.
 
-    transformers looks for it in normalized text if it is `normalized`.
+    transformers looks for a `normalized` token in normalized text.
     """
     lowers = facts["do_lower_case"] is not False
     if entry.get("single_word") or entry.get("rstrip"):
@@ -246,25 +246,25 @@ def _object(folder: str, name: str) -> dict[str, Any]:
 
 
 def _text(token: Any) -> Any:
-    """Returns a token that may be stated with its options."""
+    """Returns the text of a token, which may be stated with its options."""
     return token.get("content", token) if isinstance(token, dict) else token
 
 
-def write(folder: str, source: Checkpoint) -> None:
+def write(folder: str, checkpoint: Checkpoint) -> None:
     """Writes the tokenizer of a checkpoint that has one."""
-    tokenizer = source.tokenizer
+    tokenizer = checkpoint.tokenizer
     settings = tokenizer.settings
     ids = {name: tokenizer.token_to_id(name) for name in settings.added_tokens}
     values: dict[str, Any] = {
         "do_lower_case": settings.do_lower_case,
-        "model_max_length": source.max_seq_length,
+        "model_max_length": checkpoint.max_seq_length,
     }
-    if source.vocabulary_kind == WORDPIECE:
+    if checkpoint.vocabulary_kind == WORDPIECE:
         name = vocabularies.FILE_NAMES[WORDPIECE]
         if tokenizer.num_own < tokenizer.vocab_size:
             lines = tokenizer.vocabulary.decode().split("\n")
             content = "\n".join(lines[: tokenizer.num_own]).encode()
-            source = dataclasses.replace(source, content=content)
+            checkpoint = dataclasses.replace(checkpoint, content=content)
         values["tokenizer_class"] = "BertTokenizer"
         if settings.keep_accents is not None:
             values["strip_accents"] = not settings.keep_accents
@@ -275,59 +275,60 @@ def write(folder: str, source: Checkpoint) -> None:
         values |= _WRITTEN
         if settings.keep_accents:
             values["keep_accents"] = True
+        path = os.path.join(folder, tokenizer_json.FILE_NAME)
         made = tokenizer_json.make(tokenizer.vocabulary, settings)
-        files.write_json(os.path.join(folder, tokenizer_json.FILE_NAME), made)
+        files.write_json(path, made)
     if ids:
         values["added_tokens_decoder"] = {
             str(ids[name]): tokenizer_json.added_token(name, any_case)
             for name, any_case in settings.added_tokens.items()
         }
-    vocabularies.write(source, folder, name)
+    vocabularies.write(checkpoint, folder, name)
     files.write_json(os.path.join(folder, CONFIG_FILE), values)
 
 
-def write_for_javascript(folder: str, source: Checkpoint) -> None:
+def write_for_javascript(folder: str, checkpoint: Checkpoint) -> None:
     """Writes the tokenizer of a checkpoint as transformers.js reads it.
 
     It needs a `tokenizer.json`, and a class that makes `token_type_ids`.
     """
-    write(folder, source)
+    write(folder, checkpoint)
     path = os.path.join(folder, CONFIG_FILE)
     values = {**_WRITTEN, **_object(folder, CONFIG_FILE)}
-    if source.vocabulary_kind == WORDPIECE:
+    if checkpoint.vocabulary_kind == WORDPIECE:
         values |= {"pad_token": "[PAD]", "unk_token": "[UNK]"}
         json_file = os.path.join(folder, tokenizer_json.FILE_NAME)
-        _their_tokenizer(folder).save(json_file)
+        _tokenizer_of(folder).save(json_file)
     else:
         values["tokenizer_class"] = "AlbertTokenizer"
-        # It would remove the space behind a [MASK].
+        # It would remove the space after a [MASK].
         values["remove_space"] = False
     files.write_json(path, values)
 
 
-def compare(source: Checkpoint) -> list[Note]:
-    """Checks that transformers makes a checkpoint's ids of its folder.
+def compare(checkpoint: Checkpoint) -> list[Note]:
+    """Checks that transformers gives the same ids as a folder's tokenizer here.
 
     Returns a note if the folder says how to make ids.
     """
-    # Other ids that are known are those of the original.
-    is_known = any(note.kind == DIFFERS for note in source.notes)
-    theirs = None if is_known else _their_tokenizer(source.path)
-    if theirs is None or source.vocabulary is None:
+    # If the ids are known to differ, the original gives the ids of this one.
+    is_known = any(note.kind == DIFFERS for note in checkpoint.notes)
+    tokenizer = None if is_known else _tokenizer_of(checkpoint.path)
+    if tokenizer is None or checkpoint.vocabulary is None:
         return []
-    texts = sentences(source.tokenizer)
+    texts = sentences(checkpoint.tokenizer)
     for text in texts:
-        ids = theirs.encode(text, add_special_tokens=False).ids
-        if source.tokenizer.encode(text) != ids:
+        ids = tokenizer.encode(text, add_special_tokens=False).ids
+        if checkpoint.tokenizer.encode(text) != ids:
             raise ValueError(
-                f"transformers gives other ids than ours in {source.path!r}, "
-                f"such as to {text!r}."
+                "transformers gives other ids than ours in "
+                f"{checkpoint.path!r}, such as to {text!r}."
             )
     return [Note("compared", f"the ids of {len(texts)} sentences are equal")]
 
 
-def _their_tokenizer(folder: str) -> Any:
-    """Returns what transformers makes of a folder, but of SentencePiece."""
+def _tokenizer_of(folder: str) -> Any:
+    """Returns the tokenizer of transformers, unless it is SentencePiece."""
     import tokenizers
 
     path = os.path.join(folder, tokenizer_json.FILE_NAME)
@@ -337,15 +338,15 @@ def _their_tokenizer(folder: str) -> Any:
     if not os.path.isfile(path):
         return None
     config = _object(folder, CONFIG_FILE)
-    made = tokenizers.BertWordPieceTokenizer(
+    tokenizer = tokenizers.BertWordPieceTokenizer(
         path,
         lowercase=config.get("do_lower_case", True),
         strip_accents=config.get("strip_accents"),
         handle_chinese_chars=config.get("tokenize_chinese_chars", True),
     )
     for token in config.get("added_tokens_decoder", {}).values():
-        made.add_tokens([tokenizers.AddedToken(**token)])
-    return made
+        tokenizer.add_tokens([tokenizers.AddedToken(**token)])
+    return tokenizer
 
 
 def sentences(tokenizer: Tokenizer) -> list[str]:
@@ -353,13 +354,15 @@ def sentences(tokenizer: Tokenizer) -> list[str]:
     rng = np.random.default_rng(0)
     starts = np.flatnonzero(tokenizer.word_starts)
     starts = np.setdiff1d(starts, tokenizer.forbidden_ids)
-    own_words = _WORDS.split()
+    special_words = _WORDS.split()
     for name in tokenizer.settings.added_tokens:
-        own_words += [name, name.upper(), name.capitalize()]
+        special_words += [name, name.upper(), name.capitalize()]
     texts = []
     for _ in range(_NUM_SENTENCES):
-        known = map(tokenizer.id_to_token, rng.choice(starts, _NUM_WORDS))
-        words = rng.permutation([*known, *rng.choice(own_words, _NUM_WORDS)])
+        tokens = map(tokenizer.id_to_token, rng.choice(starts, _NUM_WORDS))
+        words = rng.permutation(
+            [*tokens, *rng.choice(special_words, _NUM_WORDS)]
+        )
         text = " ".join(words).replace("▁", "")
         texts.append(_NUMBER_COMMA.sub("", text))
     return texts

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from albert_tf.checkpoints import heads, metadata, variable_names, vocabularies
+from albert_tf.checkpoints import heads, variable_names, vocabularies
 from albert_tf.checkpoints.checkpoint import (
     Arrays,
     Checkpoint,
@@ -44,18 +44,18 @@ def _describe(path: str) -> Checkpoint:
             f"{path!r} holds a {saved.get('class_name')} and not one of our "
             "models. Load it without other arguments, and use its `export`."
         )
-    facts = metadata.from_values(path, saved["config"]["metadata"])
+    metadata = Metadata.from_json(path, saved["config"]["metadata"])
     for head in heads.HEADS.values():
         if head.model_class == saved["class_name"]:
-            facts = metadata.combined(Metadata(head=head.name), facts)
+            metadata = Metadata(head=head.name).combined(metadata)
     vocabulary_path, notes = vocabularies.find(os.path.dirname(path))
     return Checkpoint(
         path=path,
         format="keras_file",
         arrays=LazyArrays(path, _read_arrays),
         config=AlbertConfig.from_dict(saved["config"]["config"]),
-        vocabulary=vocabulary_path if facts.tokenizer_hash else None,
-        metadata=facts,
+        vocabulary=vocabulary_path if metadata.tokenizer_hash else None,
+        metadata=metadata,
         notes=tuple(notes),
     )
 

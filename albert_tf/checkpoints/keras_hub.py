@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from albert_tf import checks, files
-from albert_tf.checkpoints import heads, metadata, translation, variable_names
+from albert_tf.checkpoints import heads, translation, variable_names
 from albert_tf.checkpoints.checkpoint import (
     Arrays,
     Checkpoint,
@@ -28,17 +28,17 @@ from albert_tf.config import AlbertConfig
 from albert_tf.text.base import SENTENCEPIECE
 
 CONFIG_FILE = "config.json"
-# Ours; that of KerasHub has the name that ours has elsewhere.
+# Our file; `metadata.json` is a file of KerasHub here.
 METADATA_FILE = "albert_metadata.json"
-# Describes the head.
+# The file that describes the head.
 _TASK_FILE = "task.json"
 _WEIGHTS_FILE = "model.weights.h5"
 _TASK_WEIGHTS_FILE = "task.weights.h5"
 _VOCABULARY = os.path.join("assets", "tokenizer", "vocabulary.spm")
-# Activations of a classifier that are known.
+# Activations of a classifier that are supported.
 _ACTIVATIONS = (None, "linear", "softmax", "sigmoid")
 
-# Their argument for each of our fields.
+# The argument of KerasHub for each of our fields.
 _FIELDS = {
     "vocab_size": "vocabulary_size",
     "num_hidden_layers": "num_layers",
@@ -74,38 +74,38 @@ def describe(path: str, _: AlbertConfig | None) -> Checkpoint:
 def _describe(path: str) -> Checkpoint:
     config = _read_config(os.path.join(path, CONFIG_FILE))
     vocabulary = os.path.join(path, _VOCABULARY)
-    known, notes = metadata.read(path, name=METADATA_FILE), []
+    metadata, notes = Metadata.read(path, name=METADATA_FILE), []
     _, task = _read(os.path.join(path, _TASK_FILE))
     if task.get("activation") == "sigmoid":
-        known = metadata.combined(known, Metadata(multi_label=True))
-    if known.do_lower_case is None:
+        metadata = metadata.combined(Metadata(multi_label=True))
+    if metadata.do_lower_case is None:
         text = "do_lower_case=true (it is not said; KerasHub keeps capitals)"
         notes.append(Note("assumed", text))
-    source = Checkpoint(
+    checkpoint = Checkpoint(
         path=path,
         format="keras_hub",
         arrays=LazyArrays(path, lambda _: _read_arrays(path, config)),
         config=config,
         vocabulary=vocabulary if os.path.isfile(vocabulary) else None,
-        metadata=known,
+        metadata=metadata,
         notes=tuple(notes),
     )
-    return translation.with_projection(source)
+    return translation.with_projection(checkpoint)
 
 
 def _read(path: str) -> tuple[str, dict[str, Any]]:
     """Returns the class that a file names, if it is there, and its config."""
-    values = files.read_json_object(path, missing_ok=True)
-    name = str(values.get("registered_name", ""))
-    return name.replace(*_OLD_PACKAGE), files.object_of(values, "config", path)
+    saved = files.read_json_object(path, missing_ok=True)
+    name = str(saved.get("registered_name", ""))
+    return name.replace(*_OLD_PACKAGE), files.object_of(saved, "config", path)
 
 
 def _read_arrays(folder: str, config: AlbertConfig) -> Arrays:
     backbone = _backbone(config)
     model = _load_task(folder, backbone)
     backbone.load_weights(os.path.join(folder, _WEIGHTS_FILE))
-    theirs = {one.path: np.asarray(one) for one in model.weights}
-    arrays = translation.to_tf1(theirs, "keras_hub")
+    arrays = {weight.path: np.asarray(weight) for weight in model.weights}
+    arrays = translation.to_tf1(arrays, "keras_hub")
     for name, array in arrays.items():
         shape = variable_names.shape_of(name, config)
         # Attention kernels have a separate dimension for the heads.
@@ -114,17 +114,17 @@ def _read_arrays(folder: str, config: AlbertConfig) -> Arrays:
 
 
 def _read_config(path: str) -> AlbertConfig:
-    name, theirs = _read(path)
+    name, arguments = _read(path)
     if name != _BACKBONE:
         raise ValueError(f"it has a {name!r}, but only a {_BACKBONE!r} is read")
-    fields = {ours: theirs.get(name) for ours, name in _FIELDS.items()}
+    fields = {n: arguments.get(name) for n, name in _FIELDS.items()}
     return AlbertConfig.from_dict(fields, where=path)
 
 
 def _backbone(config: AlbertConfig) -> Any:
     import keras_hub
 
-    arguments = {name: getattr(config, o) for o, name in _FIELDS.items()}
+    arguments = {name: getattr(config, n) for n, name in _FIELDS.items()}
     return keras_hub.models.AlbertBackbone(dtype="float32", **arguments)
 
 
@@ -135,8 +135,8 @@ def _load_task(folder: str, backbone: Any) -> Any:
     if not name or not os.path.isfile(weights):
         return backbone
     activation = settings.get("activation")
-    is_known = name == _MASKED_LM or name in _CLASSIFIERS
-    if not is_known or activation not in _ACTIVATIONS:
+    is_supported = name == _MASKED_LM or name in _CLASSIFIERS
+    if not is_supported or activation not in _ACTIVATIONS:
         raise ValueError(
             f"{folder!r} has a {name!r} with activation={activation!r}, but "
             f"only {_MASKED_LM!r} and {_CLASSIFIERS[0]!r} are supported, the "
@@ -165,13 +165,13 @@ def _task(
     return model(backbone, *sizes, before)
 
 
-def write(folder: str, source: Checkpoint) -> WriteReport:
+def write(folder: str, checkpoint: Checkpoint) -> WriteReport:
     """Fills an empty folder so that `from_preset` loads it.
 
-    A preset holds one head: that of the classifier if there is one, otherwise
-    that of the masked LM.
+    A preset holds one head: a classifier if there is one, or else the masked
+    LM.
     """
-    config = translation.as_groups(source.known_config, "KerasHub")
+    config = translation.as_groups(checkpoint.known_config, "KerasHub")
     dropouts = config.hidden_dropout_prob, config.attention_probs_dropout_prob
     if config.hidden_act != "gelu" or dropouts[0] != dropouts[1]:
         raise ValueError(
@@ -183,18 +183,18 @@ def write(folder: str, source: Checkpoint) -> WriteReport:
 
     tokenizer = None
     # KerasHub's tokenizer for ALBERT reads only SentencePiece models.
-    if source.vocabulary_kind == SENTENCEPIECE:
+    if checkpoint.vocabulary_kind == SENTENCEPIECE:
         tokenizer = keras_hub.models.AlbertTokenizer(
-            proto=source.tokenizer.vocabulary
+            proto=checkpoint.tokenizer.vocabulary
         )
     model = _backbone(config)
-    # Its classifier reads the pooled output, which that of tokens does not.
-    found = heads.present(source.heads, source.metadata)
-    has_classifier = any("task" in head.over_pooler for head in found)
-    if has_classifier or "cls/predictions" in source.heads:
-        labels = source.arrays["output_bias"] if has_classifier else ()
+    # Its classifier reads the pooled output; a classifier of tokens does not.
+    present = heads.present(checkpoint.heads, checkpoint.metadata)
+    has_classifier = any("task" in head.over_pooler for head in present)
+    if has_classifier or "cls/predictions" in checkpoint.heads:
+        labels = checkpoint.arrays["output_bias"] if has_classifier else ()
         model = _task(model, num_classes=len(labels), tokenizer=tokenizer)
-    arrays, left_out = translation.from_tf1(source, "keras_hub")
+    arrays, left_out = translation.from_tf1(checkpoint, "keras_hub")
     for variable in model.weights:
         if variable.path not in arrays:
             raise ValueError(f"KerasHub needs {variable.path}: it is missing.")
@@ -204,23 +204,26 @@ def write(folder: str, source: Checkpoint) -> WriteReport:
     model.save_to_preset(folder)
     if tokenizer:
         tokenizer.save_to_preset(folder)
-    known = translation.stored_head(source.metadata, left_out)
-    metadata.write(folder, known, name=METADATA_FILE)
-    return left_out, _notes(source)
+    metadata = translation.stored_head(checkpoint.metadata, left_out)
+    metadata.write(folder, name=METADATA_FILE)
+    return left_out, _notes(checkpoint)
 
 
-def _notes(source: Checkpoint) -> list[Note]:
-    """Returns notes on what KerasHub's readers of a preset do not learn."""
+def _notes(checkpoint: Checkpoint) -> list[Note]:
+    """Returns notes on facts that KerasHub does not read."""
     reason = f"only in {METADATA_FILE}: KerasHub does not read it"
-    known = source.metadata
-    others = dataclasses.replace(known, do_lower_case=None)
+    metadata = checkpoint.metadata
+    others = dataclasses.replace(metadata, do_lower_case=None)
     notes = translation.notes_on_metadata(others, reason)
-    steps = [] if known.do_lower_case is False else ["lower-casing"]
-    steps += [] if known.keep_accents else ["removal of accents"]
-    text = f"{' and '.join(steps)} (its tokenizer does neither: change the text"
-    if source.vocabulary_kind not in ("", SENTENCEPIECE):
-        text = f"vocabulary={json.dumps(source.vocabulary)} (its tokenizer of"
-        notes.append(Note("left out", f"{text} ALBERT is for SentencePiece)"))
-    elif source.vocabulary and steps:
-        notes.append(Note("left out", f"{text} before calling it)"))
+    steps = [] if metadata.do_lower_case is False else ["lower-casing"]
+    steps += [] if metadata.keep_accents else ["removal of accents"]
+    text = ""
+    if checkpoint.vocabulary_kind not in ("", SENTENCEPIECE):
+        text = f"vocabulary={json.dumps(checkpoint.vocabulary)} (its tokenizer "
+        text += "of ALBERT is for SentencePiece)"
+    elif checkpoint.vocabulary and steps:
+        text = f"{' and '.join(steps)} (its tokenizer does neither: "
+        text += "change the text before calling it)"
+    if text:
+        notes.append(Note("left out", text))
     return notes

@@ -56,11 +56,12 @@ def load_checkpoint(
     config = getattr(model, "config", None)
     options = {"may_change_layers": from_group_0}
     if isinstance(source, Checkpoint):
-        source = discovery.with_config(source, config, **options)
+        checkpoint = discovery.with_config(source, config, **options)
     else:
-        source = discovery.open(source, albert_config=config, **options)
+        checkpoint = discovery.open(source, albert_config=config, **options)
     variables = variable_names.variables_by_tf1_name(model.weights)
-    wanted, weights = _without_new_pooler(variables, source), source.weights
+    wanted = _without_new_pooler(variables, checkpoint)
+    weights = checkpoint.weights
     if from_group_0:
         origins = {name: _GROUP.sub("/group_0/", name) for name in variables}
         weights = {
@@ -68,22 +69,22 @@ def load_checkpoint(
             **{n: weights[o] for n, o in origins.items() if o in weights},
         }
     if allow_new_heads:
-        wanted = _without_new_heads(wanted, weights, source.path)
+        wanted = _without_new_heads(wanted, weights, checkpoint.path)
     shapes = {name: tuple(v.shape) for name, v in wanted.items()}
-    check_fit(weights, shapes, source.path)
-    check_values({name: weights[name] for name in wanted}, source.path)
+    check_fit(weights, shapes, checkpoint.path)
+    check_values({name: weights[name] for name in wanted}, checkpoint.path)
     for name, variable in wanted.items():
         variable.assign(weights[name])
     unused = sorted(set(weights) - set(wanted))
     others = {*map(variable_names.head_of, unused)} - {*heads.OBJECTIVES}
     if others:
         names = ", ".join(sorted(others))
-        _LOGGER.info("%s: unused heads: %s", source.path, names)
+        _LOGGER.info("%s: unused heads: %s", checkpoint.path, names)
     return unused
 
 
 def make_model(
-    source: Checkpoint,
+    checkpoint: Checkpoint,
     head: Head,
     *,
     allow_new_heads: bool = False,
@@ -91,9 +92,9 @@ def make_model(
 ) -> tuple[keras.Model, list[str]]:
     """Makes a model of a head; see `load_checkpoint` for the rest."""
     # Before a model is made, of any size that a config may have.
-    check_shapes(source)
-    model = head.make_model(source.known_config, source, **arguments)
-    unused = load_checkpoint(model, source, allow_new_heads=allow_new_heads)
+    check_shapes(checkpoint)
+    model = head.make_model(checkpoint.known_config, checkpoint, **arguments)
+    unused = load_checkpoint(model, checkpoint, allow_new_heads=allow_new_heads)
     return model, unused
 
 
@@ -133,9 +134,9 @@ def load_model(
         load_file = registry.load(registry.MODEL_FILES[ending])
         model: keras.Model = load_file(files.check_local(path))
         return model
-    source, sizes = discovery.open(path, albert_config=config), {}
+    checkpoint, sizes = discovery.open(path, albert_config=config), {}
     if num_labels is None:
-        head = source.head(head)
+        head = checkpoint.head(head)
     else:
         checks.check_integer("num_labels", num_labels, at_least=1)
         head = heads.named(head or heads.CLASSIFIER)
@@ -143,59 +144,60 @@ def load_model(
         checks.check_choice("head", head.name, names)
         sizes["num_labels"] = num_labels
     model, _ = make_model(
-        source, head, allow_new_heads=bool(sizes), dtype=dtype, **sizes
+        checkpoint, head, allow_new_heads=bool(sizes), dtype=dtype, **sizes
     )
-    known = dataclasses.replace(source.metadata, head=None)
-    if num_labels not in (None, len(source.arrays.get("output_bias", ()))):
-        # The rest is about the head, which is new.
-        known = Metadata(
-            tokenizer_hash=known.tokenizer_hash, **known.tokenizer_settings
+    metadata = dataclasses.replace(checkpoint.metadata, head=None)
+    if num_labels not in (None, len(checkpoint.arrays.get("output_bias", ()))):
+        # The other facts are about the head, which is new.
+        metadata = Metadata(
+            tokenizer_hash=metadata.tokenizer_hash,
+            **metadata.tokenizer_settings,
         )
-    model.metadata = json.loads(json.dumps(known.known()))
+    model.metadata = json.loads(json.dumps(metadata.known()))
     return model
 
 
 def _without_new_pooler(
-    variables: dict[str, Any], source: Checkpoint
+    variables: dict[str, Any], checkpoint: Checkpoint
 ) -> dict[str, Any]:
-    """Returns those to load: no pooler that is missing and was not used."""
-    found = heads.present(source.heads, source.metadata)
-    is_used = any(head.over_pooler & source.heads for head in found)
-    if source.has_pooler or is_used:
+    """Returns the variables to load, without a missing and unused pooler."""
+    present = heads.present(checkpoint.heads, checkpoint.metadata)
+    is_used = any(head.over_pooler & checkpoint.heads for head in present)
+    if checkpoint.has_pooler or is_used:
         return variables
     text = "%s has no pooler: do not use `pooled_output` before training it"
-    _LOGGER.warning(text, source.path)
+    _LOGGER.warning(text, checkpoint.path)
     prefix = variable_names.POOLER_PREFIX
     return {n: v for n, v in variables.items() if not n.startswith(prefix)}
 
 
 def _without_new_heads(
-    variables: Mapping[str, Any], weights: Arrays, where: str
+    variables: Mapping[str, Any], weights: Arrays, path: str
 ) -> dict[str, Any]:
     head_of = variable_names.head_of
-    kept = {"", *map(head_of, weights)} - {
+    stored = {"", *map(head_of, weights)} - {
         head_of(name)
         for name, variable in variables.items()
         if name in weights and tuple(variable.shape) != weights[name].shape
     }
-    new = [n for n in variables if head_of(n) and head_of(n) not in kept]
+    new = [n for n in variables if head_of(n) and head_of(n) not in stored]
     if new:
-        _LOGGER.info(
-            "%s: randomly initialised heads: %s", where, ", ".join(new)
-        )
+        _LOGGER.info("%s: randomly initialised heads: %s", path, ", ".join(new))
     return {n: v for n, v in variables.items() if n not in new}
 
 
-def check_shapes(source: Checkpoint) -> None:
+def check_shapes(checkpoint: Checkpoint) -> None:
     """Checks that the weights, if need be without heads, match the config."""
-    config = source.known_config
+    config = checkpoint.known_config
     rows = [*variable_names.EMBEDDINGS]
-    if source.has_pooler:
+    if checkpoint.has_pooler:
         rows += variable_names.POOLER
     if config.has_projection:
         rows += variable_names.PROJECTION
     head_of = variable_names.head_of
-    rows += [r for r in variable_names.HEADS if head_of(r.tf1) in source.heads]
+    rows += [
+        r for r in variable_names.HEADS if head_of(r.tf1) in checkpoint.heads
+    ]
     names = {row.tf1 for row in rows}
     for half, (sublayer, adapters) in variable_names.SUBLAYERS.items():
         for weight_set in range(config.num_weight_sets(half)):
@@ -206,16 +208,16 @@ def check_shapes(source: Checkpoint) -> None:
                 for inner in range(config.inner_group_num)
             }
     shapes = {name: variable_names.shape_of(name, config) for name in names}
-    check_fit(source.weights, shapes, source.path)
+    check_fit(checkpoint.weights, shapes, checkpoint.path)
 
 
 def check_fit(
-    weights: Arrays, shapes: Mapping[str, tuple[int | None, ...]], where: str
+    weights: Arrays, shapes: Mapping[str, tuple[int | None, ...]], path: str
 ) -> None:
     """Checks that weights are all that a model needs, and nothing else.
 
-    Heads that are not among the variables of the model, in `shapes`, may be
-    there. A length of None stands for any. The message names `where`.
+    `shapes` are the shapes of the model's variables, where None stands for any
+    length. Other heads may be among the weights. The message names the path.
     """
     problems = {name: "missing" for name in shapes if name not in weights}
     for name, array in weights.items():
@@ -232,17 +234,17 @@ def check_fit(
         is_of_head = all(map(variable_names.head_of, problems))
         texts = (f"{name} is {problems[name]}" for name in sorted(problems))
         raise ValueError(
-            f"Checkpoint {where!r} does not have the weights of the model "
+            f"Checkpoint {path!r} does not have the weights of the model "
             f"({len(problems)} variables): {checks.listed(texts)}. "
             f"{_HEAD_ADVICE if is_of_head else discovery.CONFIG_ADVICE}"
         )
 
 
-def check_values(arrays: Arrays, where: str) -> None:
+def check_values(arrays: Arrays, path: str) -> None:
     """Checks that weights have no NaN and no infinity."""
     wrong = [name for name, a in arrays.items() if not np.isfinite(a).all()]
     if wrong:
         raise ValueError(
-            f"{where!r} has values that are not finite numbers (NaN or "
+            f"{path!r} has values that are not finite numbers (NaN or "
             f"infinity), in {checks.listed(sorted(wrong))}. Pass another one."
         )

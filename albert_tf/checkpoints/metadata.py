@@ -1,8 +1,7 @@
-"""What is known of a checkpoint besides its arrays: head, labels, thresholds.
+"""Facts that the arrays do not show: head, labels, thresholds.
 
-Whoever saves weights writes `metadata.json` beside them, and whoever evaluates
-weights of a run adds what was measured. What the files of other formats say of
-a checkpoint is read where those formats are.
+They are saved as `metadata.json` in the folder of the weights. An evaluation of
+a run's weights adds thresholds and scores.
 """
 
 import dataclasses
@@ -20,7 +19,7 @@ TOKENIZER_SETTINGS = tuple(TokenizerSettings.__dataclass_fields__)
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Metadata:
-    """What is known of a checkpoint; None stands for unknown.
+    """Facts about a checkpoint; None stands for unknown.
 
     Args:
         task: Name of the task that the model was trained for.
@@ -29,19 +28,23 @@ class Metadata:
         labels: Names of the classes by logit; empty for regression.
         output_names: Names of the numbers of a regression with several.
         multi_label: Whether an example has any number of labels.
-        thresholds: Of several labels, the probability that predicts each. Of
-            two, the label is predicted whose probability exceeds its own most.
-        temperature: What logits of labels are divided by, for probabilities.
+        thresholds: Multi-label: predict a label at or above this probability.
+            Of two classes, the class whose probability exceeds its threshold
+            by more is predicted.
+        temperature: Divisor of the logits of labels, for probabilities.
         target_mean: Regression: the number that an output of 0 stands for.
-        target_scale: Regression: what 1 more in the output stands for.
-        null_threshold: SQuAD 2.0: the null score from which on no answer is.
-        null_from_cls: SQuAD: whether the logits of `[CLS]` are those of there
-            being no answer, as in models that transformers has trained.
+        target_scale: Regression: the difference that 1 in the output stands
+            for.
+        null_threshold: SQuAD 2.0: predict no answer at or above this null
+            score.
+        null_from_cls: SQuAD: whether the logits of `[CLS]` mean that there is
+            no answer, as in models that transformers has trained.
         tokenizer_hash: `fingerprint` of the tokenizer of the training.
         settings: `TaskData.settings` of the fine-tuning, or of an export.
-        evaluation: The last one of these weights, see `training.baselines`.
-        keep_accents, tokenize_chinese_chars, added_tokens: Those of
-            `TokenizerSettings` that are not the default.
+        evaluation: The last evaluation of these weights, see
+            `training.baselines`.
+        keep_accents, tokenize_chinese_chars, added_tokens: Fields of
+            `TokenizerSettings`, if they are not the default.
     """
 
     task: str | None = None
@@ -88,10 +91,10 @@ class Metadata:
         scores: Mapping[str, Any],
         evaluation: Mapping[str, Any] | None = None,
     ) -> "Metadata":
-        """Returns it with what an evaluation has chosen, and the latter.
+        """Returns metadata with an evaluation and the thresholds it chose.
 
-        Nothing that was measured before stays: without scores, it is what
-        other weights share.
+        Earlier measurements are dropped: without scores, the result holds for
+        any weights of the model.
         """
         keys = [Score.threshold(name, 0.0).key for name in self.labels or ()]
         thresholds = None
@@ -107,18 +110,18 @@ class Metadata:
 
     @property
     def chosen(self) -> Scores:
-        """What was chosen, as the scores of an evaluation have it."""
-        labels, values = self.labels or (), self.thresholds or ()
+        """The chosen thresholds and temperature, as scores of an evaluation."""
+        labels, thresholds = self.labels or (), self.thresholds or ()
         if self.null_threshold is not None:
-            labels, values = ("",), (self.null_threshold,)
-        entries = [*map(Score.threshold, labels, values)]
+            labels, thresholds = ("",), (self.null_threshold,)
+        entries = [*map(Score.threshold, labels, thresholds)]
         if self.temperature is not None:
             entries.append(Score("temperature", self.temperature, Role.FITTED))
         return Scores(entries=tuple(entries))
 
     @property
     def assumed(self) -> str:
-        """Says what thresholds are assumed, because none is known."""
+        """Names the thresholds that are assumed because none is known."""
         if self.multi_label and self.thresholds is None:
             return "a threshold of 0.5 for every label"
         if self.head == "beam_span" and self.null_threshold is None:
@@ -158,7 +161,7 @@ class Metadata:
 
     @property
     def tokenizer_settings(self) -> dict[str, Any]:
-        """Those of `TokenizerSettings` that are known, by name."""
+        """The known fields of `TokenizerSettings`, by name."""
         known = self.known()
         return {n: known[n] for n in TOKENIZER_SETTINGS if n in known}
 
@@ -167,34 +170,33 @@ class Metadata:
         fields = dataclasses.asdict(self)
         return {n: value for n, value in fields.items() if value is not None}
 
+    def combined(self, other: "Metadata") -> "Metadata":
+        """Returns the facts of both; where they differ, its own decide."""
+        return Metadata(**other.known() | self.known())
 
-def write(
-    folder: files.Path, metadata: Metadata, *, name: str = METADATA_FILE
-) -> None:
-    """Writes `metadata.json` into the folder of weights, if any is known."""
-    if metadata.known():
-        files.write_json(os.path.join(folder, name), metadata.known())
+    def write(self, folder: files.Path, *, name: str = METADATA_FILE) -> None:
+        """Writes `metadata.json` into a folder, if any fact is known."""
+        if known := self.known():
+            files.write_json(os.path.join(folder, name), known)
 
+    @classmethod
+    def read(
+        cls, folder: files.Path, *, name: str = METADATA_FILE
+    ) -> "Metadata":
+        """Reads the `metadata.json` in a folder, if it is there."""
+        path = os.path.join(folder, name)
+        facts = files.read_json_object(path, missing_ok=True)
+        return cls.from_json(path, facts)
 
-def read(folder: files.Path, *, name: str = METADATA_FILE) -> Metadata:
-    """Reads what the `metadata.json` in a folder says, if it is there."""
-    path = os.path.join(folder, name)
-    return from_values(path, files.read_json_object(path, missing_ok=True))
-
-
-def from_values(path: str, values: Mapping[str, Any]) -> Metadata:
-    """Returns the facts that a file states, checked; errors name the file."""
-    facts: dict[str, Any] = {
-        name: tuple(value) if isinstance(value, list) else value
-        for name, value in values.items()
-    }
-    try:
-        return Metadata(**facts)
-    # Keys that are not known are a TypeError.
-    except (TypeError, ValueError) as error:
-        raise ValueError(f"{path} is damaged: {error}") from error
-
-
-def combined(first: Metadata, second: Metadata) -> Metadata:
-    """Returns what either knows; where they differ, the first decides."""
-    return Metadata(**second.known() | first.known())
+    @classmethod
+    def from_json(cls, path: str, facts: Mapping[str, Any]) -> "Metadata":
+        """Returns the facts in a file, checked; errors name the file."""
+        fields: dict[str, Any] = {
+            name: tuple(value) if isinstance(value, list) else value
+            for name, value in facts.items()
+        }
+        try:
+            return cls(**fields)
+        # Keys that are not known are a TypeError.
+        except (TypeError, ValueError) as error:
+            raise ValueError(f"{path} is damaged: {error}") from error

@@ -31,23 +31,23 @@ def write(
 ) -> None:
     """Writes the card of the model in a folder, unless a user's is there.
 
-    The scores are those that the metadata know of its weights. `run` is the
-    run, or a checkpoint of it, whose flags made the model, if it is known.
-    `export` is the `ExportConfig` of a folder for transformers.js, and `kept`
-    says how many labels it keeps.
+    The scores are the evaluation in the metadata. `run` is the run, or a
+    checkpoint of it, whose flags made the model, if it is known. `export` is
+    the `ExportConfig` of a folder for transformers.js, and `kept` says how many
+    labels it keeps.
     """
     import jinja2
 
     path = os.path.join(folder, "README.md")
     if os.path.exists(path) and _MARKER not in files.read_text(path):
         return
-    # The folder of a run comes after that of its weights.
-    source = run_checkpoints.folders_of(run)[-1] if run else ""
+    # The folder of a run comes after the folder of its weights.
+    run_folder = run_checkpoints.folders_of(run)[-1] if run else ""
     [name, *_] = heads.candidates(model.heads, model.metadata)
     name = str(model.metadata.head) if export else name
-    # A head that is not in the table, trained by a program that nobody knows.
+    # For a head that is not in the table, and is trained by an unknown program.
     other = dataclasses.replace(heads.ENCODER, pipeline="other", command="")
-    flags = run_checkpoints.flags_of(source).splitlines()
+    flags = run_checkpoints.flags_of(run_folder).splitlines()
     template = jinja2.Template(files.read_text(_TEMPLATE), trim_blocks=True)
     card = template.render(
         marker=_MARKER,

@@ -4,8 +4,9 @@ import dataclasses
 import os
 
 from albert_tf import files
-from albert_tf.checkpoints import metadata, tf1, translation
+from albert_tf.checkpoints import tf1, translation
 from albert_tf.checkpoints.checkpoint import Checkpoint, WriteReport
+from albert_tf.checkpoints.metadata import METADATA_FILE
 from albert_tf.config import CONFIG_FILE
 
 # TF1: the stem of the released checkpoints.
@@ -33,5 +34,5 @@ def write(folder: str, checkpoint: Checkpoint) -> WriteReport:
     if others.do_lower_case:
         # The original lower-cases by default, too.
         others = dataclasses.replace(others, do_lower_case=None)
-    reason = f"only in {metadata.METADATA_FILE}: the original does not read it"
+    reason = f"only in {METADATA_FILE}: the original does not read it"
     return [], translation.notes_on_metadata(others, reason)

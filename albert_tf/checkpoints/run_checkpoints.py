@@ -1,4 +1,4 @@
-"""Where a run keeps its checkpoints, and what it says of itself.
+"""The folder of a run: its checkpoints, and the files that describe it.
 
     run/checkpoints/step-00000100/
     run/best/
@@ -22,9 +22,9 @@ FINGERPRINT_FILE = "run.json"
 SETTINGS = "settings"
 FLAGS_FILE = "flags.txt"
 RESULTS_FILE = "eval_results.json"
-# What the run remembered besides the weights.
+# The state of a run besides its weights.
 STATE_FILE = "state.json"
-# What `run.json` has under this key.
+# The version of the files, and its key in `run.json`.
 VERSION, VERSION_KEY = 1, "version"
 # Key of a state: the score of the weights in `best/`; None if there are none.
 BEST_SCORE = "best_score"
@@ -88,13 +88,13 @@ def folders_of(path: files.Path) -> list[str]:
     """Returns the folders with the files that belong to a checkpoint.
 
     `path` is its prefix or folder. The folder of the weights comes first; then
-    that of the run, if they are a run's.
+    the folder of the run, if a run has saved them.
     """
     name = os.path.abspath(files.check_local(path))
     folder = name if os.path.isdir(name) else os.path.dirname(name)
-    parent, base = os.path.split(folder)
+    parent, stem = os.path.split(folder)
     is_moved = folder == files.replaced_copy(os.path.join(parent, BEST_FOLDER))
-    if is_moved or base in (BEST_FOLDER, CHECKPOINTS_FOLDER):
+    if is_moved or stem in (BEST_FOLDER, CHECKPOINTS_FOLDER):
         return [folder, parent]
     if os.path.basename(parent) == CHECKPOINTS_FOLDER:
         return [folder, os.path.dirname(parent)]

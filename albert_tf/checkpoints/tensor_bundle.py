@@ -1,4 +1,4 @@
-"""Reads arrays of a TF1 checkpoint, numbers without TensorFlow.
+"""Reads arrays of a TF1 checkpoint, without TensorFlow if they are numbers.
 
 The index is a sorted table (`google/leveldb`, `doc/table_format.md`): a footer
 that says where the index of the blocks is, the blocks, and in them a name and
@@ -20,7 +20,7 @@ INDEX = ".index"
 _MODULE = "module/"
 _MAGIC = 0xDB4775248B80FB57
 _FOOTER_SIZE = 48
-# Those of weights and steps, by the number of a `tensorflow.DataType`.
+# Types of weights and steps, by the number of a `tensorflow.DataType`.
 _TYPES = {
     1: "float32",
     2: "float64",
@@ -36,7 +36,7 @@ _TYPE, _SHAPE, _SHARD, _OFFSET, _SIZE, _CHECKSUM, _SLICES = range(1, 8)
 def readers(prefix: str) -> dict[str, Callable[[], np.ndarray]]:
     """Returns a function for each array, by name, that reads it.
 
-    Both raise ValueError for what is damaged, OSError for what is missing.
+    Damaged files are a ValueError, and missing files an OSError.
     """
     with open(prefix + INDEX, "rb") as file:
         index = file.read()
@@ -57,7 +57,7 @@ def _table(data: bytes) -> Iterator[tuple[bytes, bytes]]:
     if len(footer) < _FOOTER_SIZE or footer[-8:] != struct.pack("<Q", _MAGIC):
         raise ValueError("the end of the index is missing")
     place = 0
-    for _ in range(2):  # that of the index of metadata is not used
+    for _ in range(2):  # The first place, of metadata, is not used.
         start, place = example_codec.read_varint(footer, place)
         size, place = example_codec.read_varint(footer, place)
     for _, handle in _block(data, start, size):
@@ -78,16 +78,16 @@ def _block(data: bytes, start: int, size: int) -> Iterator[tuple[bytes, bytes]]:
     key = b""
     while start < end:
         shared, start = example_codec.read_varint(data, start)
-        own, start = example_codec.read_varint(data, start)
+        added, start = example_codec.read_varint(data, start)
         length, start = example_codec.read_varint(data, start)
-        key = key[:shared] + data[start : start + own]
-        start += own
+        key = key[:shared] + data[start : start + added]
+        start += added
         yield key, data[start : start + length]
         start += length
 
 
 def _number(message: bytes, field: int) -> int:
-    """Returns a field of a protocol buffer; what is 0 is not stored."""
+    """Returns a field of a protocol buffer; a 0 is not stored."""
     values = example_codec.values_of(message, field)
     return int(example_codec.decode_varints(values[-1])[0]) if values else 0
 

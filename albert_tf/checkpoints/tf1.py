@@ -16,7 +16,6 @@ import numpy as np
 
 from albert_tf import checks, files, registry
 from albert_tf.checkpoints import (
-    metadata,
     run_checkpoints,
     tensor_bundle,
     vocabularies,
@@ -28,6 +27,7 @@ from albert_tf.checkpoints.checkpoint import (
     Note,
     WriteReport,
 )
+from albert_tf.checkpoints.metadata import Metadata
 from albert_tf.config import CONFIG_FILE, AlbertConfig
 
 _DATA = ".data-00000-of-00001"
@@ -45,13 +45,13 @@ def describe(path: str, _: AlbertConfig | None = None) -> Checkpoint:
         folders = [os.path.join(module, "assets")]
     arrays = LazyArrays(prefix, tensor_bundle.readers)
     checkpoint = describe_folders(folders, arrays)
-    facts = checkpoint.metadata
+    metadata = checkpoint.metadata
     for reference in registry.CHECKPOINT_FACTS.values():
         read = registry.load(reference)
-        others = read(folders[0], checkpoint.vocabulary_kind)
-        facts = metadata.combined(facts, others)
+        facts = read(folders[0], checkpoint.vocabulary_kind)
+        metadata = metadata.combined(facts)
     return dataclasses.replace(
-        checkpoint, path=path, format="tf1", metadata=facts
+        checkpoint, path=path, format="tf1", metadata=metadata
     )
 
 
@@ -75,7 +75,7 @@ def describe_folders(folders: Sequence[str], arrays: Arrays) -> Checkpoint:
         arrays=arrays,
         config=config,
         vocabulary=vocabulary_path,
-        metadata=metadata.read(folders[0]),
+        metadata=Metadata.read(folders[0]),
         notes=tuple(notes),
     )
 
@@ -83,9 +83,9 @@ def describe_folders(folders: Sequence[str], arrays: Arrays) -> Checkpoint:
 def resolve(path: files.Path) -> str:
     """Returns the prefix of the checkpoint at a path.
 
-    That is a prefix; one of the files that begin with it; a folder, in which
-    the file `checkpoint` names the prefix if there are several; an unpacked
-    module of TF-Hub; or the folder of a run, which stands for its
+    The path is a prefix; one of the files that begin with it; a folder, in
+    which the file `checkpoint` names the prefix if there are several; an
+    unpacked module of TF-Hub; or the folder of a run, which stands for its
     `run_checkpoints.trained_weights`.
     """
     name = files.check_local(path)
@@ -98,11 +98,11 @@ def resolve(path: files.Path) -> str:
         prefixes = sorted(p.removesuffix(ending) for p in glob.glob(pattern))
         state_file = os.path.join(name, "checkpoint")
         if len(prefixes) > 1 and os.path.isfile(state_file):
-            # The released ones name a folder on the machine that wrote them.
+            # The released files name a folder of another machine.
             text = files.read_text(state_file)
-            found = re.search(r'^model_checkpoint_path: "(.*)"', text, re.M)
-            base = os.path.basename(found[1]) if found else ""
-            named = os.path.join(name, base)
+            match = re.search(r'^model_checkpoint_path: "(.*)"', text, re.M)
+            stem = os.path.basename(match[1]) if match else ""
+            named = os.path.join(name, stem)
             prefixes = [named] if named in prefixes else prefixes
     if not prefixes or not os.path.isfile(prefixes[0] + ending):
         raise FileNotFoundError(
@@ -158,6 +158,6 @@ def write_ours(folder: str, checkpoint: Checkpoint) -> WriteReport:
 def write_weights(folder: str, stem: str, checkpoint: Checkpoint) -> None:
     """Writes arrays, metadata and vocabulary of a checkpoint."""
     write(os.path.join(folder, stem), checkpoint.arrays)
-    metadata.write(folder, checkpoint.metadata)
+    checkpoint.metadata.write(folder)
     if checkpoint.vocabulary:
         vocabularies.write(checkpoint, folder)

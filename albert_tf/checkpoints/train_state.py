@@ -18,7 +18,6 @@ import keras
 import numpy as np
 
 from albert_tf import files
-from albert_tf.checkpoints import metadata as metadata_lib
 from albert_tf.checkpoints import run_checkpoints, tf1, variable_names
 from albert_tf.checkpoints.metadata import Metadata
 
@@ -26,9 +25,14 @@ from albert_tf.checkpoints.metadata import Metadata
 class Checkpointer:
     """Saves and restores the checkpoints of one run.
 
-    The weights are those of `model`, the slots those of a built `optimizer`,
-    whose `slots(variable)` are two for each of the `trained` weights.
-    `keep_max` checkpoints are kept. `metadata` is written with each.
+    Args:
+        output_dir: Folder of the run.
+        model: Model whose weights are saved.
+        optimizer: Built optimizer, whose `slots(variable)` are two for each of
+            the `trained` weights.
+        keep_max: Number of checkpoints to keep.
+        trained: Weights that the optimizer updates.
+        metadata: Written with each checkpoint.
     """
 
     def __init__(
@@ -49,8 +53,10 @@ class Checkpointer:
         suffixes = variable_names.SLOT_SUFFIXES
         self._slots = {
             name + suffix: slot
-            for name, one in named.items()
-            for suffix, slot in zip(suffixes, optimizer.slots(one), strict=True)
+            for name, variable in named.items()
+            for suffix, slot in zip(
+                suffixes, optimizer.slots(variable), strict=True
+            )
         }
         self._keep_max = keep_max
         self.metadata = metadata or Metadata()
@@ -86,7 +92,7 @@ class Checkpointer:
     ) -> None:
         """Replaces the state of a checkpoint, and adds the thresholds."""
         self.wait()
-        metadata_lib.write(self._path(step), self.metadata.measured(scores))
+        self.metadata.measured(scores).write(self._path(step))
         _write_state(self._path(step), state)
 
     def _path(self, step: int) -> str:
@@ -102,24 +108,24 @@ class Checkpointer:
         path = os.path.join(self._output_dir, run_checkpoints.BEST_FOLDER)
         arrays = _arrays(self._weights, step)
         state = {"step": step, **scores}
-        known = self.metadata.measured(scores)
+        metadata = self.metadata.measured(scores)
         self._written = self._writer.submit(
-            _write_folder, path, arrays, state, known
+            _write_folder, path, arrays, state, metadata
         )
 
     def wait(self) -> None:
-        """Waits until all that was saved is on the disk."""
+        """Waits until every saved checkpoint is on the disk."""
         written, self._written = self._written, None
         if written:
             written.result()
 
     def raise_failure(self) -> None:
-        """Raises what `wait` would, if writing has failed already."""
+        """Raises the error of `wait` if writing has failed already."""
         if self._written and self._written.done():
             self.wait()
 
     def close(self) -> None:
-        """Ends the thread, after what it still writes."""
+        """Ends the thread, after the checkpoint that it writes."""
         self._writer.shutdown()
 
     def restore(self, path: str) -> dict[str, Any]:
@@ -157,11 +163,11 @@ def _write_folder(
     state: Mapping[str, Any],
     metadata: Metadata,
 ) -> None:
-    """Writes a checkpoint in place of what is at the path, if anything."""
+    """Writes a checkpoint, in place of one at the path."""
     with files.atomic_folder(path, replace=True) as folder:
         tf1.write(os.path.join(folder, run_checkpoints.MODEL_PREFIX), arrays)
         _write_state(folder, state)
-        metadata_lib.write(folder, metadata)
+        metadata.write(folder)
 
 
 def _write_state(folder: str, state: Mapping[str, Any]) -> None:

@@ -16,7 +16,6 @@ from typing import Any
 import numpy as np
 
 from albert_tf import checks, files
-from albert_tf.checkpoints import metadata
 from albert_tf.checkpoints.checkpoint import (
     REFUSED,
     VOCABULARY,
@@ -176,7 +175,7 @@ def as_trained(checkpoint: Checkpoint, **settings: Any) -> Checkpoint:
 
     If the tokenizer of its training is known, the result must have the same.
     """
-    stated = metadata.combined(Metadata(**settings), checkpoint.metadata)
+    stated = Metadata(**settings).combined(checkpoint.metadata)
     checkpoint = dataclasses.replace(checkpoint, metadata=stated)
     if stated.tokenizer_hash is None or checkpoint.vocabulary is None:
         return checkpoint

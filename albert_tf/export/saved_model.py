@@ -17,7 +17,6 @@ from albert_tf.checkpoints import (
     discovery,
     heads,
     load,
-    metadata,
     model_card,
     translation,
     vocabularies,
@@ -267,7 +266,7 @@ def _write_for_runtime(  # noqa: PLR0913
         )
         expected = kept_labels.answers(config.compare_file, model)
     source.known_config.to_json_file(os.path.join(folder, CONFIG_FILE))
-    metadata.write(folder, known)
+    known.write(folder)
     if config.format == LITERT or source.vocabulary_kind == SYMBOLS:
         vocabularies.write(source, folder)
     if config.format == LITERT:

@@ -12,8 +12,9 @@ import numpy as np
 import tensorflow as tf
 
 from albert_tf import checks, files
-from albert_tf.checkpoints import discovery, metadata, vocabularies
+from albert_tf.checkpoints import discovery, vocabularies
 from albert_tf.checkpoints.checkpoint import Checkpoint
+from albert_tf.checkpoints.metadata import Metadata
 from albert_tf.modeling import base
 from albert_tf.serving import graph_tokenizer, model_inputs, signature
 from albert_tf.text.base import Tokenizer
@@ -102,11 +103,11 @@ class TokenizerLayer(keras.layers.Layer):
         with open(os.path.join(dir_path, name), "wb") as file:
             file.write(self.tokenizer.vocabulary)
         stated = self.tokenizer.settings.stated()
-        metadata.write(dir_path, metadata.Metadata(**stated))
+        Metadata(**stated).write(dir_path)
 
     def load_assets(self, dir_path: str) -> None:
         [path] = vocabularies.paths_in(dir_path)
-        saved = Checkpoint(vocabulary=path, metadata=metadata.read(dir_path))
+        saved = Checkpoint(vocabulary=path, metadata=Metadata.read(dir_path))
         self._use(saved.tokenizer)
 
 

@@ -1,4 +1,4 @@
-"""What every tokenizer does, and the special tokens; `tokenizer.py` loads one.
+"""The base class of tokenizers, and the special tokens.
 
 Source: google-research/albert, `classifier_utils.convert_single_example` and
 `_truncate_seq_pair`.
@@ -32,7 +32,7 @@ WORDPIECE_NAMES = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
 class SpecialIds:
     """Ids of the special tokens.
 
-    `cls` and `sep` are None for sequences of one text, with nothing around it.
+    `cls` and `sep` are None if a sequence is one text without them.
     """
 
     pad: int
@@ -43,11 +43,11 @@ class SpecialIds:
 
     @property
     def num_before(self) -> int:
-        """How many `[CLS]` precede a text, and `[SEP]` follow it: 1 or 0."""
+        """The number of `[CLS]` before, and of `[SEP]` after a text: 1 or 0."""
         return 0 if self.cls is None else 1
 
     def num_around(self, num_texts: int) -> int:
-        """Returns how many `[CLS]` and `[SEP]` a sequence of texts has."""
+        """Returns the number of `[CLS]` and `[SEP]` in a sequence of texts."""
         if num_texts > 1 and not self.num_before:
             raise ValueError(
                 "Sequences of this vocabulary have no [SEP] between two texts. "
@@ -58,16 +58,16 @@ class SpecialIds:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class TokenizerSettings:
-    """What a tokenizer does to a text before its vocabulary splits it.
+    """Steps of a tokenizer before its vocabulary splits a text.
 
     Args:
         do_lower_case: Whether text is lower-cased.
         keep_accents: Whether letters keep their accents; for SentencePiece,
-            also whether they are not decomposed (NFKD). None for the original:
-            no, but for WordPiece if it does not lower-case.
+            also whether they are not decomposed (NFKD). None for the rule of
+            the original: no, except for WordPiece of cased text.
         tokenize_chinese_chars: WordPiece: each Chinese character is a word.
-        added_tokens: Tokens that are cut out of a text first, whatever is
-            beside them, each with whether it is found in any case.
+        added_tokens: Tokens that are cut out of a text first, even inside
+            words, each with whether it is found in any case.
     """
 
     do_lower_case: bool = True
@@ -76,16 +76,16 @@ class TokenizerSettings:
     added_tokens: Mapping[str, bool] = dataclasses.field(default_factory=dict)
 
     def stated(self) -> dict[str, Any]:
-        """Returns `do_lower_case`, and the others that are not the default."""
-        lower_case = {"do_lower_case": self.do_lower_case}
+        """Returns `do_lower_case`, and the fields that are not the default."""
         defaults = vars(TokenizerSettings())
-        others = {n: v for n, v in vars(self).items() if v != defaults[n]}
-        return lower_case | others
+        changed = {n: v for n, v in vars(self).items() if v != defaults[n]}
+        return {"do_lower_case": self.do_lower_case, **changed}
 
     def identity(self, fingerprint: str | None) -> dict[str, Any]:
-        """Returns what runs keep of such a tokenizer, as JSON values.
+        """Returns how runs identify such a tokenizer, as JSON values.
 
-        Whether it lower-cases alone follows from the fingerprint.
+        `do_lower_case` follows from the fingerprint, and is left out if it is
+        the only setting.
         """
         stated = self.stated()
         settings = {SETTINGS: stated} if len(stated) > 1 else {}
@@ -95,23 +95,27 @@ class TokenizerSettings:
 class Tokenizer(abc.ABC):
     """Converts text to ids and back; normalization is included.
 
-    It is made of the tokens and of the names of the special ones, both in the
-    order of their ids; `vocabulary` is the file, for the error.
+    Args:
+        tokens: All tokens in the order of their ids.
+        special_names: Names of the special tokens, in the order of
+            `SpecialIds`.
+        vocabulary: The file, which errors name.
+        settings: Steps before the vocabulary splits a text.
+        **normalization: Arguments of the functions of `normalization`.
 
     Attributes:
         kind: Kind of the vocabulary.
-        settings: What it does before its vocabulary splits the text.
-        normalization: What its functions of `normalization` take.
         added_patterns: The id of each added token, by a regular expression of
-            Python and of RE2; where several match, the first one is found.
+            Python and of RE2; where several match, the first is found.
         vocab_size: Number of tokens, V.
-        num_own: Number of them without the added tokens at the end, which are
-            found by `added_patterns` alone.
+        num_own: Number of tokens without the added tokens at the end, which
+            are found by `added_patterns` alone.
         special_ids: Ids of padding, unknown, `[CLS]`, `[SEP]`, `[MASK]`.
         forbidden_ids: Int32, sorted: ids that a random replacement of a
-            masked token must not be, because no text is encoded to them.
-        word_starts: Bool `[V]`, whether a token starts a word, to mask whole.
-        sentence_border: What a text has between two sentences that were lines.
+            masked token must not have, because no text is encoded to them.
+        word_starts: Bool `[V]`, whether a token starts a word, for whole-word
+            masks.
+        sentence_border: Text between two sentences that were lines.
         fingerprint: SHA-256, hexadecimal, of the vocabulary and the settings.
         vocabulary: Content of a file that gives the same tokenizer.
     """
@@ -119,7 +123,7 @@ class Tokenizer(abc.ABC):
     kind: str
     forbidden_ids: np.ndarray
     word_starts: np.ndarray
-    sentence_border = ""  # that of the others is a mark of the next word
+    sentence_border = ""  # A mark of the next word takes its place.
     fingerprint: str
     vocabulary: bytes
 
@@ -150,7 +154,7 @@ class Tokenizer(abc.ABC):
         self.num_own = len(tokens)
         while tokens[self.num_own - 1] in added:
             self.num_own -= 1
-        # Of two that begin alike, the longer one is found.
+        # The longer of two tokens that begin alike is found.
         self.added_patterns = {
             "".join(map(_any_case, name)) if added[name] else re.escape(name): (
                 self._ids[name]
@@ -214,9 +218,9 @@ class Tokenizer(abc.ABC):
         return all_ids, spans
 
     def with_tokens(self, names: Sequence[str]) -> "Tokenizer":
-        """Returns it with more tokens, which texts have as they are written.
+        """Returns a tokenizer that also finds these tokens, as written.
 
-        Those that its vocabulary has keep their ids; others have the next ones.
+        Tokens of the vocabulary keep their ids; new tokens get the next ids.
         """
         if not names:
             return self
@@ -231,7 +235,7 @@ class Tokenizer(abc.ABC):
         return "\n".join([self.vocabulary.decode(), *names]).encode()
 
     def identity(self) -> dict[str, Any]:
-        """Returns what runs keep of it; see `TokenizerSettings`."""
+        """Returns how runs identify it; see `TokenizerSettings.identity`."""
         return self.settings.identity(self.fingerprint)
 
     def _fingerprint(self) -> str:
@@ -258,11 +262,11 @@ class Tokenizer(abc.ABC):
     def decode(self, ids: Iterable[int]) -> str:
         """Decodes ids to normalized text; special tokens are skipped.
 
-        The unknown one is shown as ` ⁇ ` (SentencePiece) or `[UNK]`.
+        The unknown token is shown as ` ⁇ ` (SentencePiece) or `[UNK]`.
         """
 
     def _shown(self, ids: Iterable[int]) -> list[str]:
-        """Returns the tokens that texts have, and the unknown one."""
+        """Returns the tokens of texts, with the unknown token."""
         left_out = {*self.forbidden_ids.tolist()} - {self.special_ids.unk}
         return [self.id_to_token(int(i)) for i in ids if i not in left_out]
 
@@ -273,7 +277,7 @@ class Tokenizer(abc.ABC):
         *,
         max_seq_length: int,
     ) -> dict[str, np.ndarray]:
-        """Encodes texts as the batch that a model is called on.
+        """Encodes texts as the input of a model.
 
         Args:
             texts: B texts.
@@ -320,8 +324,8 @@ class Tokenizer(abc.ABC):
         Returns:
             The ids; and for each id the start and end of its token, in code
             points of `text`, without surrounding white space. Neither starts
-            nor ends decrease. Of white space alone, the span is empty; tokens
-            made from one character (`½` gives three) share its span.
+            nor ends decrease. The span of white space is empty; tokens made
+            from one character (`½` gives three) share its span.
         """
         ids, _, offsets = self.encode_batch_with_offsets([text])
         return ids.tolist(), list(zip(*offsets.tolist(), strict=True))
@@ -335,9 +339,9 @@ class Tokenizer(abc.ABC):
 
     @functools.cached_property
     def ids_within_words(self) -> np.ndarray:
-        """Int32 `[V]`: each id without SentencePiece's mark of a word's start.
+        """Int32 `[V]`: the id of each token without SentencePiece's word mark.
 
-        It is -1 for the mark alone, and the same id where there is no other.
+        It is -1 for the mark alone, and the same id if there is no such token.
         """
         ids = {
             token: self._ids.get(token.removeprefix(WORD_MARK), i)
@@ -348,16 +352,17 @@ class Tokenizer(abc.ABC):
     def encode_with_masks(self, text: str, mask: str) -> list[int]:
         """Encodes a text in which `mask` stands for the token `[MASK]`.
 
-        What follows a mask without a space is within its word, as in training.
+        Text that follows a mask without a space continues its word, as in
+        training.
         """
         first, *others = text.split(mask)
         ids = self.encode(first)
         for part in others:
-            found = self.encode(part)
-            if found and not part[0].isspace():
-                within = int(self.ids_within_words[found[0]])
-                found[:1] = [within] if within >= 0 else []
-            ids += [self.special_ids.mask, *found]
+            part_ids = self.encode(part)
+            if part_ids and not part[0].isspace():
+                within = int(self.ids_within_words[part_ids[0]])
+                part_ids[:1] = [within] if within >= 0 else []
+            ids += [self.special_ids.mask, *part_ids]
         return ids
 
     def token_to_id(self, token: str) -> int:
@@ -369,7 +374,7 @@ class Tokenizer(abc.ABC):
 
 
 def joined(rows: Sequence[list[int]]) -> tuple[np.ndarray, np.ndarray]:
-    """Returns what `encode_batch` does of the ids of each text."""
+    """Joins the ids of each text; returns the result of `encode_batch`."""
     lengths = np.fromiter(map(len, rows), np.int64, len(rows))
     flat = itertools.chain.from_iterable(rows)
     return np.fromiter(flat, np.int32, int(lengths.sum())), lengths
@@ -393,8 +398,8 @@ def encode_pair(
 
     Texts that are too long lose tokens at their ends: always the longer text,
     and the second if both are equally long. If `ids_b` is empty, there is no
-    second `[SEP]` either. Without `[CLS]` and `[SEP]`, an empty text is one of
-    padding. Returns the ids and their segments:
+    second `[SEP]` either. Without `[CLS]` and `[SEP]`, an empty text becomes
+    one padding token. Returns the ids and their segments:
 
     >>> special = SpecialIds(pad=0, unk=1, cls=2, sep=3, mask=4)
     >>> encode_pair([7, 8, 9], [5], max_seq_length=6, special=special)

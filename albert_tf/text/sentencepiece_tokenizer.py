@@ -21,7 +21,7 @@ from albert_tf.text import base, normalization
 from albert_tf.text.base import WORD_MARK, Tokenizer
 
 _PUNCTUATION = frozenset('!"#$%&()*+,-./:;?@[\\]^_`{|}~')
-# Texts from which on one call for all is faster than one for each.
+# With as many texts, one call for all is faster than a call for each.
 _FEW_TEXTS = 16
 _ENGLISH = frozenset("abcdefghijklmnopqrstuvwxyz") | _PUNCTUATION
 
@@ -34,11 +34,12 @@ class SentencePieceTokenizer(Tokenizer):
 
     Args:
         model_file: A `.model`, or the `tokenizer.json` of an ALBERT.
-        content: Its content, if that is not in the file.
+        content: Content of the file, if it was read before.
         **settings: See `TokenizerSettings`.
 
     Attributes:
-        replacements: What replaces ids of the model that ALBERT does not use.
+        replacements: Ids that replace ids of the model that ALBERT does not
+            use.
     """
 
     kind = base.SENTENCEPIECE
@@ -53,14 +54,14 @@ class SentencePieceTokenizer(Tokenizer):
         processor = _make_processor(model, model_file)
         # Without it, accents are removed from cased text, too.
         settings["keep_accents"] = settings.get("keep_accents") or None
-        found = base.TokenizerSettings(**settings)
+        options = base.TokenizerSettings(**settings)
         super().__init__(
             [processor.id_to_piece(i) for i in range(len(processor))],
             base.SENTENCEPIECE_NAMES,
             model_file,
-            found,
-            do_lower_case=found.do_lower_case,
-            keep_accents=bool(found.keep_accents),
+            options,
+            do_lower_case=options.do_lower_case,
+            keep_accents=bool(options.keep_accents),
         )
         self._processor = processor
         self._piece_sizes = np.array([len(piece) for piece in self._tokens])
@@ -92,12 +93,12 @@ class SentencePieceTokenizer(Tokenizer):
         encode = self._processor.encode
         rows = [self._normalize(text) for text in texts]
         if len(rows) < _FEW_TEXTS:
-            found = [encode(row, return_type="numpy") for row in rows]
+            ids_of_rows = [encode(row, return_type="numpy") for row in rows]
         else:
             # Faster, but the C++ library starts a thread for each call.
-            found = encode(rows, return_type="numpy", num_threads=1)
-        lengths = np.fromiter(map(len, found), np.int64, len(found))
-        ids = np.concatenate([np.zeros(0, np.int32), *found])
+            ids_of_rows = encode(rows, return_type="numpy", num_threads=1)
+        lengths = np.fromiter(map(len, ids_of_rows), np.int64, len(texts))
+        ids = np.concatenate([np.zeros(0, np.int32), *ids_of_rows])
         return self._replace(ids, lengths)
 
     def _encode_batch_with_offsets(
@@ -107,10 +108,10 @@ class SentencePieceTokenizer(Tokenizer):
             return *self._encode_batch([]), np.zeros((2, 0), np.int32)
         rows = [self._normalize(text) for text in texts]
         encode = self._processor.encode
-        found = [encode(row, return_type="numpy") for row in rows]
-        ids = np.concatenate(found)
-        lengths = np.fromiter(map(len, found), np.int64, len(found))
-        spans = np.concatenate([*map(self._find_spans, rows, found)])
+        ids_of_rows = [encode(row, return_type="numpy") for row in rows]
+        ids = np.concatenate(ids_of_rows)
+        lengths = np.fromiter(map(len, ids_of_rows), np.int64, len(texts))
+        spans = np.concatenate([*map(self._find_spans, rows, ids_of_rows)])
         spans += normalization.starts_of(rows).repeat(lengths)[:, None]
         traced = normalization.trace_all(texts, rows, **self.normalization)
         offsets = traced.raw_spans(self._divide_spans(traced.text, ids, spans))
@@ -176,8 +177,8 @@ class SentencePieceTokenizer(Tokenizer):
         pieces = "".join([self._tokens[i] for i in ids.tolist()])
         is_spelled = pieces == WORD_MARK + row.replace(" ", WORD_MARK)
         if not is_spelled or self.special_ids.unk in ids:
-            asked = self._processor.encode(row, return_type="offset_mapping")
-            return np.array(asked["offsets"], np.int64).reshape(-1, 2)
+            mapping = self._processor.encode(row, return_type="offset_mapping")
+            return np.array(mapping["offsets"], np.int64).reshape(-1, 2)
         spans = np.zeros((len(ids), 2), np.int64)
         spans[:, 1] = self._piece_sizes[ids].cumsum() - 1
         spans[1:, 0] = spans[:-1, 1]

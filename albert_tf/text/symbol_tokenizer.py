@@ -2,11 +2,11 @@
 
 Data flow: text -> characters, or what blanks separate -> [this file] -> ids.
 
-Nothing is normalized. The vocabulary is a JSON file that says all there is to
-know: `symbols`, a list in the order of their ids, or a text of them; `special`,
-which of them are `pad`, `unk` and `mask`, and, unless sequences are without,
-`cls` and `sep`; `are_separated`, whether blanks separate the symbols of a text;
-and `word_border`, the symbol that begins a word, unless each is a word.
+Nothing is normalized. The vocabulary is a JSON file with all settings:
+`symbols`, a list in the order of their ids, or a text of them; `special`, which
+of them are `pad`, `unk` and `mask`, and, unless sequences are without, `cls`
+and `sep`; `are_separated`, whether blanks separate the symbols of a text; and
+`word_border`, the symbol that begins a word, unless each is a word.
 """
 
 import json
@@ -30,12 +30,12 @@ class SymbolTokenizer(Tokenizer):
     A special symbol in a text is unknown. Of equal symbols, the last counts.
 
     Args:
-        symbols_file: Such a file.
-        content: Its content, if that is not in the file.
+        symbols_file: Path of the JSON file.
+        content: Content of the file, if it was read before.
         **settings: Only `added_tokens` of `TokenizerSettings` has an effect.
 
     Attributes:
-        symbols: The ids of what texts may have, by symbol.
+        symbols: The ids of the symbols that texts may have, by symbol.
         are_separated: Whether blanks separate the symbols of a text.
     """
 
@@ -49,16 +49,16 @@ class SymbolTokenizer(Tokenizer):
     ) -> None:
         self.vocabulary = content or files.read_bytes(symbols_file)
         try:
-            values = json.loads(self.vocabulary)
-            tokens = [*map(str, values["symbols"])]
-            roles = {"cls": None, "sep": None, **values["special"]}
+            fields = json.loads(self.vocabulary)
+            tokens = [*map(str, fields["symbols"])]
+            roles = {"cls": None, "sep": None, **fields["special"]}
             special = [roles[name] for name in SPECIAL]
             if (roles["cls"] is None) != (roles["sep"] is None):
                 raise ValueError("cls without sep, or sep without cls")
-            self.are_separated = bool(values.get("are_separated"))
-            border = values.get("word_border")
+            self.are_separated = bool(fields.get("are_separated"))
+            border = fields.get("word_border")
             tokens.index(border or tokens[0])
-            if others := values.keys() - FIELDS:
+            if others := fields.keys() - FIELDS:
                 raise ValueError(f"unknown fields: {sorted(others)}")
         except (AttributeError, LookupError, TypeError, ValueError) as error:
             raise ValueError(
@@ -66,10 +66,12 @@ class SymbolTokenizer(Tokenizer):
                 f"({error!r}). Make one by build_vocab.py."
             ) from error
         added = settings.get("added_tokens") or {}
-        found = base.TokenizerSettings(do_lower_case=False, added_tokens=added)
-        super().__init__(tokens, special, symbols_file, found)
-        own = {token: i for i, token in enumerate(tokens[: self.num_own])}
-        self.symbols = {t: i for t, i in own.items() if t not in special}
+        options = base.TokenizerSettings(
+            do_lower_case=False, added_tokens=added
+        )
+        super().__init__(tokens, special, symbols_file, options)
+        ids = {token: i for i, token in enumerate(tokens[: self.num_own])}
+        self.symbols = {t: i for t, i in ids.items() if t not in special}
         others = {*range(self.num_own)}.difference(self.symbols.values())
         self.forbidden_ids = np.array(sorted(others), np.int32)
         # Where no symbol marks the borders of words, each is a word.
@@ -81,9 +83,9 @@ class SymbolTokenizer(Tokenizer):
         self._pattern = re.compile(r"\S+" if self.are_separated else "(?s).")
 
     def _extended(self, names: Sequence[str]) -> bytes:
-        values = json.loads(self.vocabulary)
-        values["symbols"] = [*values["symbols"], *names]
-        text = json.dumps(values, ensure_ascii=False, indent=1)
+        fields = json.loads(self.vocabulary)
+        fields["symbols"] = [*fields["symbols"], *names]
+        text = json.dumps(fields, ensure_ascii=False, indent=1)
         return f"{text}\n".encode()
 
     def _encode_batch(
@@ -91,7 +93,7 @@ class SymbolTokenizer(Tokenizer):
     ) -> tuple[np.ndarray, np.ndarray]:
         find, unk = self.symbols.get, self.special_ids.unk
         rows = map(self._pattern.findall, texts)
-        return base.joined([[find(one, unk) for one in row] for row in rows])
+        return base.joined([[find(part, unk) for part in row] for row in rows])
 
     def _encode_batch_with_offsets(
         self, texts: Sequence[str]

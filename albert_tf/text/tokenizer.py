@@ -115,7 +115,7 @@ class Vocabulary(NewTokens):
 
     @property
     def settings(self) -> TokenizerSettings:
-        """What precedes the vocabulary."""
+        """Steps before the vocabulary splits a text."""
         return TokenizerSettings(
             do_lower_case=self.do_lower_case,
             keep_accents=self.keep_accents,

@@ -23,7 +23,7 @@ FILE_NAME = "tokenizer.json"
 _NORMALIZERS = {"NFKD", "StripAccents", "Lowercase", "Precompiled"}
 _SPLITS = ["Metaspace"], ["Metaspace", "WhitespaceSplit"]
 _STEPS_OF_BERT = "BertNormalizer", "BertPreTokenizer", "##"
-# What may be replaced, and by what.
+# Patterns that a normalizer may replace, and their replacements.
 _REPLACEMENTS = (
     ({"String": "``"}, '"'),
     ({"String": "''"}, '"'),
@@ -32,7 +32,7 @@ _REPLACEMENTS = (
 # transformers lowers the scores of pieces such as `▁25,` by this much, so that
 # the comma stands alone.
 _LOWERED_BY = 100.0
-# With what is a space to Python, but not to SentencePiece.
+# White space, with characters that are a space to Python only.
 _SPACES = r"[\s\x0b\x1c-\x1f\x85]"
 
 
@@ -48,15 +48,16 @@ def read(
     """Reads a `tokenizer.json`: its vocabulary, and settings by name.
 
     The vocabulary is the bytes of a SentencePiece model, or a list of the
-    tokens of a WordPiece vocabulary, `""` where there is none. What a file
-    says besides, of accents and added tokens, is for those who read its folder.
+    tokens of a WordPiece vocabulary, `""` for an id without a token. If the
+    file is `in_folder`, the reader of the folder checks accents and added
+    tokens.
     """
-    values, name = files.read_json_object(path), os.fspath(path)
+    content, name = files.read_json_object(path), os.fspath(path)
     try:
-        is_wordpiece = in_folder and values["model"]["type"] == "WordPiece"
-        unmet = _unmet_conditions(values, in_folder)
+        is_wordpiece = in_folder and content["model"]["type"] == "WordPiece"
+        unmet = _unmet_conditions(content, in_folder)
         if not unmet:
-            return (_wordpiece if is_wordpiece else _sentencepiece)(values)
+            return (_wordpiece if is_wordpiece else _sentencepiece)(content)
     except (AttributeError, IndexError, KeyError, TypeError, ValueError) as e:
         raise ValueError(
             f"{name!r} is damaged, or not a tokenizer ({type(e).__name__}: "
@@ -144,15 +145,15 @@ def _unmet_conditions(values: Mapping[str, Any], in_folder: bool) -> list[str]:
 
 
 def _are_ours(steps: list[dict[str, Any]]) -> bool:
-    """Returns whether they are those of `make`, with any version of Unicode."""
+    """Returns whether `make` wrote them, with any version of Unicode."""
     rules = "".join(s.get("precompiled_charsmap", "") for s in steps)
     patterns = [step.get("pattern", {}).get("Regex", "") for step in steps]
     keeps = {"type": "NFKD"} not in steps
     accents = "" if keeps else "".join(patterns[2:3])
-    ours = _normalizers(
+    written = _normalizers(
         rules, accents, do_lower_case={"type": "Lowercase"} in steps
     )
-    return steps == ours and not any(map(str.isalnum, accents))
+    return steps == written and not any(map(str.isalnum, accents))
 
 
 def _marks_words(step: Mapping[str, Any]) -> bool:
@@ -177,7 +178,7 @@ def _model(values: Mapping[str, Any]) -> Any:
     )
     model, types = model_class()(), model_class().SentencePiece
     for piece, score in rows:
-        # Only a user-defined one has score 0.
+        # Only a user-defined piece has score 0.
         kind = types.NORMAL if score else types.USER_DEFINED
         kind = types.CONTROL if piece in control else kind
         if is_number_comma(piece) and score < lowest - _LOWERED_BY / 2:
@@ -198,7 +199,7 @@ def _model(values: Mapping[str, Any]) -> Any:
 
 
 def pieces(model: bytes) -> dict[str, bool]:
-    """Returns the pieces, and whether they are user-defined marks."""
+    """Returns whether each piece is a user-defined mark, by piece."""
     kind = model_class().SentencePiece.USER_DEFINED
     return {
         row.piece: row.type == kind and not any(map(str.isalnum, row.piece))
@@ -219,11 +220,11 @@ def make(model_bytes: bytes, settings: TokenizerSettings) -> dict[str, Any]:
             f"{', '.join(other)}. Pass --output_format=keras or tf1."
         )
     ids = {row.piece: index for index, row in enumerate(model.pieces)}
-    # What is behind all others is not a piece in transformers.
-    own = [*model.pieces]
-    ours = settings.added_tokens
-    while own[-1].piece in ours and own[-1].type == own[-1].UNUSED:
-        own.pop()
+    # Added tokens at the end are no pieces in transformers.
+    rows = [*model.pieces]
+    names = settings.added_tokens
+    while rows[-1].piece in names and rows[-1].type == rows[-1].UNUSED:
+        rows.pop()
     rules = base64.b64encode(model.normalizer_spec.precompiled_charsmap)
     accents = ""
     if not settings.keep_accents:
@@ -234,7 +235,7 @@ def make(model_bytes: bytes, settings: TokenizerSettings) -> dict[str, Any]:
     steps = _normalizers(
         rules.decode(), accents, do_lower_case=settings.do_lower_case
     )
-    # "first": what follows a special token may go on without a space.
+    # "first": text after a special token may continue its word.
     marks: dict[str, Any] = {
         "type": "Metaspace",
         "replacement": base.WORD_MARK,
@@ -242,7 +243,7 @@ def make(model_bytes: bytes, settings: TokenizerSettings) -> dict[str, Any]:
     }
     split = marks
     if settings.added_tokens:
-        # What is between them is encoded as a text of its own.
+        # Text between them is encoded on its own.
         marks["prepend_scheme"] = "always"
         both = [{"type": "WhitespaceSplit"}, marks]
         split = {"type": "Sequence", "pretokenizers": both}
@@ -267,14 +268,14 @@ def make(model_bytes: bytes, settings: TokenizerSettings) -> dict[str, Any]:
             "unk_id": ids["<unk>"],
             "vocab": [
                 [p.piece, p.score - _LOWERED_BY * is_number_comma(p.piece)]
-                for p in own
+                for p in rows
             ],
         },
     }
 
 
 def added_token(name: str, any_case: bool) -> dict[str, Any]:
-    """Returns what transformers writes of an added token."""
+    """Returns the settings of an added token, as transformers writes them."""
     return {
         "content": name,
         "special": not any_case,
@@ -287,8 +288,8 @@ def added_token(name: str, any_case: bool) -> dict[str, Any]:
 
 def other_settings(model: bytes) -> list[str]:
     """Returns the settings of a model that its pieces do not show."""
-    found = model_class().FromString(model)
-    trainer, normalizer = found.trainer_spec, found.normalizer_spec
+    message = model_class().FromString(model)
+    trainer, normalizer = message.trainer_spec, message.normalizer_spec
     kind = trainer.ModelType.Name(trainer.model_type)
     is_expected = {
         f"model_type={kind}": trainer.model_type == trainer.UNIGRAM,

@@ -30,7 +30,7 @@ class WordPieceTokenizer(Tokenizer):
 
     Args:
         vocab_file: Text file, one token a line.
-        content: Its content, if that is not in the file.
+        content: Content of the file, if it was read before.
         **settings: See `TokenizerSettings`.
     """
 
@@ -43,31 +43,31 @@ class WordPieceTokenizer(Tokenizer):
         **settings: Any,
     ) -> None:
         text = content.decode() if content else files.read_text(vocab_file)
-        # A token is the first column of its line, `" "` of an empty one; a
+        # A token is the first column of its line, `" "` of an empty line; a
         # repeated token gets no second id. There is a U+2028 in a line.
         lines = map(str.split, text.removesuffix("\n").split("\n"))
         tokens = [*dict.fromkeys(next(iter(line), " ") for line in lines)]
-        found = base.TokenizerSettings(**settings)
-        spaced = [n for n in found.added_tokens if n.split() != [n]]
+        options = base.TokenizerSettings(**settings)
+        spaced = [n for n in options.added_tokens if n.split() != [n]]
         if spaced:
             raise ValueError(
                 "The tokens of a WordPiece vocabulary have no spaces. "
                 f"Received: {checks.listed(spaced)}."
             )
-        lowers, keeps = found.do_lower_case, found.keep_accents
+        lowers, keeps = options.do_lower_case, options.keep_accents
         if keeps != lowers:
-            found = dataclasses.replace(found, keep_accents=None)
+            options = dataclasses.replace(options, keep_accents=None)
         super().__init__(
             tokens,
             base.WORDPIECE_NAMES,
             vocab_file,
-            found,
+            options,
             do_lower_case=lowers,
             keep_accents=not lowers if keeps is None else keeps,
-            tokenize_chinese_chars=found.tokenize_chinese_chars,
+            tokenize_chinese_chars=options.tokenize_chinese_chars,
         )
-        own = tokens[: self.num_own]
-        self._words = {token: i for i, token in enumerate(own)}
+        words = tokens[: self.num_own]
+        self._words = {token: i for i, token in enumerate(words)}
         is_reserved = [bool(_RESERVED.fullmatch(token)) for token in tokens]
         self.forbidden_ids = np.flatnonzero(is_reserved).astype(np.int32)
         self.word_starts = np.array(

@@ -16,7 +16,6 @@ from typing import Any
 
 from albert_tf import checks, files
 from albert_tf.checkpoints import (
-    metadata,
     model_card,
     run_checkpoints,
     vocabularies,
@@ -281,7 +280,7 @@ def write_results(
     if evaluation:
         known = known.measured(evaluation["scores"], evaluation)
     if weights.path == run_checkpoints.trained_weights(folder):
-        metadata.write(weights.path, known)
+        known.write(weights.path)
         described = dataclasses.replace(
             weights, config=config.albert_config, metadata=known
         )

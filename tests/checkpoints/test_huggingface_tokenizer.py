@@ -244,7 +244,7 @@ def test_a_symbol_of_the_model_that_is_an_added_token_stays_one(
     written = tmp_path / "written"
     written.mkdir()
     huggingface_tokenizer.write(str(written), found)
-    theirs = huggingface_tokenizer._their_tokenizer(str(written))
+    theirs = huggingface_tokenizer._tokenizer_of(str(written))
     for text in ("the [E1] snow", "x[E1]snow", "snow <x1>", "snow <X1>"):
         ids = theirs.encode(text, add_special_tokens=False).ids
         assert found.tokenizer.encode(text) == ids
@@ -294,7 +294,7 @@ def test_a_new_token_that_looks_like_a_word_is_found_as_written_alone(
 
     read = Checkpoint(metadata=Metadata(**facts), **fields).tokenizer
     assert read.fingerprint == tokenizer.fingerprint
-    theirs = huggingface_tokenizer._their_tokenizer(str(folder))
+    theirs = huggingface_tokenizer._tokenizer_of(str(folder))
     for text in texts:
         ids = tokenizer.encode(text)
         assert (tokenizer.token_to_id("covid") in ids) == ("covid" in text)

@@ -1,6 +1,5 @@
 import pytest
 
-from albert_tf.checkpoints import metadata
 from albert_tf.checkpoints.metadata import Metadata
 
 _NAMES = ("ham", "spam")
@@ -26,16 +25,16 @@ _SEVERAL = Metadata(
 
 @pytest.mark.parametrize("known", [_SPAN, _SEVERAL])
 def test_what_is_written_is_read(known, tmp_path):
-    metadata.write(tmp_path, known)
+    known.write(tmp_path)
 
-    assert metadata.read(tmp_path) == known
+    assert Metadata.read(tmp_path) == known
 
 
 def test_nothing_known_is_no_file(tmp_path):
-    metadata.write(tmp_path, Metadata())
+    Metadata().write(tmp_path)
 
     assert list(tmp_path.iterdir()) == []
-    assert metadata.read(tmp_path) == Metadata()
+    assert Metadata.read(tmp_path) == Metadata()
 
 
 def test_the_thresholds_of_an_evaluation_are_known_label_by_label():

@@ -16,7 +16,6 @@ from albert_tf.checkpoints import (
     huggingface,
     keras_hub,
     load,
-    metadata,
     released,
     tf1,
     translation,
@@ -191,7 +190,7 @@ def _preset(file, **values):
 def _metadata(values):
     def run(case):
         (case.folder / "metadata.json").write_text(json.dumps(values))
-        metadata.read(case.folder)
+        Metadata.read(case.folder)
 
     return run
 

@@ -9,7 +9,6 @@ import pytest
 
 from albert_tf.checkpoints import (
     discovery,
-    metadata,
     run_checkpoints,
     tf1,
     train_state,
@@ -129,12 +128,12 @@ def test_metadata_are_written_with_every_checkpoint(make, tmp_path):
     checkpointer.save(7, STATE)
     checkpointer.save_best(6, {"f1": 0.4})
 
-    assert metadata.read(checkpointer.latest()) == known
+    assert Metadata.read(checkpointer.latest()) == known
     assert discovery.open(tmp_path / "run").metadata == known
     checkpointer.save_best(7, {"null_threshold": 0.5})
     checkpointer.save_evaluated(7, STATE, {"null_threshold": 0.5})
     assert discovery.open(tmp_path / "run").metadata == tuned
-    assert metadata.read(checkpointer.latest()) == tuned
+    assert Metadata.read(checkpointer.latest()) == tuned
 
 
 def test_a_failure_is_raised_as_soon_as_it_is_known(make, monkeypatch):

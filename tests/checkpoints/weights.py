@@ -8,7 +8,7 @@ import subprocess
 import numpy as np
 import pytest
 
-from albert_tf.checkpoints import conversion, metadata, tf1, variable_names
+from albert_tf.checkpoints import conversion, tf1, variable_names
 from albert_tf.checkpoints.conversion_config import ConversionConfig
 from albert_tf.checkpoints.metadata import Metadata
 from albert_tf.config import CONFIG_FILE
@@ -123,7 +123,7 @@ def save(folder, config, arrays, **facts):
     """Writes a checkpoint, and what is known of it; returns the folder."""
     tf1.write(folder / "model", arrays)
     config.to_json_file(folder / CONFIG_FILE)
-    metadata.write(folder, Metadata(**facts))
+    Metadata(**facts).write(folder)
     return folder
 
 

@@ -5,7 +5,6 @@ import numpy as np
 import pytest
 
 import albert_tf
-from albert_tf.checkpoints import metadata
 from albert_tf.checkpoints.metadata import Metadata
 from demo import report
 from tests import tiny
@@ -81,7 +80,7 @@ def _write_run(folder, model, lines):
     for name in ("checkpoints/step-00000000", "best"):
         write_checkpoint(folder / name, model)
     found = {"data": "--eval_file", "examples": 7, "step": 20, "cautions": []}
-    metadata.write(folder / "best", Metadata(evaluation=found))
+    Metadata(evaluation=found).write(folder / "best")
     model.config.to_json_file(folder / "albert_config.json")
     text = "".join(json.dumps(line) + "\n" for line in lines)
     (folder / "metrics.jsonl").write_text(text)

@@ -8,7 +8,7 @@ import shutil
 import numpy as np
 import pytest
 
-from albert_tf.checkpoints import metadata
+from albert_tf.checkpoints.metadata import Metadata
 from tests.training import runs
 
 
@@ -94,7 +94,7 @@ def test_seeds_give_median_spread_and_the_predictions_of_the_best(seeds_run):
     of_seed = read_json(several.output_dir, best, "eval_results.json")
     assert own.items() <= of_seed.items()
     # What is known of the weights, as in the card, are their own scores.
-    known = metadata.read(os.path.join(several.output_dir, "best"))
+    known = Metadata.read(os.path.join(several.output_dir, "best"))
     assert known.evaluation["scores"] == own
     assert known.settings["random_seed"] == scores["best_seed"]
     assert read_json(several.output_dir, "eval", "predictions.json") == (
@@ -216,7 +216,7 @@ def weights(trained, tmp_path):
     ],
 )
 def test_weights_of_another_meaning_are_not_used(known, message, job, weights):
-    metadata.write(weights, metadata.Metadata(**known))
+    Metadata(**known).write(weights)
     one = job(
         init_checkpoint=str(weights),
         train=None,

@@ -17,8 +17,9 @@ from hypothesis import stateful
 from hypothesis import strategies as st
 
 import albert_tf
-from albert_tf.checkpoints import conversion, metadata, run_checkpoints
+from albert_tf.checkpoints import conversion, run_checkpoints
 from albert_tf.checkpoints.conversion_config import ConversionConfig
+from albert_tf.checkpoints.metadata import Metadata
 from albert_tf.config import AlbertConfig
 
 LAST = 12
@@ -98,7 +99,7 @@ class Life(stateful.RuleBasedStateMachine):
     )
     @stateful.precondition(has_weights)
     def evaluate(self, name, predicts):
-        before = metadata.read(self.weights).thresholds
+        before = Metadata.read(self.weights).thresholds
         self.call(
             do_train=False,
             do_eval=True,
@@ -115,14 +116,14 @@ class Life(stateful.RuleBasedStateMachine):
     @stateful.rule()
     @stateful.precondition(has_weights)
     def predict(self):
-        before = metadata.read(self.weights)
+        before = Metadata.read(self.weights)
         self.call(
             do_train=False,
             do_eval=False,
             do_predict=True,
             predict_file="new.jsonl",
         )
-        assert metadata.read(self.weights) == before
+        assert Metadata.read(self.weights) == before
         self.check_predictions(True)
 
     @stateful.rule(choose=st.sampled_from([min, max]))
@@ -130,7 +131,7 @@ class Life(stateful.RuleBasedStateMachine):
     def copy_checkpoint(self, choose):
         step = choose(run_checkpoints.steps(self.run))
         source = run_checkpoints.checkpoint_path(self.run, step)
-        self.check_answers(self.copied(source), metadata.read(source), step)
+        self.check_answers(self.copied(source), Metadata.read(source), step)
 
     @stateful.rule(
         name=st.sampled_from(["keras", "tf1", "huggingface", "keras_hub"])
@@ -143,7 +144,7 @@ class Life(stateful.RuleBasedStateMachine):
                 input_path=self.run, output_path=path, output_format=name
             )
         )
-        known = metadata.read(self.weights)
+        known = Metadata.read(self.weights)
         self.check_answers(path, known, self.step_of(self.weights))
         card = pathlib.Path(path, "README.md").read_text("utf-8")
         self.check_card(card, known)
@@ -166,7 +167,7 @@ class Life(stateful.RuleBasedStateMachine):
 
     def check_facts(self, evaluated):
         """Checks what is said of the weights that are used from now on."""
-        known = metadata.read(self.weights)
+        known = Metadata.read(self.weights)
         step = self.step_of(self.weights)
         evaluation = known.evaluation
         if evaluated:
@@ -199,7 +200,7 @@ class Life(stateful.RuleBasedStateMachine):
             assert f"| f1_micro | {value:.4g} |" in card
 
     def check_predictions(self, is_written):
-        known, step = metadata.read(self.weights), self.step_of(self.weights)
+        known, step = Metadata.read(self.weights), self.step_of(self.weights)
         self.check_answers(self.run, known, step)
         if is_written:
             path = pathlib.Path(self.run, "predictions.tsv")

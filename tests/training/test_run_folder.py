@@ -5,7 +5,7 @@ import json
 
 import pytest
 
-from albert_tf.checkpoints import metadata, run_checkpoints
+from albert_tf.checkpoints import run_checkpoints
 from albert_tf.checkpoints.checkpoint import Checkpoint
 from albert_tf.checkpoints.metadata import Metadata
 from albert_tf.config import CONFIG_FILE, AlbertConfig
@@ -259,7 +259,7 @@ def test_an_evaluation_is_kept_with_the_weights_if_they_are_the_run_s(
     assert results["evaluated"] == {"step": 7, "data": "a.json"}
     assert is_reported
     wanted = known.measured(_EVALUATION["scores"], _EVALUATION)
-    assert metadata.read(path) == (wanted if is_own else Metadata())
+    assert Metadata.read(path) == (wanted if is_own else Metadata())
     assert (tmp_path / "run" / "README.md").exists() == is_own
 
 
