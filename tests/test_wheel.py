@@ -1,5 +1,6 @@
 """The wheel: its commands work where only it and what `--help` needs exist."""
 
+import os
 import pathlib
 import shutil
 import subprocess
@@ -30,24 +31,28 @@ def _run(*command, **settings):
     return done.stdout
 
 
+def _copy_sources(target):
+    """Copies what an installation needs, so that the repository stays clean."""
+    target.mkdir(parents=True)
+    for name in ("pyproject.toml", "README.md", "LICENSE"):
+        shutil.copy(ROOT / name, target)
+    shutil.copytree(
+        ROOT / "albert_tf",
+        target / "albert_tf",
+        ignore=shutil.ignore_patterns("__pycache__"),
+    )
+    return target
+
+
 @pytest.fixture(scope="module")
 def environment(tmp_path_factory):
     """An empty environment with the wheel; returns its folder of commands.
 
-    It is built from a copy, so that no `build/` is left in the repository. It
-    is installed without its dependencies, which are gigabytes; the few that
-    `--help` needs are linked to those of this environment.
+    It is installed without its dependencies, which are gigabytes; the few that
+    `--help` needs are linked to the packages of this environment.
     """
     folder = tmp_path_factory.mktemp("wheel")
-    source = folder / "source"
-    source.mkdir()
-    for name in ("pyproject.toml", "README.md", "LICENSE"):
-        shutil.copy(ROOT / name, source)
-    shutil.copytree(
-        ROOT / "albert_tf",
-        source / "albert_tf",
-        ignore=shutil.ignore_patterns("__pycache__"),
-    )
+    source = _copy_sources(folder / "source")
     pip = (sys.executable, "-m", "pip", "--disable-pip-version-check")
     options = ("--no-deps", "--no-build-isolation", "--no-index")
     _run(*pip, "wheel", *options, "-w", folder, source)
@@ -96,3 +101,28 @@ def test_a_command_answers_help_and_reports_a_wrong_flag(environment):
     assert "--num_train_steps: " in shown
     assert done.returncode == 1
     assert done.stderr.startswith("error: Unknown command line flag")
+
+
+@pytest.mark.slow
+def test_an_editable_install_is_found_from_the_folder_above(tmp_path):
+    clone = _copy_sources(tmp_path / "above" / "albert_tf")
+    venv.create(tmp_path / "empty", symlinks=True)
+    python = tmp_path / "empty" / "bin" / "python"
+    get_path = "import sysconfig as s; print(s.get_path('purelib'))"
+    packages = pathlib.Path(_run(python, "-c", get_path).strip())
+    for path in pathlib.Path(sysconfig.get_path("purelib")).iterdir():
+        if "albert_tf" not in path.name:
+            (packages / path.name).symlink_to(path)
+    pip = (sys.executable, "-m", "pip", "--python", python, "install")
+    options = ("--no-deps", "--no-build-isolation", "--no-index")
+    _run(*pip, *options, "--editable", clone)
+    script = clone.parent / "script.py"
+    script.write_text("import albert_tf\nreveal_type(albert_tf.finetune)\n")
+    environment = {k: v for k, v in os.environ.items() if k != "PYTHONPATH"}
+    options = {"cwd": clone.parent, "env": environment}
+
+    code = "import albert_tf; print(albert_tf.AlbertConfig.__module__)"
+    assert _run(python, "-c", code, **options) == "albert_tf.config\n"
+    shown = _run(python, "-m", "mypy", script, **options)
+    assert "learning_rate" in shown
+    assert "RunResult" in shown
