@@ -21,12 +21,14 @@ if TYPE_CHECKING:
     )
     from albert_tf.modeling.span_models import BeamSpanModel, SpanModel
     from albert_tf.serving.tokenizer_layer import TokenizerLayer
+    from albert_tf.training.callbacks import Callback
     from albert_tf.training.interface import finetune, pretrain
 
 __all__ = [
     "AlbertConfig",
     "AlbertModel",
     "BeamSpanModel",
+    "Callback",
     "ClassifierModel",
     "MultipleChoiceModel",
     "Predictor",
@@ -46,6 +48,7 @@ _MODULES = {
     "AlbertConfig": "albert_tf.config",
     "AlbertModel": "albert_tf.modeling.albert_model",
     "BeamSpanModel": "albert_tf.modeling.span_models",
+    "Callback": "albert_tf.training.callbacks",
     "ClassifierModel": "albert_tf.modeling.sequence_models",
     "MultipleChoiceModel": "albert_tf.modeling.sequence_models",
     "Predictor": "albert_tf.inference.predictor",

@@ -18,6 +18,19 @@ STEPS_AFTER_EXAMPLES = {
 
 # Context managers that start the workers of a run, by the name of a strategy.
 WORKERS = {"multi_worker": "albert_tf.devices.workers:connected"}
+# Standard callbacks of every run, in the order in which they are called.
+CALLBACKS = {
+    "metrics": "albert_tf.observers.metric_log:MetricLog",
+    "tensorboard": "albert_tf.observers.tensorboard:TensorBoard",
+    "intervals": "albert_tf.observers.intervals:Intervals",
+    "model_card": "albert_tf.observers.model_card:ModelCard",
+    "report": "albert_tf.observers.report:Report",
+}
+# Callbacks that are created with the plan of a fine-tuning, by the setting that
+# asks for them.
+PLAN_CALLBACKS = {"export_dir": "albert_tf.observers.export:Export"}
+# Functions that summarize several runs: their folders, and why others failed.
+SUMMARIES = {"grid": "albert_tf.observers.comparison:summarize"}
 
 # Records and text: what builds shards elsewhere (`--runner`), what reads other
 # text files (by the end of their name), what finds documents that come again

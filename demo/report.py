@@ -18,8 +18,9 @@ import albert_tf
 from albert_tf import files
 from albert_tf.checkpoints.metadata import Metadata
 from albert_tf.metrics.scores import Score, Scores
+from albert_tf.observers import report
 from albert_tf.text.tokenizer import Tokenizer
-from albert_tf.training import report
+from albert_tf.training.callbacks import Result
 
 # Pretraining runs in the order of training; the last trains both objectives.
 RUNS = ("short", "long")
@@ -86,7 +87,7 @@ def write(
         folder / "report.html",
         title="A small ALBERT, pretrained on docstrings",
         facts={**facts, **_facts(models["After"], logs)},
-        results=report.SeedResults(scores=Scores(entries=tuple(scores))),
+        result=Result(scores=Scores(entries=tuple(scores))),
         metric=_ACCURACIES["eval_masked_lm_accuracy"],
         evaluation=Metadata.read(last / "best").evaluation,
         sections=[

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from albert_tf import files
-from albert_tf.training import report
+from albert_tf.observers import report
 from experiments import downstream, layer_similarity, sizes
 from experiments.experiment import LARGER_CLASS, Claim, Experiment, Score
 from experiments.scales import Scale

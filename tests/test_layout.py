@@ -56,6 +56,9 @@ TESTED_TOGETHER = {
     "checkpoints/released.py": "checkpoints/test_tf1.py",
     "devices/device_settings.py": "training/test_refusals.py",
     "tasks/planning.py": "training/test_plan.py",
+    "observers/export.py": "training/test_interface.py",
+    "observers/model_card.py": "training/test_measured_weights.py",
+    "observers/tensorboard.py": "observers/test_metric_log.py",
     "inference/exported_model.py": "export/test_litert.py",
     **dict.fromkeys(
         (

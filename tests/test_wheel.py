@@ -84,7 +84,7 @@ def test_the_wheel_installs_every_script_as_a_command(environment):
     # Not only the modules: templates of pages, types, the mark of typed code.
     card = "checkpoints/model_card.md.jinja2"
     keywords = "training/keywords.pyi"
-    for name in (card, keywords, "training/report.html.jinja2", "py.typed"):
+    for name in (card, keywords, "observers/report.html.jinja2", "py.typed"):
         assert (packages / "albert_tf" / name).is_file()
     assert not (packages / "tests").exists()
 

@@ -1,6 +1,6 @@
 """The commands: flags -> config -> one call of the library.
 
-Floor 9, the only folder that knows command-line flags. One file a command.
+Floor 10, the only folder that knows command-line flags. One file a command.
 Importing one does not import TensorFlow, so that `--help` and flag errors
 answer at once.
 """

@@ -35,13 +35,15 @@ def run(spec: FinetuningSpec, values: FlagValues) -> int:
     plan, *others = plans.grid(spec, cli_flags.given(values))
     config = plan.config
     with program.quiet_import():
-        from albert_tf.training import baselines, comparison, interface
+        from albert_tf.training import finetune, interface
     result = interface.run_finetunings([plan, *others])
     if result is None:
         return int(values.preemption_exit_code)
     folder = config.output_dir
     if others:
         folder = result.output_dir
+        from albert_tf.observers import comparison
+
         tables = comparison.as_text(result.comparison)
         print(program.printable(f"{tables}\nThe best: {folder}"))
     program.print_scores(result.scores.flat())
@@ -49,12 +51,10 @@ def run(spec: FinetuningSpec, values: FlagValues) -> int:
         return 0
     if result.export:
         print(result.export)
-    if config.do_eval:
-        _LOGGER.info("report: %s/report.html", folder)
     _LOGGER.info(
         "next: python -m albert_tf.predict %s %s",
         shlex.quote(folder if config.do_train else plan.weights.path),
         spec.predict_arguments(plan.sets),
     )
-    baselines.warn_of(result.scores, plan.sets.evaluation)
+    finetune.warn_of_chance(result.scores, plan.sets.evaluation)
     return 0

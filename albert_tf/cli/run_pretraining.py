@@ -36,10 +36,10 @@ def run(values: cli_flags.FlagValues) -> int:
     with program.quiet_import():
         from albert_tf.training import pretrain
 
-    scores = pretrain.run(config)
-    if scores is None:
+    result = pretrain.run(config)
+    if result is None:
         return int(values.preemption_exit_code)
-    program.print_scores(scores.flat())
+    program.print_scores(result.scores.flat())
     return 0
 
 

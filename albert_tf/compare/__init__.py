@@ -1,1 +1,1 @@
-"""The command `python -m albert_tf.compare`. Floor 10."""
+"""The command `python -m albert_tf.compare`. Floor 11."""

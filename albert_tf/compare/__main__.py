@@ -10,7 +10,7 @@ import sys
 from collections.abc import Sequence
 
 from albert_tf.cli import program
-from albert_tf.training import comparison
+from albert_tf.observers import comparison
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

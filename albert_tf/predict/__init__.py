@@ -1,1 +1,1 @@
-"""The command `python -m albert_tf.predict`. Floor 10."""
+"""The command `python -m albert_tf.predict`. Floor 11."""

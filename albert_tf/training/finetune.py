@@ -1,4 +1,8 @@
-"""Fine-tuning, from examples to scores, predictions and a report.
+"""Fine-tuning, from examples to scores and predictions.
+
+Data flow: examples -> records -> training -> best weights -> evaluation,
+predictions -> callbacks. With several seeds or folds, `several_runs` repeats
+this.
 
 Source: google-research/albert, the `main` of `run_classifier.py`,
 `run_race.py` and `run_squad_v*.py`.
@@ -7,41 +11,42 @@ Source: google-research/albert, the `main` of `run_classifier.py`,
 import contextlib
 import dataclasses
 import functools
-import gc
-import itertools
 import logging
+import math
 import os
-import shutil
-from collections.abc import Callable, Mapping
-from typing import Any, TypeVar
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 
-from albert_tf import files
 from albert_tf.checkpoints import discovery, heads, run_checkpoints
 from albert_tf.checkpoints.checkpoint import Checkpoint
 from albert_tf.checkpoints.metadata import Metadata
 from albert_tf.devices import strategies
 from albert_tf.devices.strategies import Workers
 from albert_tf.inference import record_outputs
-from albert_tf.metrics import scores as scores_lib
-from albert_tf.metrics.scores import Score, Scores
-from albert_tf.tasks.task import ExampleSet, MakeTask, Sets, TaskData
+from albert_tf.inference.record_outputs import OutputComputer
+from albert_tf.metrics.scores import Role, Score, Scores
+from albert_tf.optimization import layerwise_decay
+from albert_tf.tasks.label_frequencies import Comparison
+from albert_tf.tasks.task import ExampleSet, MakeTask, Outputs, Sets, TaskData
 from albert_tf.training import (
-    baselines,
     finetuning_data,
     loop,
     resume,
     run_folder,
+    several_runs,
 )
+from albert_tf.training.callbacks import Callback, CallbackList, Result, Run
 from albert_tf.training.finetuning_data import RecordSet
-from albert_tf.training.finetuning_run import FinetuningRun, Result
-from albert_tf.training.report import SeedResults
 from albert_tf.training.run_config import FinetuningConfig
 
 _LOGGER = logging.getLogger(__name__)
-Key = TypeVar("Key", int, str)
-Run = TypeVar("Run")
+
+# Shorter runs are trials, which are not compared with chance.
+LEAST_STEPS = 50
+# Scores of fewer examples come with a warning.
+_FEW_EXAMPLES = 50
 
 
 def run(
@@ -49,15 +54,21 @@ def run(
     sets: Sets[ExampleSet],
     make_task: MakeTask,
     start: Checkpoint | None = None,
+    callbacks: Sequence[Callback] = (),
 ) -> Result | None:
     """Trains, or resumes training, then evaluates and predicts.
 
-    `start` is what the training starts from, if not from random weights; or
-    the weights to use without training.
+    Args:
+        config: Settings of the run.
+        sets: Examples to train on, to evaluate and to predict.
+        make_task: Makes the model half of the task.
+        start: Checkpoint that the training starts from, or that is used without
+            training; None for random weights.
+        callbacks: Observers, besides the standard ones.
 
     Returns:
-        What the best weights give; with several seeds, the medians. None if a
-        signal stopped the training.
+        The result of the best weights; with several seeds, the medians. None if
+        the training was stopped.
     """
     # 1. Checks, before records are made.
     _check_settings(config, sets)
@@ -74,11 +85,18 @@ def run(
             _check_weights(config, sets.data, start)
 
         make_run = functools.partial(
-            FinetuningRun, make_task=make_task, workers=workers, start=start
+            FinetuningRun,
+            make_task=make_task,
+            workers=workers,
+            start=start,
+            callbacks=callbacks,
         )
         if config.num_folds > 1 and sets.train:
-            workers.run_in_chief(_claim, config, sets, stack)
-            return _run_folds(config, sets.train, make_run, workers)
+            workers.run_in_chief(several_runs.claim, config, sets, stack)
+            observers = _observers(config, sets, callbacks, workers)
+            return several_runs.run_folds(
+                config, sets.train, make_run, workers, observers
+            )
 
         # 2. Records, which all seeds share.
         record_sets = finetuning_data.make_sets(config, sets)
@@ -89,8 +107,10 @@ def run(
 
         # 3. Training, evaluation, predictions, report.
         if config.num_seeds > 1:
-            workers.run_in_chief(_claim, config, record_sets, stack)
-            return _run_seeds(config, record_sets, make_run, workers)
+            workers.run_in_chief(several_runs.claim, config, record_sets, stack)
+            return several_runs.run_seeds(
+                config, record_sets, make_run, workers
+            )
         return make_run(config, record_sets).run()
 
 
@@ -123,167 +143,300 @@ def _check_weights(
     )
 
 
-def _run_folds(
+def _observers(
     config: FinetuningConfig,
-    rows: ExampleSet,
-    make_run: Callable[..., FinetuningRun],
+    sets: Sets[Any],
+    callbacks: Sequence[Callback],
     workers: Workers,
-) -> Result | None:
-    """Evaluates each fold by a run that is trained on the others.
-
-    The scores are those of all rows together, and mean and deviation of folds.
-    """
-    folds = finetuning_data.fold_numbers(rows, config.num_folds)
-    results: list[Result] = []
-    for fold in range(config.num_folds):
-        _LOGGER.info("Fold %d, of %d folds.", fold, config.num_folds)
-        folder = os.path.join(config.output_dir, f"fold-{fold}")
-        fold_config = dataclasses.replace(config, output_dir=folder)
-        train, held_out = (
-            dataclasses.replace(
-                rows, examples=[*itertools.compress(rows.examples, chosen)]
-            )
-            for chosen in (folds != fold, folds == fold)
-        )
-        fold_sets = Sets(train=train, evaluation=(held_out,))
-        fold_records = finetuning_data.make_sets(fold_config, fold_sets)
-        result = make_run(fold_config, fold_records).run()
-        if result is None:
-            return None
-        results.append(result)
-        gc.collect()  # the model of this fold, which refers to itself
-
-    # From the order of the folds to that of the examples.
-    order = np.argsort(np.argsort(folds, kind="stable"))
-    outputs = {
-        name: np.concatenate([one.outputs[name] for one in results])[order]
-        for name in results[0].outputs
-    }
-    scores = rows.data.scores(rows.examples, outputs)
-    folder = os.path.join(config.output_dir, "eval")
-    chunks = iter([(rows.examples, outputs)])
-    record_outputs.write_predictions(rows, chunks, folder, scores, workers)
-    entries = [*scores]
-    for key in scores.shown():
-        values = [one.scores[key] for one in results if key in one.scores]
-        entries.append(Score(f"{key}_mean", float(np.mean(values))))
-        entries.append(Score(f"{key}_std", float(np.std(values, ddof=1))))
-    for row in rows.data.baselines(rows.examples).items():
-        entries.append(Score.baseline(*row))
-    entries += baselines.interval(rows, outputs, scores)
-    scores = Scores(entries=tuple(entries))
-    path = os.path.join(config.output_dir, run_checkpoints.RESULTS_FILE)
-    workers.run_in_chief(files.write_json, path, scores.flat())
-    baselines.warn_of(scores, [rows])
-    return Result(scores, config.output_dir)
-
-
-def _run_seeds(
-    config: FinetuningConfig,
-    sets: Sets[RecordSet],
-    make_run: Callable[..., FinetuningRun],
-    workers: Workers,
-) -> Result | None:
-    """Runs every seed in a directory of its own; uses the best weights."""
-    # 1. Training and evaluation of each seed.
-    configs = {one.random_seed: one for one in config.seed_configs()}
-    seed_sets = dataclasses.replace(sets, prediction=())
-
-    def run_seed(config: FinetuningConfig) -> Result | None:
-        result = make_run(config, seed_sets).run()
-        # All outputs of all seeds would take much memory.
-        return result and result._replace(outputs={})
-
-    found = run_each("seed", configs, run_seed)
-    if found is None:
-        return None
-    results, failures = found
-    failures |= {s: one.problem for s, one in results.items() if one.problem}
-
-    # 2. The best seed, and the results of all.
-    scores = {seed: one.scores for seed, one in results.items()}
-    best, medians = _summarize(config, sets, scores, failures)
-    all_seeds = SeedResults(scores=medians, by_seed=scores, failures=failures)
-
-    # 3. Evaluation, predictions, report.
-    path = os.path.join(config.output_dir, run_checkpoints.BEST_FOLDER)
-    workers.run_in_chief(_copy_weights, configs[best].output_dir, path)
-    final_run = make_run(config, dataclasses.replace(sets, train=None))
-    result = final_run.evaluate_and_predict(
-        discovery.open(path), all_seeds=all_seeds
+) -> CallbackList:
+    run = Run(
+        config=config,
+        title=f"Fine-tuning: {sets.data.name}",
+        metric=sets.data.primary_metric,
+        is_training=sets.train is not None,
+        sets=sets,
     )
-    return result._replace(scores=medians)
+    return CallbackList(run, callbacks, workers)
 
 
-def run_each(
-    what: str, runs: Mapping[Key, Run], run_one: Callable[[Run], Any]
-) -> tuple[dict[Key, Any], dict[Key, str]] | None:
-    """Runs one after another; returns results, and why others diverged.
+class Evaluation(NamedTuple):
+    """Outputs and scores of the evaluation sets.
 
-    `what` is what the keys of `runs` are. It returns None if a signal stopped
-    the training.
+    `comparison` compares the loss on the first set with chance, if possible.
     """
-    results: dict[Key, Any] = {}
-    failures: dict[Key, str] = {}
-    for number, (key, one) in enumerate(runs.items(), start=1):
-        text = "%s %s, %d of %d."
-        _LOGGER.info(text, what.capitalize(), key, number, len(runs))
-        try:
-            result = run_one(one)
-        except loop.TrainingDiverged as problem:
-            failures[key] = str(problem)
-            _LOGGER.warning("%s", problem)
-            continue
-        if result is None:
+
+    outputs: Mapping[ExampleSet, Outputs]
+    scores: Scores
+    comparison: Comparison | None
+
+
+class FinetuningRun:
+    """One run, with one seed: trains; evaluates and predicts with weights."""
+
+    def __init__(
+        self,
+        config: FinetuningConfig,
+        sets: Sets[RecordSet],
+        *,
+        make_task: MakeTask,
+        workers: Workers,
+        start: Checkpoint | None,
+        callbacks: Sequence[Callback],
+    ) -> None:
+        self._config = config
+        self._sets = sets
+        self._workers = workers
+        self._start = start
+        self._observers = _observers(config, sets, callbacks, workers)
+        self._padding = finetuning_data.padding_for(config, workers.strategy)
+        with workers.strategy.scope():
+            self._task = make_task(
+                config.albert_config,
+                seed=config.random_seed,
+                dtype=config.dtype_policy,
+            )
+        self._computer = OutputComputer(
+            self._task,
+            self._padding,
+            compute=self._task.outputs,
+            workers=workers,
+        )
+
+    def run(
+        self,
+        weights: Checkpoint | None = None,
+        of_seeds: Result | None = None,
+    ) -> Result | None:
+        """Trains, if it has examples to train on; evaluates and predicts.
+
+        Without training, it uses `weights`, or else the start. `of_seeds` is
+        the result of several seeds, whose scores replace those of the weights.
+        Returns None if the training was stopped.
+        """
+        with self._observers:
+            if self._sets.train:
+                weights = self._train()
+            else:
+                weights = weights or self._start
+            if weights is None:
+                return None
+            return self._evaluate_and_predict(weights, of_seeds)
+
+    def _train(self) -> Checkpoint | None:
+        """Trains, or resumes; returns the best weights, None if stopped."""
+        config = self._config
+        multipliers = layerwise_decay.learning_rate_multipliers(
+            [v.path for v in self._task.model.trainable_variables],
+            decay=config.layerwise_lr_decay,
+            freeze_embeddings=config.freeze_embeddings,
+            adapters_only=config.train_adapters_only,
+        )
+        with resume.prepare_training(
+            config,
+            folder=finetuning_data.folder_of(config, self._sets),
+            task=self._task,
+            workers=self._workers,
+            multipliers=multipliers,
+            start=self._start,
+            # A pretrained checkpoint lacks the head of the task.
+            allow_new_heads=True,
+        ) as training:
+            is_finished = loop.TrainingLoop(
+                config,
+                training,
+                observers=self._observers,
+                batches_from=functools.partial(
+                    finetuning_data.training_batches,
+                    config,
+                    cast(RecordSet, self._sets.train),
+                    self._workers.strategy,
+                    self._padding,
+                ),
+                evaluate=self.evaluate if self._sets.evaluation else None,
+                patience=config.early_stopping_patience,
+            ).run()
+        if not is_finished:
             return None
-        results[key] = result
-        gc.collect()  # the model of this run, which refers to itself
-    if not results:
-        raise loop.TrainingDiverged(
-            f"None of the {len(runs)} {what}s gives a result. The first: "
-            f"{next(iter(failures.values()))}"
+        path = run_checkpoints.trained_weights(config.output_dir)
+        return discovery.open(path) if path else None
+
+    def evaluate(self) -> Scores:
+        """Returns the scores of the current weights, and the `loss`."""
+        return self._evaluate(self._computer).scores
+
+    def _evaluate(self, computer: OutputComputer) -> Evaluation:
+        """Scores the evaluation sets; `_<name>` follows those of named ones.
+
+        With early exit, `mean_layers` is the mean number of layers.
+        """
+        all_outputs: dict[ExampleSet, Outputs] = {}
+        entries: list[Score] = []
+        comparison = None
+        batch_size = self._config.eval_batch_size
+        for eval_set in self._sets.evaluation:
+            outputs = computer.run(eval_set.columns, batch_size)
+            if problem := record_outputs.find_not_finite(outputs):
+                raise loop.TrainingDiverged(problem)
+            all_outputs[eval_set] = outputs
+            data = eval_set.data
+            # The first set chooses thresholds.
+            if entries:
+                data = data.with_decision(Scores(entries=tuple(entries)))
+            results = [*data.scores(eval_set.examples, outputs)]
+            if "num_layers" in outputs:
+                mean = float(np.mean(outputs["num_layers"]))
+                results.append(Score("mean_layers", mean))
+            ending = f"_{eval_set.name}" if eval_set.name else ""
+            for score in results:
+                if not math.isfinite(score.value):
+                    _LOGGER.warning(
+                        "%s is %s; it is reported as 0.", score.key, score.value
+                    )
+                    score = score._replace(value=0.0)
+                entries.append(score._replace(key=score.key + ending))
+        if self._sets.evaluation:
+            main = self._sets.evaluation[0]
+            comparison = main.data.compare_with_chance(
+                main.columns, all_outputs[main]
+            )
+        if comparison and math.isfinite(comparison.loss):
+            entries.append(Score("loss", comparison.loss, Role.LOSS))
+        scores = Scores(entries=tuple(entries))
+        return Evaluation(all_outputs, scores, comparison)
+
+    def _evaluate_and_predict(
+        self, weights: Checkpoint, of_seeds: Result | None
+    ) -> Result:
+        """Evaluates the weights, predicts, and writes the files."""
+        config, sets, workers = self._config, self._sets, self._workers
+        if not sets.train:
+            self._observers.begin(step=weights.step)
+        before = self._start_outputs(weights)
+        resume.set_weights(self._task.model, weights, workers)
+        computer = OutputComputer(self._task, self._padding, workers=workers)
+
+        # 1. Evaluation.
+        evaluation = self._evaluate(computer)
+        problem = self._problem(computer, evaluation)
+        if problem:
+            _LOGGER.warning("%s: %s", weights.path, problem)
+        scores = dataclasses.replace(
+            evaluation.scores, is_degenerate=bool(problem), step=weights.step
         )
-    return results, failures
+        facts, thresholds = None, weights.metadata.chosen
+        if sets.evaluation:
+            main, thresholds = sets.evaluation[0], evaluation.scores
+            if not evaluation.comparison:
+                _LOGGER.info("%s", main.data.why_not_compared(main.columns))
+            added = self._observers.additional_scores(
+                main, evaluation.outputs[main], scores, **before
+            )
+            scores += Scores(entries=tuple(added))
+            facts = main.describe(scores, config.evaluated)
 
+        # 2. Predictions. A set that is evaluated and predicted has one file.
+        self._predict(computer, evaluation, thresholds)
 
-def _claim(
-    config: FinetuningConfig, sets: Sets[Any], stack: contextlib.ExitStack
-) -> None:
-    """Locks and claims the directory of all runs, after all are checked."""
-    folder = run_folder.finetuning_folder(config, sets.data)
-    stack.enter_context(folder.locked())
-    for seed_config in config.seed_configs():
-        finetuning_data.folder_of(seed_config, sets).check()
-    folder.claim(config)
-
-
-def _summarize(
-    config: FinetuningConfig,
-    sets: Sets[RecordSet],
-    scores: Mapping[int, Scores],
-    failures: Mapping[int, str],
-) -> tuple[int, Scores]:
-    """Returns the best seed and the medians, of failed ones if all have."""
-    sound = {seed: scores[seed] for seed in scores if seed not in failures}
-    if failures and sound:
-        _LOGGER.warning(
-            "%d of %d seeds have failed and are left out of the medians: %s.",
-            len(failures),
-            config.num_seeds,
-            ", ".join(map(str, failures)),
+        # 3. Results, for files and callbacks.
+        result = dataclasses.replace(
+            of_seeds or Result(scores=scores),
+            output_dir=config.output_dir,
+            weights=weights.path,
+            problem=problem,
+            evaluation=facts,
+            outputs=next(iter(evaluation.outputs.values()), {}),
         )
-    used = sound or scores
-    best = best_seed(used, config.best_metric or sets.data.primary_metric)
-    results = scores_lib.medians(used, best, num_failed=len(failures))
-    return best, dataclasses.replace(results, is_degenerate=not sound)
+        workers.run_in_chief(self._finish, weights, result)
+        return result
+
+    def _predict(
+        self,
+        computer: OutputComputer,
+        evaluation: Evaluation,
+        thresholds: Scores,
+    ) -> None:
+        """Writes the predictions of all sets but the training set."""
+        folders: dict[ExampleSet, str] = {
+            each: f"eval_{each.name}".rstrip("_")
+            for each in self._sets.evaluation
+        }
+        folders |= {each: each.name for each in self._sets.prediction}
+        for each, name in folders.items():
+            if each in evaluation.outputs:
+                chunks = iter([(each.examples, evaluation.outputs[each])])
+            else:
+                batch_size = self._config.predict_batch_size
+                chunks = computer.run_chunks(each, batch_size)
+            folder = os.path.join(self._config.output_dir, name)
+            record_outputs.write_predictions(
+                each, chunks, folder, thresholds, self._workers
+            )
+
+    def _finish(self, weights: Checkpoint, result: Result) -> None:
+        """Writes the results, then tells the callbacks."""
+        is_current = run_folder.write_results(
+            self._config, weights, result.as_json(), result.evaluation
+        )
+        self._observers.end(dataclasses.replace(result, is_current=is_current))
+
+    def _start_outputs(self, weights: Checkpoint) -> dict[str, Any]:
+        """Returns an argument of `baselines`, if a task compares the start."""
+        start, evaluated = self._start, self._sets.evaluation
+        if not (self._task.compares_start and start and evaluated):
+            return {}
+        if start.path == weights.path:
+            return {}
+        resume.set_weights(self._task.model, start, self._workers)
+        computer = OutputComputer(
+            self._task,
+            self._padding,
+            compute=self._task.start_outputs,
+            workers=self._workers,
+        )
+        columns, batch_size = evaluated[0].columns, self._config.eval_batch_size
+        return {"start_outputs": computer.run(columns, batch_size)}
+
+    def _problem(
+        self, computer: OutputComputer, evaluation: Evaluation
+    ) -> str | None:
+        """Says that the trained model is no better than chance; or None.
+
+        That is on the evaluation set, if that can be compared, and on records
+        that it was trained on.
+        """
+        config, train_set = self._config, self._sets.train
+        if train_set is None or config.num_train_steps < LEAST_STEPS:
+            return None
+        if evaluation.comparison and not evaluation.comparison.is_at_chance:
+            return None
+        sample = finetuning_data.sample(train_set)
+        # A number of rows that the replicas divide.
+        num_rows = config.train_batch_size // config.gradient_accumulation_steps
+        trained = sample.data.compare_with_chance(
+            sample.columns, computer.run(sample.columns, num_rows)
+        )
+        if trained is None or not trained.is_at_chance:
+            return None
+        return (
+            "The model is degenerate, no better than always predicting the "
+            "label frequencies: on records that it was trained on, the loss is "
+            f"{trained.weighted_loss:.4g} ({trained.chance_loss:.4g} at chance "
+            "level). Try a lower --learning_rate, a longer warm-up, more "
+            "steps, or another --random_seed."
+        )
 
 
-def best_seed(scores: Mapping[Key, Scores], metric: str) -> Key:
-    """Returns the seed, or run, with the best score, then the lowest loss."""
-    return max(scores, key=lambda s: (scores[s].rank(metric), -scores[s].loss))
-
-
-def _copy_weights(run_dir: str, target: str) -> None:
-    source = run_checkpoints.trained_weights(run_dir) or ""
-    with files.atomic_folder(target, replace=True) as folder:
-        shutil.copytree(source, folder, dirs_exist_ok=True)
+def warn_of_chance(scores: Scores, evaluated: Sequence[ExampleSet]) -> None:
+    """Warns if scores of the first set hardly exceed their baselines."""
+    if not evaluated:
+        return
+    num_examples = len(evaluated[0].examples)
+    metric = evaluated[0].data.primary_metric
+    if problem := scores.verdict():
+        _LOGGER.warning("%s", problem)
+    elif bounds := scores.interval(metric):
+        baseline = scores.baselines.get(metric, -math.inf)
+        if num_examples < _FEW_EXAMPLES or bounds[0] <= baseline:
+            text = "Only %d examples were evaluated: on others, %s may be "
+            text += "between %.3g and %.3g."
+            _LOGGER.warning(text, num_examples, metric, *bounds)

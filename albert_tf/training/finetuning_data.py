@@ -10,10 +10,12 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
+from albert_tf import checks
 from albert_tf.checkpoints import run_checkpoints
 from albert_tf.data import bucketed_batches, record_columns
 from albert_tf.data.record_columns import Padding, RecordColumns
 from albert_tf.devices import strategies
+from albert_tf.metrics.scores import Score, Scores
 from albert_tf.tasks.task import ExampleSet, Sets
 from albert_tf.training import run_folder
 from albert_tf.training.run_config import FinetuningConfig, Phase
@@ -46,6 +48,30 @@ class RecordSet(ExampleSet):
         for example in self.examples:
             digest.update(repr(example).encode("utf-8", "surrogatepass"))
         return digest.hexdigest()
+
+    def describe(self, scores: Scores, name: str) -> dict[str, Any]:
+        """Returns the facts of an evaluation that metadata and reports show.
+
+        They are JSON values; the cautions are sentences. `name` names the set.
+        """
+        cautions = [self.caution] * bool(self.caution)
+        absent = [
+            score.of
+            for score in scores
+            if score == Score.of_label("number", score.of, 0)
+        ]
+        if absent:
+            names = checks.listed(map(repr, absent))
+            cautions.append(f"None of the examples has the label {names}.")
+        return {
+            "data": name,
+            "examples": len(self.examples),
+            "step": scores.step,
+            "metric": self.data.primary_metric,
+            "has_numbers": self.data.is_regression,
+            "cautions": cautions,
+            "scores": scores.flat(),
+        }
 
 
 def make_sets(

@@ -3,75 +3,66 @@
 The commands call the same functions with their flags.
 """
 
+import contextlib
 import dataclasses
 import functools
-import glob
-import logging
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from albert_tf import registry
 from albert_tf import settings as settings_lib
-from albert_tf.checkpoints import run_checkpoints
-from albert_tf.export import saved_model
-from albert_tf.export.export_config import ExportConfig
-from albert_tf.export.saved_model import ExportSummary
 from albert_tf.inference.predictor import Predictor, load_predictor
-from albert_tf.metrics.scores import Scores
 from albert_tf.tasks import example_files
 from albert_tf.tasks import spec as specs
 from albert_tf.tasks.spec import FinetuningSpec, HeadSpec
 from albert_tf.tasks.task import SPLITS
-from albert_tf.text.tokenizer import VocabularyBeside
-from albert_tf.training import (
-    baselines,
-    comparison,
-    report,
-)
 from albert_tf.training import finetune as finetune_lib
 from albert_tf.training import plan as plans
 from albert_tf.training import pretrain as pretrain_lib
+from albert_tf.training import several_runs
+from albert_tf.training.callbacks import Callback, Result
 from albert_tf.training.plan import FinetuningPlan
 from albert_tf.training.pretrain_config import PretrainingConfig
 
 if TYPE_CHECKING:
     from typing import Unpack
 
+    from albert_tf.export.saved_model import ExportSummary
     from albert_tf.training.keywords import (
         FinetuningSettings,
         PretrainingSettings,
     )
 
-_LOGGER = logging.getLogger(__name__)
+_PATHS = ("output_dir", "weights")
+_STOPPED = "The run was stopped, after a checkpoint. Call it again to go on."
 
-_STOPPED = "A signal stopped the run. Call it again to go on."
 
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class RunResult:
-    """What a run has given.
+@dataclasses.dataclass(frozen=True, kw_only=True, eq=False)
+class RunResult(Result):
+    """The result of a run.
 
     Args:
-        scores: Of the evaluation, by their names in `eval_results.json`; none
-            without one.
-        output_dir: The output directory of the run.
-        weights: The folder of the weights that have the scores.
-        export: What was exported, if `export_dir` was given.
-        head: What is done with the head; None for that of the checkpoint.
-        comparison: Of the best of several runs, tables of all of them.
+        head_spec: HeadSpec that answers; default: the checkpoint's.
     """
 
-    scores: Scores
-    output_dir: str
-    weights: str
-    export: ExportSummary | None = None
-    head: HeadSpec | None = None
-    comparison: Sequence[report.Section] = ()
+    head_spec: HeadSpec | None = None
 
     @property
     def baselines(self) -> dict[str, float]:
-        """What a score is without a model, by its name."""
+        """The baselines by the key of the model's score."""
         return self.scores.baselines
+
+    @property
+    def export(self) -> "ExportSummary | None":
+        """Summary of the export, if `export_dir` was given."""
+        return self.created.get("export")
+
+    @property
+    def comparison(self) -> Sequence[Mapping[str, Any]]:
+        """Tables that compare the runs of lists of numbers."""
+        tables: Sequence[Mapping[str, Any]] = self.created.get("comparison", ())
+        return tables
 
     @functools.cached_property
     def predictor(self) -> Predictor:
@@ -79,7 +70,7 @@ class RunResult:
 
         It is loaded when it is first asked for.
         """
-        return load_predictor(self.weights, head=self.head)
+        return load_predictor(self.weights, head=self.head_spec)
 
 
 def finetune(
@@ -88,6 +79,7 @@ def finetune(
     train_examples: Any = None,
     eval_examples: Any = None,
     predict_examples: Any = None,
+    callbacks: Sequence[Callback] = (),
     **settings: "Unpack[FinetuningSettings]",
 ) -> RunResult:
     """Fine-tunes a model, evaluates it and writes predictions.
@@ -112,6 +104,7 @@ def finetune(
             them, or a DataFrame of pandas.
         eval_examples: Rows to evaluate, in place of `eval_file`.
         predict_examples: Rows to predict, in place of `predict_file`.
+        callbacks: Observers of the run, which may stop it; see `Callback`.
         **settings: The flags of the task's command, by name. docs/flags.md
             lists all with their meanings and defaults;
             albert_tf/training/keywords.pyi, for editors, with their types.
@@ -121,7 +114,9 @@ def finetune(
 
     Raises:
         ValueError: A setting, a file or a row cannot be used.
-        KeyboardInterrupt: A signal stopped the training, after a checkpoint.
+        TrainingDiverged: The loss is not finite.
+        KeyboardInterrupt: A signal or a callback stopped the training, after a
+            checkpoint.
     """
     spec = specs.finetuning_spec_of(task_name)
     values = settings_lib.checked(
@@ -144,98 +139,88 @@ def finetune(
         or any(map(values.get, ("eval_file", "data_dir", "validation_share"))),
         "do_predict": "predict" in examples or bool(values.get("predict_file")),
     }
-    plan, *others = plans.grid(spec, uses | values, examples)
-    result = run_finetunings([plan, *others])
+    planned = plans.grid(spec, uses | values, examples)
+    with _watching(callbacks):
+        result = run_finetunings(planned, callbacks)
     if result is None:
         raise KeyboardInterrupt(_STOPPED)
-    baselines.warn_of(result.scores, plan.sets.evaluation)
+    finetune_lib.warn_of_chance(result.scores, planned[0].sets.evaluation)
     return result
 
 
-def run_finetunings(planned: Sequence[FinetuningPlan]) -> RunResult | None:
-    """Does what plans say; of several, writes `report.html` above their runs.
+@contextlib.contextmanager
+def _watching(callbacks: Sequence[Callback]) -> Iterator[None]:
+    """Checks callbacks; forgets requests to stop when a call has ended."""
+    for callback in callbacks:
+        if not isinstance(callback, Callback):
+            raise ValueError(
+                "`callbacks` must be objects of subclasses of "
+                f"albert_tf.Callback. Received: {callback!r}."
+            )
+    try:
+        yield
+    finally:
+        for callback in callbacks:
+            callback.stop_requested = False
+
+
+def run_finetunings(
+    planned: Sequence[FinetuningPlan], callbacks: Sequence[Callback] = ()
+) -> RunResult | None:
+    """Runs plans; several runs are compared in `report.html` above them.
 
     Returns:
-        The best run, with its comparison with the others that have not
-        diverged; None if a signal stopped a training.
+        The result of the best run; None if a training was stopped.
     """
     if len(planned) == 1:
-        return run_finetuning(planned[0])
-    by_folder = {plan.config.output_dir: plan for plan in planned}
-    found = finetune_lib.run_each("run", by_folder, run_finetuning)
-    if found is None:
+        return run_finetuning(planned[0], callbacks)
+    plans_by_folder = {plan.config.output_dir: plan for plan in planned}
+    ended = several_runs.run_each(
+        "run", plans_by_folder, lambda plan: run_finetuning(plan, callbacks)
+    )
+    if ended is None:
         return None
-    results, failures = found
-    scores = {folder: one.scores for folder, one in results.items()}
-    sound = {f: one for f, one in scores.items() if not one.is_degenerate}
+    results, failures = ended
+    scores = {folder: result.scores for folder, result in results.items()}
+    sound = {f: each for f, each in scores.items() if not each.is_degenerate}
     config, data = planned[0].config, planned[0].sets.data
     metric = config.best_metric or data.primary_metric
-    best = finetune_lib.best_seed(sound or scores, metric)
-    above = os.path.dirname(best)
-    # Those of earlier calls with other numbers, too.
-    files = os.path.join(
-        glob.escape(above), "*=*", run_checkpoints.RESULTS_FILE
-    )
-    others = map(os.path.dirname, sorted(glob.glob(files)))
-    paths = [*dict.fromkeys([best, *others])]
-    tables = comparison.sections(paths, failures)
-    page = os.path.join(above, report.FILE_NAME)
-    comparison.write(page, paths, tables)
-    _LOGGER.info("The runs are compared in %s.", page)
+    best = several_runs.best_key(sound or scores, metric)
+    summarize = registry.load(registry.SUMMARIES["grid"])
     result: RunResult = results[best]
-    return dataclasses.replace(result, comparison=tables)
+    result.created["comparison"] = summarize(best, failures)
+    return result
 
 
-def run_finetuning(plan: FinetuningPlan) -> RunResult | None:
-    """Does what a plan says; returns None if a signal stopped the training."""
+def run_finetuning(
+    plan: FinetuningPlan, callbacks: Sequence[Callback] = ()
+) -> RunResult | None:
+    """Runs a plan; returns None if the training was stopped."""
     config, spec = plan.config, plan.spec
-    export = None
-    if config.export_dir:
-        # An export that cannot succeed is refused before hours of training.
-        export = _export_config(plan, config.output_dir, Scores())
-        saved_model.check(export, plan.source)
+    asked = [
+        registry.load(reference)(plan)
+        for name, reference in registry.PLAN_CALLBACKS.items()
+        if getattr(config, name)
+    ]
     make_task = spec.make_task(plan.task_config, plan.sets)
-    result = finetune_lib.run(config, plan.sets, make_task, plan.start)
+    result = finetune_lib.run(
+        config, plan.sets, make_task, plan.start, [*asked, *callbacks]
+    )
     if result is None:
         return None
-    summary = None
-    if export:
-        export = _export_config(plan, result.weights, result.scores)
-        summary = saved_model.export(export)
-    return RunResult(
-        scores=result.scores,
-        output_dir=os.path.abspath(config.output_dir),
-        weights=os.path.abspath(result.weights),
-        export=summary,
-        head=spec.head_spec(plan.task_config),
-    )
+    return _run_result(result, head_spec=spec.head_spec(plan.task_config))
 
 
-def _export_config(
-    plan: FinetuningPlan, weights: str, scores: Scores
-) -> ExportConfig:
-    config, sets = plan.config, plan.sets
-    head = plan.spec.head_spec(plan.task_config)
-    # Of different numbers of options, that of the set to predict.
-    values = vars(plan.task_config) | vars(sets.all[-1].data)
-    values |= plan.spec.chosen(sets.data, scores)
-    # A run that was trained has its config and vocabulary in its folder.
-    given = [*settings_lib.fields_of(VocabularyBeside), "albert_config_file"]
-    return ExportConfig(
-        init_checkpoint=weights,
-        export_dir=config.export_dir or "",
-        **{n: getattr(config, n) for n in given if not config.do_train},
-        head=head,
-        max_seq_length=config.max_seq_length,
-        settings={
-            name: values[name]
-            for name in head.serving_settings.names()
-            if name in values
-        },
-    )
+def _run_result(result: Result, **fields: Any) -> RunResult:
+    paths = {n: os.path.abspath(getattr(result, n)) for n in _PATHS}
+    return RunResult(**{**vars(result), **paths, **fields})
 
 
-def pretrain(**settings: "Unpack[PretrainingSettings]") -> RunResult:
+def pretrain(
+    *,
+    callbacks: Sequence[Callback] = (),
+    **settings: "Unpack[PretrainingSettings]",
+) -> RunResult:
     """Pretrains a model on records, and evaluates it.
 
         albert_tf.pretrain(
@@ -243,21 +228,21 @@ def pretrain(**settings: "Unpack[PretrainingSettings]") -> RunResult:
             eval_file="records/eval", do_eval=True, output_dir="run")
 
     Args:
+        callbacks: Observers of the run, which may stop it; see `Callback`.
         **settings: The flags of `run_pretraining.py`, by name. docs/flags.md
             lists all with their meanings and defaults;
             albert_tf/training/keywords.pyi, for editors, with their types.
 
     Raises:
         ValueError: A setting or a file cannot be used.
-        KeyboardInterrupt: A signal stopped the training, after a checkpoint.
+        TrainingDiverged: The loss is not finite, or has jumped.
+        KeyboardInterrupt: A signal or a callback stopped the training, after a
+            checkpoint.
     """
     values = settings_lib.checked(settings, [PretrainingConfig])
     config = plans.pretraining(values)
-    scores = pretrain_lib.run(config)
-    if scores is None:
+    with _watching(callbacks):
+        result = pretrain_lib.run(config, callbacks)
+    if result is None:
         raise KeyboardInterrupt(_STOPPED)
-    return RunResult(
-        scores=scores,
-        output_dir=os.path.abspath(config.output_dir),
-        weights=os.path.abspath(config.output_dir),
-    )
+    return _run_result(result, weights=os.path.abspath(config.output_dir))

@@ -27,8 +27,8 @@ import tqdm
 from albert_tf.devices import strategies
 from albert_tf.metrics.scores import Scores
 from albert_tf.tasks.task import Batch
-from albert_tf.training import metric_log
 from albert_tf.training import step as step_lib
+from albert_tf.training.callbacks import EVALUATION_PREFIX, CallbackList
 from albert_tf.training.resume import Training
 from albert_tf.training.run_config import Phase, RunConfig
 from albert_tf.training.run_state import DivergenceDetector
@@ -37,6 +37,8 @@ _LOGGER = logging.getLogger(__name__)
 
 # Updates in one call of the graph, by device.
 _STEPS_PER_CALL = {"CPU": 1, "GPU": 20, "TPU": 100}
+# Totals of a log window that are not divided by its number of updates.
+_COUNTED = ("updates", "seconds", "examples", "tokens")
 _ADVICE = (
     "Lower --learning_rate or increase --num_warmup_steps, in another "
     "--output_dir."
@@ -52,13 +54,14 @@ BatchesFrom = Callable[[Phase, int], Iterable[Batch]]
 
 
 class TrainingLoop:
-    """Trains until `num_train_steps`, a signal, or a divergence.
+    """Trains until `num_train_steps`, a stop, or a divergence.
+
+    A signal or a callback stops the training.
 
     Args:
+        observers: The callbacks, which get each log line and each evaluation.
         evaluate: Returns the scores of the weights, at every checkpoint; None
             for no evaluations.
-        metric: The score that selects the best weights, unless `best_metric`
-            is given.
         is_pretraining: Whether a new run is evaluated before its first step,
             and a sudden rise of the loss, which small batches have by chance,
             counts as divergence.
@@ -71,20 +74,20 @@ class TrainingLoop:
         config: RunConfig,
         training: Training,
         *,
+        observers: CallbackList,
         batches_from: BatchesFrom,
         evaluate: Callable[[], Scores] | None = None,
-        metric: str = "",
         is_pretraining: bool = False,
         patience: int = 0,
     ) -> None:
         self._config = config
         self._train_step = training.train_step
         self._checkpointer = training.checkpointer
-        self._log = training.log
+        self._observers = observers
         self._workers = training.workers
         self._batches_from = batches_from
         self._evaluate_model = evaluate
-        self._metric = config.best_metric or metric
+        self._metric = config.best_metric or observers.run.metric
         self._is_pretraining = is_pretraining
         self._patience = patience
         self._phases = config.phases
@@ -114,21 +117,28 @@ class TrainingLoop:
     def run(self) -> bool:
         """Trains; returns whether the run is finished.
 
-        It is not after SIGTERM or Ctrl-C, which save a checkpoint first.
+        After SIGTERM, Ctrl-C or the request of a callback, a checkpoint is
+        saved and the run is not finished.
 
         Raises:
             KeyboardInterrupt: After a second Ctrl-C, without a checkpoint.
+            Exception: Of a callback, after a checkpoint.
             TrainingDiverged: With the last good weights in its checkpoints.
         """
         with self._handle_signals(), self._bar:
+            self._observers.begin(
+                step=self.state.step,
+                is_resumed=not self._is_new,
+                is_evaluated=not self.state.needs_evaluation,
+            )
             if self._is_new:
                 self._start()
             elif self.state.needs_evaluation:
                 self._evaluate_checkpoint()
             batches = None
             while True:
-                # 1. A signal stops the run between two updates.
-                is_stopped = self._workers.any(self._has_signal)
+                # 1. The run stops between two updates.
+                is_stopped = self._workers.any(self._wants_stop)
                 if self._is_finished():
                     break
                 if is_stopped:
@@ -167,10 +177,15 @@ class TrainingLoop:
                     self._record(row, seconds)
                 self._end_call()
             self._workers.run_in_chief(self._checkpointer.wait)
-        # One may have come while the last checkpoint was written.
-        is_stopped = is_stopped or self._workers.any(self._has_signal)
+        # A signal may have come while the last checkpoint was written.
+        is_stopped = is_stopped or self._workers.any(self._wants_stop)
         self._report_end(is_stopped)
+        self._observers.raise_error()
         return not is_stopped
+
+    @property
+    def _wants_stop(self) -> bool:
+        return self._has_signal or self._observers.wants_stop
 
     @contextlib.contextmanager
     def _handle_signals(self) -> Iterator[None]:
@@ -327,9 +342,9 @@ class TrainingLoop:
 
     def _write_window(self) -> None:
         window = self.state.window
-        line = metric_log.window_line(window) | self._phase_fields()
+        line = _window_means(window) | self._phase_fields()
         self.state.window = {}
-        self._log.write(self.state.step, line)
+        self._observers.log(self.state.step, line)
         names = ("loss", "sequences_per_second")
         shown = {name: f"{line[name]:.4g}" for name in names if name in line}
         self._bar.set_postfix(shown)
@@ -362,9 +377,11 @@ class TrainingLoop:
         state, metric = self.state, self._metric
         scores = self._evaluate_model()
         values = scores.flat()
-        self._log.write_scores(
-            state.step, scores, self._phase_fields(), metric=metric
-        )
+        line = {f"{EVALUATION_PREFIX}{k}": v for k, v in values.items()}
+        self._observers.log(state.step, line | self._phase_fields())
+        if self._workers.is_chief:
+            _log_scores(state.step, scores, metric)
+        self._observers.evaluated(state.step, scores)
         for name, value in values.items():
             if math.isnan(value):
                 raise TrainingDiverged(
@@ -398,3 +415,25 @@ class TrainingLoop:
         self, write: Callable[..., None], *values: Mapping[str, Any]
     ) -> None:
         self._workers.run_in_chief(write, self.state.step, *values)
+
+
+def _window_means(window: Mapping[str, float]) -> dict[str, float]:
+    """Returns the means over a log window, and rates per second."""
+    means = {
+        name: total / window["updates"]
+        for name, total in window.items()
+        if name not in _COUNTED
+    }
+    means["sequences_per_second"] = window["examples"] / window["seconds"]
+    means["tokens_per_second"] = window["tokens"] / window["seconds"]
+    return means
+
+
+def _log_scores(step: int, scores: Scores, metric: str) -> None:
+    """Logs scores; of the scores of single classes, only the `metric`."""
+    shown = ", ".join(
+        f"{score.key} {score.value:.4g}"
+        for score in scores
+        if not score.of or score.key == metric
+    )
+    _LOGGER.info("Evaluation after step %d: %s", step, shown)

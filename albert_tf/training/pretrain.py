@@ -7,7 +7,7 @@ import dataclasses
 import functools
 import logging
 import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -29,12 +29,11 @@ from albert_tf.text.base import TokenizerSettings
 from albert_tf.text.tokenizer import Vocabulary
 from albert_tf.training import (
     loop,
-    metric_log,
     pretrain_config,
-    report,
     resume,
     run_folder,
 )
+from albert_tf.training.callbacks import Callback, CallbackList, Result, Run
 from albert_tf.training.pretrain_config import PretrainingConfig
 from albert_tf.training.run_config import Phase
 from albert_tf.training.run_folder import RunFolder
@@ -45,12 +44,18 @@ _LOGGER = logging.getLogger(__name__)
 TrainRecords = Mapping[int, RecordSource]
 
 
-def run(config: PretrainingConfig) -> Scores | None:
+def run(
+    config: PretrainingConfig, callbacks: Sequence[Callback] = ()
+) -> Result | None:
     """Trains, or resumes training, and evaluates the best weights.
 
+    Args:
+        config: Settings of the run.
+        callbacks: Observers, besides the standard ones.
+
     Returns:
-        Their scores, empty without an evaluation; None if a signal stopped the
-        training.
+        The result of the best weights, without scores if none are evaluated.
+        None if the training was stopped.
     """
     resume.make_deterministic(config)
     # 1. Devices: first, so that what fails in one worker ends all.
@@ -62,8 +67,7 @@ def run(config: PretrainingConfig) -> Scores | None:
 
         # 2. Data.
         train_records, eval_records = _open_records(config)
-        vocabulary = _find_vocabulary(train_records.values())
-        config = dataclasses.replace(config, vocabulary=vocabulary)
+        config = _with_vocabulary(config, train_records)
 
         # 3. Output directory and weights: checked before the model is built.
         folder = _output_folder(config, train_records, eval_records, strategy)
@@ -78,67 +82,88 @@ def run(config: PretrainingConfig) -> Scores | None:
                 dtype=config.dtype_policy,
             )
         evaluate = _evaluation(config, eval_records, task, strategy)
-        if config.do_train:
-            with resume.prepare_training(
-                config,
-                folder=folder,
-                task=task,
-                workers=workers,
-                start=start,
-                continue_from=config.continue_from,
-                allow_new_heads=config.allow_new_heads,
-                from_group_0=config.init_from_group0,
-            ) as training:
-                is_finished = loop.TrainingLoop(
+        with _observers(config, callbacks, workers) as observers:
+            if config.do_train:
+                with resume.prepare_training(
                     config,
-                    training,
-                    batches_from=functools.partial(
-                        _training_batches, config, train_records, strategy
-                    ),
-                    evaluate=evaluate,
-                    metric=config.primary_metric,
-                    is_pretraining=True,
-                ).run()
-            if not is_finished:
-                return None
+                    folder=folder,
+                    task=task,
+                    workers=workers,
+                    start=start,
+                    continue_from=config.continue_from,
+                    allow_new_heads=config.allow_new_heads,
+                    from_group_0=config.init_from_group0,
+                ) as training:
+                    is_finished = loop.TrainingLoop(
+                        config,
+                        training,
+                        observers=observers,
+                        batches_from=functools.partial(
+                            _training_batches, config, train_records, strategy
+                        ),
+                        evaluate=evaluate,
+                        is_pretraining=True,
+                    ).run()
+                if not is_finished:
+                    return None
 
-        # 5. Evaluation of the best weights, which the chief has written.
-        weights, scores = _weights_to_evaluate(config, folder), Scores()
-        if evaluate:
-            resume.set_weights(task.model, weights, workers)
-            scores = dataclasses.replace(evaluate(), step=weights.step)
-        workers.run_in_chief(
-            _write_results, config, scores, weights, eval_records
-        )
-        return scores
+            # 5. Evaluation of the best weights, which the chief has written.
+            weights, scores = _weights_to_evaluate(config, folder), Scores()
+            if not config.do_train:
+                observers.begin(step=weights.step)
+            if evaluate:
+                resume.set_weights(task.model, weights, workers)
+                scores = dataclasses.replace(evaluate(), step=weights.step)
+            result = _result(config, scores, weights, eval_records)
+            workers.run_in_chief(_finish, config, weights, result, observers)
+            return result
 
 
-def _write_results(
+def _observers(
+    config: PretrainingConfig, callbacks: Sequence[Callback], workers: Workers
+) -> CallbackList:
+    run = Run(
+        config=config,
+        title="Pretraining",
+        metric=config.primary_metric,
+        is_training=config.do_train,
+    )
+    return CallbackList(run, callbacks, workers)
+
+
+def _result(
     config: PretrainingConfig,
     scores: Scores,
     weights: Checkpoint,
     records: RecordSource | None,
-) -> None:
-    """Writes the scores, the model card, and a report, and says where."""
-    found: dict[str, Any] | None = None
+) -> Result:
+    facts: dict[str, Any] | None = None
     if records:
-        found = {
+        facts = {
             "data": config.evaluated,
             "examples": _num_evaluated(config, records),
             "step": scores.step,
             "scores": scores.flat(),
         }
-    if not run_folder.write_results(config, weights, scores.flat(), found):
-        return
-    report.write_run(
-        config,
-        title="Pretraining",
-        evaluation=found,
-        results=report.SeedResults(scores=scores),
-        logs={"": metric_log.read_lines(config.output_dir)},
-        primary_metric=config.primary_metric.replace("loss", "accuracy"),
+    return Result(
+        scores=scores,
+        output_dir=config.output_dir,
+        weights=weights.path,
+        evaluation=facts,
     )
-    _LOGGER.info("report: %s/%s", config.output_dir, report.FILE_NAME)
+
+
+def _finish(
+    config: PretrainingConfig,
+    weights: Checkpoint,
+    result: Result,
+    observers: CallbackList,
+) -> None:
+    """Writes the results, then tells the callbacks."""
+    is_current = run_folder.write_results(
+        config, weights, result.as_json(), result.evaluation
+    )
+    observers.end(dataclasses.replace(result, is_current=is_current))
 
 
 def _check_start(
@@ -220,19 +245,24 @@ def _described(
     return [source.shard for source in sources]
 
 
-def _find_vocabulary(records: Iterable[RecordSource]) -> Checkpoint | None:
-    """Returns the vocabulary of records, if it is where it was."""
-    for shard in (source.shard for source in records):
+def _with_vocabulary(
+    config: PretrainingConfig, records: TrainRecords
+) -> PretrainingConfig:
+    """Returns a config with the vocabulary of records, if it can be found."""
+    for shard in (source.shard for source in records.values()):
         vocabulary = settings.read(Vocabulary, {**shard.origin, **shard.config})
         path = vocabulary.spm_model_file or vocabulary.vocab_file or ""
         if not os.path.isfile(path):
             continue
         tokenizer = vocabulary.load_tokenizer()
         if tokenizer.fingerprint == shard.tokenizer_hash:
-            known = Metadata(**tokenizer.settings.stated())
-            content = tokenizer.vocabulary
-            return Checkpoint(vocabulary=path, content=content, metadata=known)
-    return None
+            checkpoint = Checkpoint(
+                vocabulary=path,
+                content=tokenizer.vocabulary,
+                metadata=Metadata(**tokenizer.settings.stated()),
+            )
+            return dataclasses.replace(config, vocabulary=checkpoint)
+    return config
 
 
 def _evaluated(config: PretrainingConfig, records: RecordSource) -> str:

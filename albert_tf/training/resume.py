@@ -18,7 +18,6 @@ from albert_tf.devices import strategies
 from albert_tf.devices.strategies import Workers
 from albert_tf.tasks.task import Task
 from albert_tf.training import run_folder
-from albert_tf.training.metric_log import MetricLog
 from albert_tf.training.run_config import RunConfig
 from albert_tf.training.run_folder import RunFolder
 from albert_tf.training.run_state import RunState
@@ -39,7 +38,6 @@ class Training:
     train_step: TrainStep
     workers: Workers
     checkpointer: Checkpointer
-    log: MetricLog
     state: RunState
     is_new: bool
 
@@ -108,18 +106,10 @@ def prepare_training(
             strategies.device_type(workers.strategy),
         )
         _warn_of_short_runs(config)
-        log = MetricLog(
-            config.output_dir,
-            last_step=state.step if latest else None,
-            is_evaluated=not state.needs_evaluation,
-            is_writer=workers.is_chief,
-        )
-        stack.callback(log.close)
         yield Training(
             train_step=train_step,
             workers=workers,
             checkpointer=checkpointer,
-            log=log,
             state=state,
             is_new=latest is None,
         )

@@ -16,7 +16,6 @@ from typing import Any
 
 from albert_tf import checks, files
 from albert_tf.checkpoints import (
-    model_card,
     run_checkpoints,
     vocabularies,
 )
@@ -30,6 +29,7 @@ from albert_tf.config import CONFIG_FILE
 from albert_tf.optimization.optimizer_config import OptimizerConfig
 from albert_tf.tasks.task import TaskData
 from albert_tf.text import base
+from albert_tf.training.callbacks import SEEDS
 from albert_tf.training.run_config import FinetuningConfig, RunConfig
 
 _LOGGER = logging.getLogger(__name__)
@@ -37,8 +37,6 @@ _LOGGER = logging.getLogger(__name__)
 LOCK_FILE = "run.lock"
 # Key of a fingerprint, among the settings of the task.
 TOKENIZER = "tokenizer"
-# Key of results: those of each of several seeds.
-SEEDS = "seeds"
 _NUM_STEPS = "num_train_steps"
 _START, _START_DIGEST = "init_checkpoint", "init_checkpoint_sha256"
 # Known only to a run that evaluates.
@@ -271,22 +269,18 @@ def write_results(
     results: Mapping[str, Any],
     evaluation: Mapping[str, Any] | None,
 ) -> bool:
-    """Writes what is known of weights now; returns whether to write a report.
+    """Writes the results of an evaluation; returns whether they are current.
 
-    An evaluation becomes part of the metadata of weights of the run, and its
-    results `eval_results.json`. The model card says what is known of them.
+    The evaluation becomes part of the metadata of the run's weights, and the
+    results become `eval_results.json`. Earlier results are kept where they have
+    all seeds, or where there is no evaluation now.
     """
     folder, known = config.output_dir, weights.metadata
     if evaluation:
         known = known.measured(evaluation["scores"], evaluation)
     if weights.path == run_checkpoints.trained_weights(folder):
         known.write(weights.path)
-        described = dataclasses.replace(
-            weights, config=config.albert_config, metadata=known
-        )
-        model_card.write(folder, described, run=folder)
     if not evaluation:
-        # A report of an evaluation of these weights stays.
         return getattr(config, "do_train", False) and not known.evaluation
     path = os.path.join(folder, run_checkpoints.RESULTS_FILE)
     if SEEDS in files.read_json_object(path, missing_ok=True).keys() - results:

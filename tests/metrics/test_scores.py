@@ -6,7 +6,7 @@ import pytest
 
 from albert_tf.metrics import scores as scores_lib
 from albert_tf.metrics.scores import Role, Score, Scores
-from albert_tf.training import finetune
+from albert_tf.training import several_runs
 
 # Labels whose scores have the names of other things.
 LABELS = ("baseline", "loss", "threshold", "a_baseline", "a", "a_std")
@@ -75,8 +75,8 @@ def test_of_equal_seeds_that_with_the_lower_loss_is_the_best():
 
     by_seed = {5: one(0.9), 6: one(0.9, 0.5), 7: one(0.9, 0.4), 8: one(0, 0.1)}
 
-    assert finetune.best_seed(by_seed, "f1") == 7
-    assert finetune.best_seed(by_seed, "loss") == 8
+    assert several_runs.best_key(by_seed, "f1") == 7
+    assert several_runs.best_key(by_seed, "loss") == 8
 
 
 @pytest.mark.parametrize(
@@ -100,3 +100,25 @@ def test_what_is_better_depends_on_what_it_is(role, value, rank):
 def test_an_unknown_score_is_named():
     with pytest.raises(ValueError, match="no score 'auc' .* one of f1"):
         Scores(entries=(Score("f1", 0.5),)).check_known("auc")
+
+
+def with_baseline(baseline, score, **fields):
+    """A score and its baseline."""
+    entries = (score, Score.baseline(score.key, baseline))
+    return Scores(entries=entries, **fields)
+
+
+@pytest.mark.parametrize(
+    ("scores", "says"),
+    [
+        (with_baseline(0.4, Score("f1", 0.5)), False),
+        (with_baseline(0.4, Score("f1", 0.4)), True),
+        (with_baseline(0.4, Score("f1", float("nan"))), True),
+        (Scores(entries=(Score("f1", 0.4),)), False),
+        (with_baseline(0.4, Score("f1", 0.5), is_degenerate=True), True),
+        (with_baseline(2.0, Score("error", 1.5, Role.ERROR)), False),
+        (with_baseline(2.0, Score("error", 2.5, Role.ERROR)), True),
+    ],
+)
+def test_a_score_is_compared_with_its_baseline(scores, says):
+    assert bool(scores.verdict()) == says

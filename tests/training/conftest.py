@@ -7,7 +7,7 @@ import signal
 import pytest
 from tensorflow.python.framework import config as tf_config
 
-from albert_tf.training import metric_log
+from albert_tf.observers.metric_log import MetricLog
 from albert_tf.training.pretrain_config import PretrainingConfig
 from tests.training import runs
 
@@ -17,15 +17,15 @@ def stop_at(monkeypatch):
     """A function that has a run stopped, once, after its log reached a step."""
 
     def patch(step_to_stop_at):
-        write = metric_log.MetricLog.write
+        on_log = MetricLog.on_log
 
-        def write_and_stop(log, step, values):
-            write(log, step, values)
+        def write_and_stop(log, step, numbers):
+            on_log(log, step, numbers)
             if step == step_to_stop_at:
-                monkeypatch.setattr(metric_log.MetricLog, "write", write)
+                monkeypatch.setattr(MetricLog, "on_log", on_log)
                 os.kill(os.getpid(), signal.SIGTERM)
 
-        monkeypatch.setattr(metric_log.MetricLog, "write", write_and_stop)
+        monkeypatch.setattr(MetricLog, "on_log", write_and_stop)
 
     return patch
 

@@ -27,13 +27,13 @@ from albert_tf.metrics.scores import Score, Scores
 from albert_tf.modeling import losses
 from albert_tf.modeling.layers import OutputLayer
 from albert_tf.modeling.pretraining_model import PretrainingModel
+from albert_tf.observers import metric_log
 from albert_tf.optimization import layerwise_decay
 from albert_tf.tasks.pretraining.objectives import PretrainingTask
 from albert_tf.tasks.task import ExampleSet, Sets, TaskData
 from albert_tf.text.base import SpecialIds, TokenizerSettings
 from albert_tf.training import (
     finetune,
-    metric_log,
     run_folder,
     step,
 )
@@ -353,13 +353,15 @@ class Job:
     def output_dir(self):
         return self.config.output_dir
 
-    def run(self):
+    def run(self, callbacks=()):
         """Returns the scores; None if the training was stopped."""
         start = self.config.init_checkpoint
         if not self.sets.train:
             start = run_folder.weights_to_use(self.output_dir, start)
         opened = discovery.open(start) if start else None
-        result = finetune.run(self.config, self.sets, self.make_task, opened)
+        result = finetune.run(
+            self.config, self.sets, self.make_task, opened, callbacks
+        )
         return result and result.scores.flat()
 
     def replace(self, **changes):

@@ -19,8 +19,8 @@ OPTIONS = {"optimizer": "muon", "random_depth": True}
 
 def run(config):
     """Runs a pretraining; returns its scores by name."""
-    scores = pretrain.run(config)
-    return scores and scores.flat()
+    result = pretrain.run(config)
+    return result and result.scores.flat()
 
 
 @pytest.fixture

@@ -4,11 +4,15 @@ import json
 import os
 import pathlib
 import shutil
+import types
 
 import numpy as np
 import pytest
 
 from albert_tf.checkpoints.metadata import Metadata
+from albert_tf.metrics.scores import Role, Score, Scores
+from albert_tf.tasks.task import ExampleSet
+from albert_tf.training import finetune
 from tests.training import runs
 
 
@@ -286,3 +290,32 @@ def test_what_cannot_be_run_is_an_error_and_leaves_nothing(
     with pytest.raises((ValueError, FileNotFoundError), match=message):
         one.run()
     assert not os.path.exists(one.output_dir)
+
+
+@pytest.mark.parametrize(
+    ("low", "num_examples", "says"),
+    [(0.49, 200, True), (0.51, 200, False), (0.8, 20, True)],
+)
+def test_a_score_is_told_from_its_baseline_by_enough_examples(
+    low, num_examples, says, caplog
+):
+    bounds = [
+        Score(f"accuracy_interval_{name}", value, Role.INTERVAL, "accuracy")
+        for name, value in (("low", low), ("high", 0.95))
+    ]
+    scores = Scores(
+        entries=(
+            Score("accuracy", 0.9),
+            Score.baseline("accuracy", 0.5),
+            *bounds,
+        )
+    )
+
+    data = types.SimpleNamespace(primary_metric="accuracy")
+    examples = ExampleSet(examples=range(num_examples), data=data)
+
+    finetune.warn_of_chance(scores, [examples])
+
+    expected = f"Only {num_examples} examples were evaluated: on others, "
+    expected += f"accuracy may be between {low} and 0.95."
+    assert caplog.messages == [expected] * says

@@ -8,6 +8,7 @@ import pytest
 import tensorflow as tf
 
 from albert_tf.devices import strategies
+from albert_tf.metrics.scores import Score, Scores
 from albert_tf.tasks.classification.examples import ClassificationExample
 from albert_tf.tasks.task import ExampleSet
 from albert_tf.training import finetuning_data
@@ -201,3 +202,30 @@ def test_folds_follow_from_texts_and_share_every_label():
     # As those of SQuAD, whose answers are spans.
     with pytest.raises(ValueError, match="examples with a label each"):
         fold_numbers(rows, has_one_label=False)
+
+
+def test_an_evaluation_is_described_with_what_makes_it_doubtful():
+    entries = [
+        Score("accuracy", 0.5),
+        Score.of_label("number", "ham", 4),
+        Score.of_label("number", "spam", 0),
+    ]
+    data = types.SimpleNamespace(primary_metric="accuracy", is_regression=False)
+    evaluated = finetuning_data.RecordSet(
+        data=data,
+        examples=range(4),
+        columns=None,
+        caution="All are trained on.",
+    )
+
+    facts = evaluated.describe(
+        Scores(entries=tuple(entries), step=7), "rows.tsv"
+    )
+
+    names = ("data", "examples", "step")
+    assert [facts[name] for name in names] == ["rows.tsv", 4, 7]
+    assert facts["cautions"] == [
+        "All are trained on.",
+        "None of the examples has the label 'spam'.",
+    ]
+    assert facts["scores"]["accuracy"] == 0.5

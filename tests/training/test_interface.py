@@ -175,6 +175,11 @@ def test_rows_are_evaluated_and_predicted(start, tmp_path):
             "'text' must be a string or a number. Received: nan",
         ),
         ("custom", {"train_examples": ["a", "b"]}, "must be rows: dicts"),
+        (
+            "custom",
+            {"train_examples": ROWS, "callbacks": [print]},
+            "subclasses of albert_tf.Callback. Received: <built-in",
+        ),
     ],
 )
 def test_what_cannot_be_used_is_named(task_name, given, message, start):
@@ -219,7 +224,7 @@ def test_runs_of_a_list_that_all_diverge_or_are_stopped(start, monkeypatch):
     given = start | TABLE | {"train_examples": ROWS, "validation_share": 0.25}
     given |= {"learning_rate": [1.0, 2.0], "output_dir": "grid"}
 
-    def diverge(plan):
+    def diverge(plan, callbacks):
         raise loop.TrainingDiverged(f"{plan.config.learning_rate} is high.")
 
     monkeypatch.setattr(interface, "run_finetuning", diverge)
@@ -227,7 +232,7 @@ def test_runs_of_a_list_that_all_diverge_or_are_stopped(start, monkeypatch):
         ValueError, match="None of the 2 runs gives a result. The first: 1.0"
     ):
         albert_tf.finetune("custom", **given)
-    monkeypatch.setattr(interface, "run_finetuning", lambda _: None)
+    monkeypatch.setattr(interface, "run_finetuning", lambda *_: None)
     with pytest.raises(KeyboardInterrupt, match="Call it again to go on"):
         albert_tf.finetune("custom", **given)
 

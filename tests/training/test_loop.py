@@ -12,7 +12,10 @@ import tensorflow as tf
 from albert_tf.checkpoints import run_checkpoints, tf1, train_state
 from albert_tf.devices.strategies import Workers
 from albert_tf.metrics.scores import Role, Score, Scores
-from albert_tf.training import loop, metric_log, resume
+from albert_tf.observers import metric_log
+from albert_tf.training import loop, resume
+from albert_tf.training.callbacks import Callback, CallbackList
+from albert_tf.training.callbacks import Run as ObservedRun
 from albert_tf.training.pretrain_config import PretrainingConfig
 from albert_tf.training.run_config import RunConfig
 from albert_tf.training.run_state import RunState
@@ -26,17 +29,15 @@ class Killed(BaseException):
     """Stands for a kill: nothing in the loop may handle it."""
 
 
-class Log(metric_log.MetricLog):
-    """A log that does something before it writes the lines of a step."""
+class Acts(Callback):
+    """Does something after a line of the log is written, at a step."""
 
-    def __init__(self, folder, *, at_step=None, action=None, **where):
-        super().__init__(folder, **where)
+    def __init__(self, *, at_step=None, action=None):
         self._at_step, self._action = at_step, action
 
-    def write(self, step, values):
+    def on_log(self, step, numbers):
         if step == self._at_step:
             self._action()
-        super().write(step, values)
 
 
 def kill():
@@ -72,7 +73,7 @@ class Run:
         scores: What evaluations return, by step: the accuracy, or it and the
             loss.
         in_evaluation_of: A step; `action` is done in its evaluation.
-        log: Arguments of `Log`.
+        acts: Arguments of `Acts`.
     """
 
     def __init__(
@@ -84,10 +85,10 @@ class Run:
         patience=0,
         like_pretraining=True,
         in_evaluation_of=None,
-        **log,
+        **acts,
     ):
         self.acts_in_evaluation_of = in_evaluation_of
-        self.action = log.get("action")
+        self.action = acts.get("action")
         self.folder = trainer.config.output_dir
         os.makedirs(self.folder, exist_ok=True)
         self.task = trainer.task
@@ -104,25 +105,24 @@ class Run:
         )
         path = checkpointer.latest()
         self.start = path and RunState.from_dict(checkpointer.restore(path))
-        where = {"last_step": None}
-        if self.start:
-            where = {
-                "last_step": self.start.step,
-                "is_evaluated": not self.start.needs_evaluation,
-            }
+        observed = ObservedRun(
+            config=trainer.config,
+            title="A run",
+            metric="accuracy",
+            is_training=True,
+        )
         self.loop = loop.TrainingLoop(
             trainer.config,
             resume.Training(
                 train_step=trainer.step,
                 workers=self.workers,
                 checkpointer=checkpointer,
-                log=Log(self.folder, **where, **log),
                 state=self.start or RunState(),
                 is_new=self.start is None,
             ),
+            observers=CallbackList(observed, [Acts(**acts)], self.workers),
             batches_from=self.starting_at,
             evaluate=self.evaluate if scores else None,
-            metric="accuracy",
             is_pretraining=like_pretraining,
             patience=patience,
         )
@@ -415,9 +415,10 @@ def test_a_signal_while_the_last_checkpoint_is_written_is_not_lost(
     assert_same_run(stopped, whole)
 
 
-def test_only_the_chief_writes_checkpoints(run):
+def test_only_the_chief_writes_checkpoints(run, monkeypatch):
     worker = run("run", scores=SCORES)
     worker.workers.is_chief = False
+    monkeypatch.setattr(worker.workers, "run_in_chief", lambda *_: None)
 
     assert worker.go()
     assert {"checkpoints", "best"}.isdisjoint(os.listdir(worker.folder))
@@ -692,7 +693,6 @@ def test_a_signal_to_another_worker_stops_this_one_too(run, monkeypatch):
     answers = iter([False, False, True])
     stopped = run("run")
     monkeypatch.setattr(stopped.workers, "any", lambda _: next(answers))
-    monkeypatch.setattr(stopped.workers, "wait", lambda: None)
 
     assert not stopped.go()
     assert stopped.checkpoints() == ["step-00000000", "step-00000002"]

@@ -13,9 +13,9 @@ from albert_tf.config import AlbertConfig
 from albert_tf.data import input_pipeline, shards
 from albert_tf.devices import strategies
 from albert_tf.modeling.fused import fusion
+from albert_tf.observers import metric_log
 from albert_tf.tasks.pretraining.objectives import PretrainingTask
 from albert_tf.training import (
-    metric_log,
     pretrain,
 )
 from tests.training import runs
@@ -31,8 +31,8 @@ SCORES = {
 
 def run(config):
     """Runs a pretraining; returns its scores by name."""
-    scores = pretrain.run(config)
-    return scores and scores.flat()
+    result = pretrain.run(config)
+    return result and result.scores.flat()
 
 
 @pytest.fixture
@@ -528,14 +528,14 @@ def test_a_file_that_is_damaged_during_a_run_stops_it(
     job, tmp_path, monkeypatch, options
 ):
     path = runs.build_records(tmp_path, num_documents=2, seed=6)
-    write = metric_log.MetricLog.write
+    write = metric_log.MetricLog.on_log
 
     def write_and_damage(log, step, values):
         write(log, step, values)
         if step == 2:
             flip_a_bit(path, 40)
 
-    monkeypatch.setattr(metric_log.MetricLog, "write", write_and_damage)
+    monkeypatch.setattr(metric_log.MetricLog, "on_log", write_and_damage)
     endless = job(
         input_file=path, num_train_steps=3000, do_eval=False, **options
     )

@@ -7,6 +7,7 @@ import tensorflow as tf
 
 from albert_tf.devices.strategies import Workers
 from albert_tf.training import loop, resume
+from albert_tf.training.callbacks import CallbackList, Run
 from albert_tf.training.run_folder import RunFolder
 from tests.training import runs
 
@@ -30,6 +31,11 @@ def start(config, folder, task):
         return loop.TrainingLoop(
             config,
             training,
+            observers=CallbackList(
+                Run(config=config, title="A run", metric="", is_training=True),
+                [],
+                alone,
+            ),
             batches_from=lambda phase, number: dataset.skip(
                 number // phase.batch_size
             ),

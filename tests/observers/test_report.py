@@ -1,4 +1,6 @@
+import json
 import math
+import pathlib
 import re
 import types
 import xml.etree.ElementTree
@@ -6,7 +8,11 @@ import xml.etree.ElementTree
 import pytest
 
 from albert_tf.metrics.scores import Role, Score, Scores
-from albert_tf.training import report
+from albert_tf.observers import report
+from albert_tf.tasks.task import ExampleSet, Sets
+from albert_tf.training.callbacks import Result, Run
+from albert_tf.training.run_config import FinetuningConfig
+from tests.training import runs
 
 ACCURACY = Scores(entries=(Score("accuracy", 0.75),))
 EQUAL = Score.baseline("accuracy", 0.75)
@@ -127,18 +133,33 @@ def written(tmp_path):
         evaluation=EVALUATION,
         **others,
     ):
-        report.write_run(
-            types.SimpleNamespace(
-                output_dir=str(tmp_path),
-                flags_text="--do_train\n",
-                best_metric=best_metric,
-            ),
+        config = runs.run_config(
+            FinetuningConfig,
+            output_dir=str(tmp_path),
+            flags_text="--do_train\n",
+            best_metric=best_metric,
+            max_seq_length=runs.S,
+            do_train=True,
+            random_seed=1,
+            num_seeds=max(map(int, logs)),
+        )
+        folders = {
+            str(c.random_seed): c.output_dir for c in config.seed_configs()
+        }
+        for seed, lines in logs.items():
+            path = pathlib.Path(folders.get(seed, tmp_path), "metrics.jsonl")
+            path.parent.mkdir(exist_ok=True)
+            path.write_text("".join(f"{json.dumps(line)}\n" for line in lines))
+        data = types.SimpleNamespace(report_sections=lambda *_: sections)
+        callback = report.Report()
+        callback.run = Run(
+            config=config,
             title="Words",
-            evaluation=evaluation,
-            results=report.SeedResults(scores=scores, **others),
-            logs=logs,
-            primary_metric="accuracy",
-            sections=sections,
+            metric="accuracy",
+            sets=Sets(evaluation=(ExampleSet(examples=[], data=data),)),
+        )
+        callback.on_end(
+            Result(scores=scores, evaluation=evaluation, **others), None
         )
         text = (tmp_path / "report.html").read_text("utf-8")
         rows = [
@@ -156,7 +177,7 @@ def test_a_later_evaluation_shows_its_flags_and_those_of_the_training(
 ):
     (tmp_path / "flags.txt").write_text("--learning_rate=0.1\n", "utf-8")
 
-    _, text = written({"": _log(0.7, 0.75)}, ACCURACY)
+    _, text = written({"1": _log(0.7, 0.75)}, ACCURACY)
 
     assert "<td>flags</td><td>--do_train\n</td>" in text
     assert "flags of the training</td><td>--learning_rate=0.1\n</td>" in text
@@ -175,7 +196,7 @@ def test_a_run_begins_with_how_good_it_is_and_folds_its_settings(written):
         )
     )
 
-    rows, text = written({"": _log(0.7, 0.75)}, scores, [own])
+    rows, text = written({"1": _log(0.7, 0.75)}, scores, [own])
 
     assert rows[:3] == [
         ["", "score", "baseline"],
@@ -206,7 +227,7 @@ def test_a_run_begins_with_how_good_it_is_and_folds_its_settings(written):
     ],
 )
 def test_a_run_that_has_learnt_nothing_says_so_in_words(others, words, written):
-    _, text = written({"": []}, Scores(**others))
+    _, text = written({"1": []}, Scores(**others))
 
     assert 'class="verdict bad"' in text
     words += ".*<p>Evaluated: 9 examples of --eval_file=rows.tsv, with"
@@ -217,7 +238,7 @@ def test_what_is_doubtful_is_no_green_banner(written):
     entries = (*ACCURACY, Score.baseline("accuracy", 0.5))
     evaluation = {**EVALUATION, "cautions": ["All of them are trained on."]}
 
-    _, text = written({"": []}, Scores(entries=entries), evaluation=evaluation)
+    _, text = written({"1": []}, Scores(entries=entries), evaluation=evaluation)
 
     assert 'class="verdict "' in text
     assert "<p>All of them are trained on.</p>" in text
@@ -225,7 +246,7 @@ def test_what_is_doubtful_is_no_green_banner(written):
 
 def test_a_training_without_evaluation_has_curves_and_no_verdict(written):
     _, text = written(
-        {"": [{"step": 5, "loss": 0.7}]}, Scores(), evaluation=None
+        {"1": [{"step": 5, "loss": 0.7}]}, Scores(), evaluation=None
     )
 
     assert "Loss" in text and "Evaluations" not in text
@@ -256,8 +277,8 @@ def test_the_metric_that_selects_the_weights_is_in_the_chart(written):
     lines = [{"step": step, f"eval_{key}": step / 9} for step in (5, 6)]
     scores = Scores(entries=(*ACCURACY, Score.of_label("f1", "ham", 0.5)))
 
-    _, without = written({"": lines}, scores)
-    _, text = written({"": lines}, scores, best_metric=key)
+    _, without = written({"1": lines}, scores)
+    _, text = written({"1": lines}, scores, best_metric=key)
 
     assert f">{key}<" not in without.partition("<details>")[0]
     assert f">{key}<" in text.partition("<details>")[0]

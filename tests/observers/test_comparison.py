@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from albert_tf.training import comparison
+from albert_tf.observers import comparison
 
 # Of ten rows, the second run has nine right, the first one.
 FIRST = "bbbbbbbbbb"

@@ -1,7 +1,7 @@
-"""A run as one web page: facts, charts, tables; no network, no scripts."""
+"""Writes a web page about a run: facts, charts, tables; without scripts."""
 
-import dataclasses
 import io
+import logging
 import os
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -11,12 +11,18 @@ import numpy as np
 from albert_tf import files
 from albert_tf.checkpoints import run_checkpoints
 from albert_tf.metrics.scores import Role, Scores
-from albert_tf.training import run_folder
-from albert_tf.training.run_config import RunConfig
+from albert_tf.observers import metric_log
+from albert_tf.training.callbacks import (
+    EVALUATION_PREFIX,
+    Callback,
+    Result,
+)
+from albert_tf.training.run_config import FinetuningConfig, RunConfig
+
+_LOGGER = logging.getLogger(__name__)
 
 FILE_NAME = "report.html"
 
-_EVAL = "eval_"
 _LOSS = "loss"
 # Small, so that its text is large enough on a phone.
 _SIZE_INCHES = (6.0, 3.0)
@@ -26,29 +32,34 @@ LogLines = Sequence[Mapping[str, Any]]
 Section = Mapping[str, Any]
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class SeedResults:
-    """The results of a run: with several seeds, the medians.
+class Report(Callback):
+    """Writes `report.html` when a run has ended."""
 
-    `failures` says why a seed is not in the medians.
-    """
-
-    scores: Scores = Scores()
-    by_seed: Mapping[int, Scores] = dataclasses.field(default_factory=dict)
-    failures: Mapping[int, str] = dataclasses.field(default_factory=dict)
-
-    def as_json(self) -> dict[str, Any]:
-        """Returns the content of `eval_results.json`."""
-        values: dict[str, Any] = self.scores.flat()
-        if self.by_seed:
-            values[run_folder.SEEDS] = {
-                str(seed): {"degenerate": 0.0, **scores.flat()}
-                for seed, scores in self.by_seed.items()
-            }
-            values["failed_seeds"] = {
-                str(seed): reason for seed, reason in self.failures.items()
-            }
-        return values
+    def on_end(
+        self, result: Result | None, error: BaseException | None
+    ) -> None:
+        """Writes the report, unless a result of the directory is kept."""
+        if result is None or not result.is_current:
+            return
+        run, config = self.run, self.run.config
+        # Accuracies are easier to read than the losses that select weights.
+        metric = run.metric.replace("loss", "accuracy")
+        sections: list[Section] = []
+        if run.sets and run.sets.evaluation:
+            main = run.sets.evaluation[0]
+            sections = main.data.report_sections(
+                main.examples, result.outputs, result.scores
+            )
+        path = os.path.join(config.output_dir, FILE_NAME)
+        write(
+            path,
+            title=run.title,
+            facts=_facts(config),
+            sections=[*_charts(config, metric, result.scores), *sections],
+            result=result,
+            metric=metric,
+        )
+        _LOGGER.info("report: %s", path)
 
 
 def write(
@@ -57,15 +68,10 @@ def write(
     title: str,
     facts: Mapping[str, object],
     sections: Sequence[Section],
-    results: SeedResults = SeedResults(),  # noqa: B008
+    result: Result = Result(),  # noqa: B008
     metric: str = "",
-    evaluation: Mapping[str, Any] | None = None,
 ) -> None:
-    """Writes a page: first how good a `metric` is in an `evaluation`.
-
-    The latter is that of the metadata. The facts, what was run, come last,
-    folded.
-    """
+    """Writes a page: the score of a `metric` first, folded `facts` last."""
     import jinja2
 
     environment = jinja2.Environment(
@@ -78,67 +84,59 @@ def write(
         title=title,
         facts=facts,
         sections=sections,
-        results=results,
+        results=result,
         metric=metric,
-        evaluation=evaluation or {},
-        advice=results.scores.verdict(),
+        evaluation=result.evaluation or {},
+        advice=result.scores.verdict(),
         draw=_draw,
         text=_text,
     )
     files.write_text(path, page)
 
 
-def write_run(
-    config: RunConfig,
-    *,
-    title: str,
-    evaluation: Mapping[str, Any] | None,
-    results: SeedResults,
-    logs: Mapping[str, LogLines],
-    primary_metric: str,
-    sections: Sequence[Section] = (),
-) -> None:
-    """Writes the report of a run, with the scores of an `evaluation`, if any.
-
-    `logs` are the lines of `metrics.jsonl` by seed, or those of "" alone.
-    """
+def _charts(
+    config: RunConfig, primary_metric: str, scores: Scores
+) -> list[Section]:
+    """Returns charts of the losses and of the evaluations in the log."""
     metric = config.best_metric or primary_metric
-    if list(logs) == [""]:
-        [lines] = logs.values()
+    seed_configs = []
+    if isinstance(config, FinetuningConfig):
+        seed_configs = config.seed_configs()
+    if seed_configs:
+        losses, evaluations = (
+            {
+                f"seed {seed_config.random_seed}": points(
+                    metric_log.read_lines(seed_config.output_dir), key
+                )
+                for seed_config in seed_configs
+            }
+            for key in (_LOSS, f"{EVALUATION_PREFIX}{metric}")
+        )
+        unit = metric
+    else:
+        lines = metric_log.read_lines(config.output_dir)
         keys = sorted({key for line in lines for key in line})
         # Errors and losses are not on the scale of the scores.
-        names = {s.key for s in results.scores if s.role is Role.SCORE}
+        names = {s.key for s in scores if s.role is Role.SCORE} | {metric}
         evaluations = {
-            key.removeprefix(_EVAL): points(lines, key)
+            key.removeprefix(EVALUATION_PREFIX): points(lines, key)
             for key in keys
-            if key in {f"{_EVAL}{name}" for name in (*names, metric)}
+            if key in {f"{EVALUATION_PREFIX}{name}" for name in names}
         }
         losses = {k: points(lines, k) for k in keys if k.endswith(_LOSS)}
         unit = "score"
-    else:
-        losses, evaluations = (
-            {f"seed {seed}": points(lines, key) for seed, lines in logs.items()}
-            for key in (_LOSS, f"{_EVAL}{metric}")
-        )
-        unit = metric
-    charts = [
+    return [
         {"title": "Loss", "unit": _LOSS, "curves": losses},
         {"title": "Evaluations", "unit": unit, "curves": evaluations},
     ]
+
+
+def _facts(config: RunConfig) -> dict[str, Any]:
     facts = {"flags": config.flags_text}
     written = run_checkpoints.flags_of(config.output_dir)
     if written and written != config.flags_text:
         facts["flags of the training"] = written
-    run = run_checkpoints.read_fingerprint(config.output_dir)
-    write(
-        os.path.join(config.output_dir, FILE_NAME),
-        title=title,
-        facts=facts | run,
-        results=results,
-        metric=primary_metric,
-        evaluation=evaluation,
-        sections=[*charts, *sections],
-    )
+    return facts | run_checkpoints.read_fingerprint(config.output_dir)
 
 
 def points(lines: LogLines, key: str) -> list[tuple[float, float]]:

@@ -4,6 +4,7 @@ Data flow: folders of evaluated runs -> [this file] -> tables -> report.html.
 """
 
 import glob
+import logging
 import os
 import re
 from collections.abc import Mapping, Sequence
@@ -13,9 +14,11 @@ from scipy import stats
 
 from albert_tf import files
 from albert_tf.checkpoints import run_checkpoints
+from albert_tf.observers import report
+from albert_tf.observers.report import Section
 from albert_tf.tasks.error_tables import MAX_ERRORS
-from albert_tf.training import report
-from albert_tf.training.report import Section
+
+_LOGGER = logging.getLogger(__name__)
 
 _DETAILS = re.compile("_of_|_interval_|_baseline$|^global_step$")
 _LONGEST_CELL = 80
@@ -23,6 +26,25 @@ _VERDICT = "against the first"
 # By id: text and label (None where it is not known); and the prediction.
 _Rows: TypeAlias = dict[str, tuple[str, str | None]]
 _Answers: TypeAlias = dict[str, str]
+
+
+def summarize(best: str, failures: Mapping[str, str]) -> list[Section]:
+    """Compares the runs of lists of numbers, the best one first.
+
+    Runs of earlier calls with other numbers are in the same folder, and are
+    compared, too. The page, `report.html`, is above the runs.
+    """
+    above = os.path.dirname(best)
+    pattern = os.path.join(
+        glob.escape(above), "*=*", run_checkpoints.RESULTS_FILE
+    )
+    others = map(os.path.dirname, sorted(glob.glob(pattern)))
+    paths = [*dict.fromkeys([best, *others])]
+    tables = sections(paths, failures)
+    page = os.path.join(above, report.FILE_NAME)
+    write(page, paths, tables)
+    _LOGGER.info("The runs are compared in %s.", page)
+    return tables
 
 
 def sections(

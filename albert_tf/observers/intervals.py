@@ -1,0 +1,53 @@
+"""Estimates how sure the scores of an evaluation are."""
+
+import logging
+from collections.abc import Iterable
+
+import numpy as np
+
+from albert_tf.metrics.scores import Role, Score, Scores
+from albert_tf.tasks.task import ExampleSet, Outputs
+from albert_tf.training.callbacks import Callback
+
+_LOGGER = logging.getLogger(__name__)
+
+
+class Intervals(Callback):
+    """Adds the 95% interval of the primary metric to an evaluation."""
+
+    def additional_scores(
+        self, evaluated: ExampleSet, outputs: Outputs, scores: Scores
+    ) -> Iterable[Score]:
+        """Returns the bounds of the interval."""
+        return interval(evaluated, outputs, scores)
+
+
+def interval(
+    evaluated: ExampleSet, outputs: Outputs, scores: Scores
+) -> list[Score]:
+    """Returns the bounds of the 95% interval of the primary metric.
+
+    By bootstrap: quantiles of the metric of N examples that are drawn from the
+    N with replacement. Where nearly all answers are right, samples have no
+    error, but other examples may: after N examples without an error, the rate
+    of errors may be up to 3.7 / N. Without
+    `score_of_rows`, there is no interval.
+    """
+    data, num_rows = evaluated.data, len(evaluated.examples)
+    score_of = data.score_of_rows(evaluated.examples, outputs, scores)
+    if score_of is None:
+        text = "There is no interval of %s: the task has no score of some rows."
+        _LOGGER.info(text, data.primary_metric)
+        return []
+    draw = np.random.default_rng(0).integers
+    drawn = [score_of(draw(num_rows, size=num_rows)) for _ in range(1000)]
+    quantiles = np.quantile(drawn, [0.025, 0.975])
+    metric = data.primary_metric
+    worst, best = data.metric_range
+    unseen = 3.7 / num_rows * (best - worst)
+    low = min(quantiles[0], max(worst, scores[metric] - unseen))
+    high = max(quantiles[1], min(best, scores[metric] + unseen))
+    return [
+        Score(f"{metric}_interval_{name}", float(x), Role.INTERVAL, metric)
+        for name, x in (("low", low), ("high", high))
+    ]

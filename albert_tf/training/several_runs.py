@@ -1,0 +1,219 @@
+"""Several runs, then a summary: seeds, folds, combinations of numbers."""
+
+import contextlib
+import dataclasses
+import gc
+import itertools
+import logging
+import os
+import shutil
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import numpy as np
+
+from albert_tf import files
+from albert_tf.checkpoints import discovery, run_checkpoints
+from albert_tf.devices.strategies import Workers
+from albert_tf.inference import record_outputs
+from albert_tf.metrics import scores as scores_lib
+from albert_tf.metrics.scores import Score, Scores
+from albert_tf.tasks.task import ExampleSet, Sets
+from albert_tf.training import finetuning_data, loop, run_folder
+from albert_tf.training.callbacks import CallbackList, Result
+from albert_tf.training.finetuning_data import RecordSet
+from albert_tf.training.run_config import FinetuningConfig
+
+if TYPE_CHECKING:
+    from albert_tf.training.finetune import FinetuningRun
+
+_LOGGER = logging.getLogger(__name__)
+Key = TypeVar("Key", int, str)
+Settings = TypeVar("Settings")
+
+
+def run_each(
+    kind: str,
+    settings_by_key: Mapping[Key, Settings],
+    run_one: Callable[[Settings], Any],
+    *,
+    may_diverge: bool = True,
+) -> tuple[dict[Key, Any], dict[Key, str]] | None:
+    """Runs one after another; returns results, and why others diverged.
+
+    `kind` names the keys: "seed", "fold" or "run". Returns None if a training
+    was stopped.
+    """
+    results: dict[Key, Any] = {}
+    failures: dict[Key, str] = {}
+    num_runs = len(settings_by_key)
+    for number, (key, settings) in enumerate(settings_by_key.items(), start=1):
+        text = "%s %s, %d of %d."
+        _LOGGER.info(text, kind.capitalize(), key, number, num_runs)
+        try:
+            result = run_one(settings)
+        except loop.TrainingDiverged as problem:
+            if not may_diverge:
+                raise
+            failures[key] = str(problem)
+            _LOGGER.warning("%s", problem)
+            continue
+        if result is None:
+            return None
+        results[key] = result
+        gc.collect()  # the model of this run, which refers to itself
+    if not results:
+        raise loop.TrainingDiverged(
+            f"None of the {num_runs} {kind}s gives a result. The first: "
+            f"{next(iter(failures.values()))}"
+        )
+    return results, failures
+
+
+def best_key(scores: Mapping[Key, Scores], metric: str) -> Key:
+    """Returns the run with the best score, then with the lowest loss."""
+    return max(scores, key=lambda k: (scores[k].rank(metric), -scores[k].loss))
+
+
+def claim(
+    config: FinetuningConfig, sets: Sets[Any], stack: contextlib.ExitStack
+) -> None:
+    """Locks and claims the directory of seeds or folds, if all may run."""
+    folder = run_folder.finetuning_folder(config, sets.data)
+    stack.enter_context(folder.locked())
+    for seed_config in config.seed_configs():
+        finetuning_data.folder_of(seed_config, sets).check()
+    folder.claim(config)
+
+
+def run_folds(
+    config: FinetuningConfig,
+    rows: ExampleSet,
+    make_run: "Callable[..., FinetuningRun]",
+    workers: Workers,
+    observers: CallbackList,
+) -> Result | None:
+    """Evaluates each fold by a run that is trained on the other folds.
+
+    The scores are those of all rows together, and mean and deviation of folds.
+    """
+    numbers = finetuning_data.fold_numbers(rows, config.num_folds)
+
+    def run_fold(fold: int) -> Result | None:
+        folder = os.path.join(config.output_dir, f"fold-{fold}")
+        fold_config = dataclasses.replace(config, output_dir=folder)
+        train, held_out = (
+            dataclasses.replace(
+                rows, examples=[*itertools.compress(rows.examples, chosen)]
+            )
+            for chosen in (numbers != fold, numbers == fold)
+        )
+        sets = Sets(train=train, evaluation=(held_out,))
+        records = finetuning_data.make_sets(fold_config, sets)
+        return make_run(fold_config, records).run()
+
+    folds = {fold: fold for fold in range(config.num_folds)}
+    ended = run_each("fold", folds, run_fold, may_diverge=False)
+    if ended is None:
+        return None
+    results: list[Result] = [*ended[0].values()]
+    with observers:
+        observers.begin(is_training=False)
+        # From the order of the folds to the order of the examples.
+        order = np.argsort(np.argsort(numbers, kind="stable"))
+        outputs = {
+            name: np.concatenate([fold.outputs[name] for fold in results])[
+                order
+            ]
+            for name in results[0].outputs
+        }
+        scores = rows.data.scores(rows.examples, outputs)
+        folder = os.path.join(config.output_dir, "eval")
+        chunks = iter([(rows.examples, outputs)])
+        record_outputs.write_predictions(rows, chunks, folder, scores, workers)
+        entries = [*scores]
+        for key in scores.shown():
+            of_folds = [r.scores[key] for r in results if key in r.scores]
+            deviation = float(np.std(of_folds, ddof=1))
+            entries.append(Score(f"{key}_mean", float(np.mean(of_folds))))
+            entries.append(Score(f"{key}_std", deviation))
+        entries += observers.additional_scores(rows, outputs, scores)
+        scores = Scores(entries=tuple(entries))
+        path = os.path.join(config.output_dir, run_checkpoints.RESULTS_FILE)
+        workers.run_in_chief(files.write_json, path, scores.flat())
+        # No report: a fold has its own.
+        result = Result(
+            scores=scores,
+            output_dir=config.output_dir,
+            weights=config.output_dir,
+            is_current=False,
+        )
+        workers.run_in_chief(observers.end, result)
+    return result
+
+
+def run_seeds(
+    config: FinetuningConfig,
+    sets: Sets[RecordSet],
+    make_run: "Callable[..., FinetuningRun]",
+    workers: Workers,
+) -> Result | None:
+    """Runs every seed in a directory of its own; uses the best weights."""
+    # 1. Training and evaluation of each seed.
+    configs = {each.random_seed: each for each in config.seed_configs()}
+    seed_sets = dataclasses.replace(sets, prediction=())
+
+    def run_seed(config: FinetuningConfig) -> Result | None:
+        result = make_run(config, seed_sets).run()
+        # All outputs of all seeds would take much memory.
+        return result and dataclasses.replace(result, outputs={})
+
+    ended = run_each("seed", configs, run_seed)
+    if ended is None:
+        return None
+    results, failures = ended
+    failures |= {
+        seed: result.problem
+        for seed, result in results.items()
+        if result.problem
+    }
+
+    # 2. The best seed, and the results of all.
+    scores = {seed: result.scores for seed, result in results.items()}
+    best, medians = _summarize(config, sets, scores, failures)
+
+    # 3. Evaluation, predictions, report.
+    path = os.path.join(config.output_dir, run_checkpoints.BEST_FOLDER)
+    workers.run_in_chief(_copy_weights, configs[best].output_dir, path)
+    last_run = make_run(config, dataclasses.replace(sets, train=None))
+    return last_run.run(
+        discovery.open(path),
+        of_seeds=Result(scores=medians, by_seed=scores, failures=failures),
+    )
+
+
+def _summarize(
+    config: FinetuningConfig,
+    sets: Sets[RecordSet],
+    scores: Mapping[int, Scores],
+    failures: Mapping[int, str],
+) -> tuple[int, Scores]:
+    """Returns the best seed and the medians, of failed ones if all have."""
+    sound = {seed: scores[seed] for seed in scores if seed not in failures}
+    if failures and sound:
+        _LOGGER.warning(
+            "%d of %d seeds have failed and are left out of the medians: %s.",
+            len(failures),
+            config.num_seeds,
+            ", ".join(map(str, failures)),
+        )
+    used = sound or scores
+    best = best_key(used, config.best_metric or sets.data.primary_metric)
+    results = scores_lib.medians(used, best, num_failed=len(failures))
+    return best, dataclasses.replace(results, is_degenerate=not sound)
+
+
+def _copy_weights(run_dir: str, target: str) -> None:
+    weights = run_checkpoints.trained_weights(run_dir) or ""
+    with files.atomic_folder(target, replace=True) as folder:
+        shutil.copytree(weights, folder, dirs_exist_ok=True)
