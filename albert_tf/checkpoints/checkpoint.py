@@ -23,9 +23,9 @@ from albert_tf.text import tokenizer
 from albert_tf.text.base import Tokenizer
 
 _LOGGER = logging.getLogger(__name__)
-# Begins a note on several vocabularies, or on one that is not supported.
+# Begins a note on several vocabularies, or on an unsupported vocabulary.
 VOCABULARY = "vocabulary"
-# Kinds of notes: a tokenizer that is not supported, and one of other ids.
+# Kinds of notes on a tokenizer: unsupported, or known to give other ids.
 REFUSED, DIFFERS = "refused", "differs"
 # Arrays by TF1 name, without `module/`.
 Arrays = Mapping[str, np.ndarray]
@@ -182,8 +182,8 @@ class Checkpoint:
     def head(self, wanted: str | Head | None = None) -> Head:
         """Returns the wanted head, which must be there, or the checkpoint's.
 
-        The checkpoint's head is the one that its metadata name, or else the
-        only one of the `heads.candidates`.
+        The metadata name the checkpoint's head; otherwise, it is the only one
+        of the `heads.candidates`.
         """
         named = self.metadata.head
         if wanted is None:
@@ -245,10 +245,10 @@ class Checkpoint:
             reasons = [text for text in texts if text.startswith(VOCABULARY)]
             raise ValueError(
                 f"There is no one vocabulary beside {self.path!r}"
-                f"{''.join(f': {reason}' for reason in reasons)}. Name that of "
-                "the training: --spm_model_file or --vocab_file, in Python "
+                f"{''.join(f': {reason}' for reason in reasons)}. Name the one "
+                "of the training: --spm_model_file or --vocab_file, in Python "
                 "vocabulary. Or put it there, alone (beside a .keras file, "
-                "only that of a run)."
+                "only the vocabulary of a run is used)."
             )
         for note in self.notes:
             if note.kind == DIFFERS:

@@ -165,8 +165,8 @@ def warm_start(checkpoint: Checkpoint, **changes: Any) -> Checkpoint:
     where every layer has its own weights, each new layer copies the layer at
     the same relative depth. All `num_hidden_groups` are copies of the
     first. With another `parameter_sharing`, the layers copy shared weights.
-    Positions that are new copy the old ones, from the first on; adapters are
-    those of a new model, and change nothing yet.
+    New positions copy the old ones, from the first on; adapters are those of a
+    new model, and change nothing yet.
 
     Source: Beltagy et al. 2020, "Longformer", section 5 (positions).
     """

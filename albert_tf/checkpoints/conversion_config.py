@@ -34,8 +34,8 @@ class ConversionConfig(NewTokens, VocabularyBeside):
     null_from_cls: bool = setting(
         False,
         "The question answering head was trained by transformers on SQuAD "
-        "2.0: its logits of [CLS] are those of there being no answer. The "
-        "output's metadata.json then says so.",
+        "2.0: its logits of [CLS] mean that there is no answer. The output's "
+        "metadata.json then says so.",
     )
     num_hidden_layers: int | None = setting(
         None, "Layers of the output; default: as many as the input has."
@@ -47,8 +47,8 @@ class ConversionConfig(NewTokens, VocabularyBeside):
     )
     parameter_sharing: str | None = setting(
         None,
-        "What the layers of the output share; shared weights are copied to "
-        "the layers. Default: what the input's layers share.",
+        "Weights that the layers of the output share; shared weights are "
+        "copied to the layers. Default: as in the input.",
         choices=SHARING_STRATEGIES,
     )
     max_position_embeddings: int | None = setting(

@@ -28,8 +28,8 @@ def open(  # noqa: A001
     Args:
         path: A prefix, file or folder, `hf://owner/name`, or the folder of a
             run, which stands for its `run_checkpoints.trained_weights`.
-        albert_config: Replaces the config beside the checkpoint, which it must
-            agree with, and answers what is ambiguous in it. A text is that of
+        albert_config: Replaces the config of the checkpoint, which must agree
+            with it, and settles ambiguities there. A text is the argument of
             `load_config`, or empty.
         may_change_layers: Whether it may have other layers.
     """
@@ -58,10 +58,10 @@ def with_config(
     *,
     may_change_layers: bool = False,
 ) -> Checkpoint:
-    """Returns a checkpoint with another config than the one beside it, if any.
+    """Returns a checkpoint with a wanted config; None keeps the checkpoint's.
 
-    Where configs say what the shapes of the weights do not show, they must say
-    the same, except for the layers if a model `may_change_layers`.
+    Both configs must agree in the fields that the shapes of the weights do not
+    show, except for the layers if a model `may_change_layers`.
     """
     if wanted is None:
         return checkpoint

@@ -8,7 +8,7 @@ from albert_tf.checkpoints.checkpoint import Arrays, Checkpoint, LazyArrays
 from albert_tf.config import AlbertConfig
 
 LITERT, ONNX = "litert", "onnx"
-# The models that an export has in its folder; the first one there is run.
+# The models in the folder of an export; the first that exists is run.
 EXPORTED_MODELS = {
     LITERT: ("model.tflite",),
     # As transformers.js calls them.

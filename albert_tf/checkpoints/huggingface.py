@@ -105,7 +105,7 @@ def _describe(folder: str, albert_config: AlbertConfig | None) -> Checkpoint:
 
 
 def metadata_beside(folder: str, vocabulary_kind: str) -> Metadata:
-    """Returns the metadata in files of transformers beside other weights."""
+    """Returns the metadata in the files of transformers of another folder."""
     facts = huggingface_tokenizer.settings_of(
         folder, is_wordpiece=vocabulary_kind == WORDPIECE
     )
@@ -168,7 +168,7 @@ def _modules(folder: str) -> dict[str, str]:
 
 
 def _model_folder(path: str) -> str:
-    """Returns the folder of the model in one of sentence-transformers."""
+    """Returns the folder of the model in a folder of sentence-transformers."""
     with naming(path):
         return _modules(path).get("Transformer", path)
 
@@ -291,7 +291,7 @@ def _check_groups(config: AlbertConfig) -> None:
 def _read_tensors(folder: str) -> dict[str, np.ndarray]:
     import ml_dtypes  # noqa: F401  NumPy then knows bfloat16.
 
-    # As in transformers, an index beside the one file is not read.
+    # As in transformers, an index is not read if there is the one file.
     names = {_WEIGHTS_FILE}
     if not os.path.isfile(os.path.join(folder, _WEIGHTS_FILE)):
         index = os.path.join(folder, _INDEX_FILE)

@@ -311,7 +311,7 @@ def compare(checkpoint: Checkpoint) -> list[Note]:
 
     Returns a note if the folder says how to make ids.
     """
-    # If the ids are known to differ, the original gives the ids of this one.
+    # Ids that are known to differ are the ids of the original.
     is_known = any(note.kind == DIFFERS for note in checkpoint.notes)
     tokenizer = None if is_known else _tokenizer_of(checkpoint.path)
     if tokenizer is None or checkpoint.vocabulary is None:

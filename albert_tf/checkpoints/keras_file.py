@@ -1,4 +1,4 @@
-"""`.keras` files that Keras has saved one of our models in."""
+"""`.keras` files with one of our models, saved by Keras."""
 
 import importlib
 import json

@@ -32,7 +32,7 @@ _GROUP = re.compile(r"/group_\d+/")
 
 
 def load_checkpoint(
-    model: Any,
+    model: keras.Model,
     source: files.Path | Checkpoint,
     *,
     allow_new_heads: bool = False,
@@ -104,7 +104,7 @@ def load_model(
     head: str | Head | None = None,
     num_labels: int | None = None,
     config: AlbertConfig | None = None,
-    dtype: Any = None,
+    dtype: str | keras.DTypePolicy | None = None,
 ) -> keras.Model:
     """Returns the model of a checkpoint, with its weights.
 
@@ -115,12 +115,12 @@ def load_model(
         head: `encoder`, `pretraining`, `classifier` (regression too),
             `multiple_choice`, `span` (SQuAD 1.1), `beam_span` (SQuAD 2.0) or
             `token_classifier`; or the record of another head. None for what the
-            checkpoint has: the head of a task, else those of pretraining, else
+            checkpoint has: the head of a task, else the pretraining heads, else
             none.
         num_labels: Makes a classifier, of texts or of tokens, with so many
             labels, whose head is new unless the checkpoint has one of this
             size; 1 for regression.
-        config: Shape of the model; None for the one beside the checkpoint.
+        config: Shape of the model; None for the config of the checkpoint.
         dtype: Keras dtype policy; None for the global policy of Keras.
 
     Returns:
@@ -158,8 +158,8 @@ def load_model(
 
 
 def _without_new_pooler(
-    variables: dict[str, Any], checkpoint: Checkpoint
-) -> dict[str, Any]:
+    variables: dict[str, keras.Variable], checkpoint: Checkpoint
+) -> dict[str, keras.Variable]:
     """Returns the variables to load, without a missing and unused pooler."""
     present = heads.present(checkpoint.heads, checkpoint.metadata)
     is_used = any(head.over_pooler & checkpoint.heads for head in present)
@@ -172,8 +172,8 @@ def _without_new_pooler(
 
 
 def _without_new_heads(
-    variables: Mapping[str, Any], weights: Arrays, path: str
-) -> dict[str, Any]:
+    variables: Mapping[str, keras.Variable], weights: Arrays, path: str
+) -> dict[str, keras.Variable]:
     head_of = variable_names.head_of
     stored = {"", *map(head_of, weights)} - {
         head_of(name)

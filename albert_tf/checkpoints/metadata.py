@@ -133,8 +133,8 @@ class Metadata:
     ) -> tuple[str, ...]:
         """Returns the names of a classifier's labels, in the order of logits.
 
-        They are the `new` names, or else the known ones, or else `0`, `1`, ...
-        A regression, such as a model with one output, has none.
+        They are the `new` names, or else the known names, or else `0`, `1`, ...
+        A regression, such as a model with one output, has no labels.
         """
         is_regression = num_outputs == 1 or self.labels == ()
         is_regression = is_regression and not self.multi_label

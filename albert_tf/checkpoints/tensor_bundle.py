@@ -67,7 +67,7 @@ def _table(data: bytes) -> Iterator[tuple[bytes, bytes]]:
 
 
 def _block(data: bytes, start: int, size: int) -> Iterator[tuple[bytes, bytes]]:
-    """Yields keys and values; a key repeats the beginning of the last one."""
+    """Yields keys and values; a key repeats the beginning of the last key."""
     end = start + size
     kind, checksum = struct.unpack_from("<BI", data, end)
     # TensorFlow does not compress an index.

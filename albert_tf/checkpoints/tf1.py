@@ -56,7 +56,7 @@ def describe(path: str, _: AlbertConfig | None = None) -> Checkpoint:
 
 
 def describe_folders(folders: Sequence[str], arrays: Arrays) -> Checkpoint:
-    """Describes a checkpoint by the files that we write beside it.
+    """Describes a checkpoint by the files that we write with it.
 
     `folders` are the folder of the weights and, if a run has saved them, the
     folder of the run.

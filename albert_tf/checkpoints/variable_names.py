@@ -10,9 +10,12 @@ import dataclasses
 import functools
 import re
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING
 
 from albert_tf.config import AlbertConfig
+
+if TYPE_CHECKING:
+    import keras
 
 POOLER_PREFIX = "bert/pooler/"
 # Begins the paths of an encoder's variables in the column `ours`.
@@ -28,10 +31,10 @@ TRANSPOSED = "^T"
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Row:
-    """The names of one variable in each format; empty where it is not.
+    """The names of a variable in each format; empty if it is not there.
 
     In all names, {set} and {inner} stand for numbers. A name that ends in
-    `^T` is that of the transposed matrix. KerasHub's attention kernels and
+    `^T` is the name of the transposed matrix. KerasHub's attention kernels and
     biases split H into N x D; the order of the values is the same.
 
     Args:
@@ -57,7 +60,7 @@ _ENDINGS = {
         ("/output_weights", ".weight", "/kernel^T"),
         ("/output_bias", ".bias", "/bias"),
     ),
-    # Of one variable.
+    # Layers with one variable.
     "table": (("", ".weight", "/embeddings"),),
     "kernel": (("/kernel", "", ""),),
     "bias": (("/output_bias", ".bias", "/output_bias"),),
@@ -70,7 +73,7 @@ def _rows(text: str, *prefixes: str) -> tuple[Row, ...]:
     """Returns the rows of some layers, one for each variable.
 
     A layer has six fields in the text: its kind; the shape of its first
-    variable (the other is as long as its output); and its names, behind the
+    variable (the other is as long as its output); and its names without the
     `prefixes`, in the four columns, where `-` stands for none.
     """
     rows = []
@@ -292,9 +295,11 @@ def tf1_name(path: str) -> str:
     )
 
 
-def variables_by_tf1_name(variables: Iterable[Any]) -> dict[str, Any]:
+def variables_by_tf1_name(
+    variables: Iterable["keras.Variable"],
+) -> dict[str, "keras.Variable"]:
     """Returns Keras variables, such as `model.weights`, by their TF1 names."""
-    by_name: dict[str, Any] = {}
+    by_name: dict[str, keras.Variable] = {}
     for variable in variables:
         name = tf1_name(variable.path)
         if name in by_name:

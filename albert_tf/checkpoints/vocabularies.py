@@ -56,7 +56,7 @@ def paths_in(folder: files.Path) -> list[str]:
 
 
 def find(folder: str) -> tuple[str | None, list[Note]]:
-    """Returns the one vocabulary in a folder, or notes why there is none."""
+    """Returns the only vocabulary in a folder, or notes why there is none."""
     paths = paths_in(folder)
     if len(paths) < 2:
         return next(iter(paths), None), []
@@ -88,14 +88,14 @@ def with_vocabulary(
 ) -> Checkpoint:
     """Returns a checkpoint with the vocabulary and normalization to use.
 
-    They are the user's, or else the ones beside the checkpoint. A checkpoint
-    without a vocabulary is an error, unless it `may_lack` one. What contradicts
-    the tokenizer of the training is an error, too.
+    The user's choice comes first, then the checkpoint's. A checkpoint without a
+    vocabulary is an error, unless it `may_lack` one, and so is another
+    tokenizer than in the training.
     """
     new = options.spm_model_file or options.vocab_file
     path, result = new or checkpoint.vocabulary, checkpoint
     if path != checkpoint.vocabulary:
-        # Notes on the vocabulary beside the checkpoint do not apply.
+        # Notes on the vocabulary of the checkpoint do not apply.
         notes = (note for note in checkpoint.notes if note.kind != REFUSED)
         result = dataclasses.replace(
             checkpoint, vocabulary=path, content=None, notes=tuple(notes)
@@ -171,9 +171,10 @@ def with_new_tokens(checkpoint: Checkpoint, names: Sequence[str]) -> Checkpoint:
 
 
 def as_trained(checkpoint: Checkpoint, **settings: Any) -> Checkpoint:
-    """Returns a checkpoint with settings of its tokenizer, or its own ones.
+    """Returns a checkpoint with some settings of its tokenizer replaced.
 
-    If the tokenizer of its training is known, the result must have the same.
+    If the tokenizer of its training is known, the result must have that
+    tokenizer. Settings of None are not replaced.
     """
     stated = Metadata(**settings).combined(checkpoint.metadata)
     checkpoint = dataclasses.replace(checkpoint, metadata=stated)

@@ -206,7 +206,7 @@ class SentencePieceTokenizer(Tokenizer):
         comma = max(text.rfind(",", start, end), start)
         tokens = [self._tokens[part] for part in parts[:-1]]
         sizes = [len(token.removeprefix(WORD_MARK)) for token in tokens]
-        # What the model takes for space may precede the number.
+        # A character that the model takes for space may precede the number.
         cuts = [max(start, comma - sum(sizes))]
         for size in sizes:
             cuts.append(min(cuts[-1] + size, comma))

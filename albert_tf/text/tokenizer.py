@@ -96,7 +96,7 @@ class NewTokens(Settings):
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Vocabulary(NewTokens):
-    """Settings that name a tokenizer: a part of every config that needs one."""
+    """Settings that name a tokenizer, as a part of other configs."""
 
     spm_model_file: str | None = setting(
         None, "SentencePiece model, as in the English checkpoints."
