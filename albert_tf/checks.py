@@ -7,7 +7,6 @@ import contextlib
 import math
 import operator
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any
 
 _LONGEST_SHOWN = 60  # characters of a value in a message
 _LIMITS = {
@@ -19,37 +18,41 @@ _LIMITS = {
 
 
 def check_integer(
-    name: str, value: Any, *, at_least: int = 0, at_most: int | None = None
+    name: str, value: object, *, at_least: int = 0, at_most: int | None = None
 ) -> None:
     """Checks that a value is a whole number within bounds."""
-    is_integer = isinstance(value, int) and not isinstance(value, bool)
-    in_range = is_integer and value >= at_least
-    if not in_range or (at_most is not None and value > at_most):
-        limit = "" if at_most is None else f" and at most {at_most}"
-        raise ValueError(
-            f"`{name}` must be a whole number of at least {at_least}{limit}. "
-            f"Received: {name}={value!r}."
-        )
+    highest = math.inf if at_most is None else at_most
+    if (
+        isinstance(value, int)
+        and not isinstance(value, bool)
+        and at_least <= value <= highest
+    ):
+        return
+    limit = "" if at_most is None else f" and at most {at_most}"
+    raise ValueError(
+        f"`{name}` must be a whole number of at least {at_least}{limit}. "
+        f"Received: {name}={value!r}."
+    )
 
 
-def check_number(name: str, value: Any, **limits: float) -> None:
+def check_number(name: str, value: object, **limits: float) -> None:
     """Checks that a value is a finite number within bounds.
 
     The bounds are `above`, `at_least`, `below` and `at_most`.
     """
-    is_number = isinstance(value, int | float) and not isinstance(value, bool)
-    is_within = is_number and all(
-        _LIMITS[word](value, limit) for word, limit in limits.items()
+    if (
+        isinstance(value, int | float)
+        and not isinstance(value, bool)
+        and all(_LIMITS[word](value, limit) for word, limit in limits.items())
+        and math.isfinite(value)
+    ):
+        return
+    bounds = " and".join(
+        f" {word.replace('_', ' ')} {limit:g}" for word, limit in limits.items()
     )
-    if not is_within or not math.isfinite(value):
-        wanted = " and".join(
-            f" {word.replace('_', ' ')} {limit:g}"
-            for word, limit in limits.items()
-        )
-        raise ValueError(
-            f"`{name}` must be a finite number{wanted}. "
-            f"Received: {name}={value!r}."
-        )
+    raise ValueError(
+        f"`{name}` must be a finite number{bounds}. Received: {name}={value!r}."
+    )
 
 
 def check_numbers(config: object, *names: str, **limits: float) -> None:
@@ -58,7 +61,7 @@ def check_numbers(config: object, *names: str, **limits: float) -> None:
         check_number(name, getattr(config, name), **limits)
 
 
-def check_choice(name: str, value: Any, choices: Sequence[str]) -> None:
+def check_choice(name: str, value: object, choices: Sequence[str]) -> None:
     """Checks that a value is one of the given names."""
     if value not in choices:
         raise ValueError(
@@ -87,7 +90,7 @@ def needs_package(package: str, user: str) -> Iterator[None]:
 
 
 def differences(
-    stored: Mapping[str, Any], current: Mapping[str, Any]
+    stored: Mapping[str, object], current: Mapping[str, object]
 ) -> list[str]:
     """Compares two sets of settings; returns a phrase for each difference.
 
@@ -111,30 +114,30 @@ def differences(
     ]
 
 
-def listed(items: Iterable[Any], *, at_most: int = 5) -> str:
+def listed(items: Iterable[object], *, at_most: int = 5) -> str:
     """Lists items for a message, and says how many more there are.
 
     >>> listed("abcd", at_most=2)
     'a, b and 2 more'
     """
-    items = list(map(str, items))
-    text = ", ".join(items[:at_most]) or "(none)"
-    more = len(items) - at_most
+    texts = list(map(str, items))
+    text = ", ".join(texts[:at_most]) or "(none)"
+    more = len(texts) - at_most
     return f"{text} and {more} more" if more > 0 else text
 
 
-def _flat(values: Mapping[str, Any]) -> dict[str, Any]:
-    flat: dict[str, Any] = {}
-    for name, value in values.items():
+def _flat(settings: Mapping[str, object]) -> dict[str, object]:
+    flat: dict[str, object] = {}
+    for name, value in settings.items():
         if isinstance(value, Mapping):
-            inner = _flat(value).items()
-            flat |= {f"{name}.{key}": item for key, item in inner}
+            for key, inner in _flat(value).items():
+                flat[f"{name}.{key}"] = inner
         else:
             flat[name] = list(value) if isinstance(value, tuple) else value
     return flat
 
 
-def _shown(value: Any) -> str:
+def _shown(value: object) -> str:
     text = repr(value)
     end = "..." if len(text) > _LONGEST_SHOWN else ""
     return text[:_LONGEST_SHOWN] + end

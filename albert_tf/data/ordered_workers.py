@@ -22,6 +22,8 @@ from typing import Any, TypeVar
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
+# A result, or None and an error.
+_Outcome = tuple[Any, Exception | None]
 
 # Items that are read at a time: one at work and one waiting for each worker,
 # and a few more, so that others go on while one item takes long.
@@ -69,7 +71,7 @@ def map_in_order(
 
 
 def _start(
-    function: Callable[[Any], Any], stack: contextlib.ExitStack
+    function: Callable[[Item], Result], stack: contextlib.ExitStack
 ) -> tuple[process.BaseProcess, connection.Connection]:
     """Starts a worker that ends with the stack; returns it and its pipe."""
     # A fork would copy the locks of threads that it does not copy.
@@ -86,10 +88,11 @@ def _start(
 def _results(
     threads: futures.Executor,
     pipes: "queue.SimpleQueue[connection.Connection]",
-    items: Iterator[Any],
+    items: Iterator[object],
     num_workers: int,
 ) -> Iterator[Any]:
-    waiting: collections.deque[futures.Future[Any]] = collections.deque()
+    """Yields the results of all items, of which a few are at work at a time."""
+    waiting: collections.deque[futures.Future[_Outcome]] = collections.deque()
     num_items = num_workers * _ITEMS_PER_WORKER + _MORE_ITEMS
     for item in itertools.islice(items, num_items):
         waiting.append(threads.submit(_exchange, pipes, item))
@@ -103,13 +106,14 @@ def _results(
 
 
 def _exchange(
-    pipes: "queue.SimpleQueue[connection.Connection]", item: Any
-) -> Any:
+    pipes: "queue.SimpleQueue[connection.Connection]", item: object
+) -> _Outcome:
     """Sends an item to a free worker, and receives the outcome."""
     pipe = pipes.get()
     try:
         pipe.send(item)
-        return pipe.recv()
+        outcome: _Outcome = pipe.recv()
+        return outcome
     except (EOFError, ConnectionError) as error:
         raise ChildProcessError(
             "A worker process died, perhaps because memory ran out. Run the "
@@ -120,21 +124,25 @@ def _exchange(
         pipes.put(pipe)
 
 
-def _work(function: Callable[[Any], Any], pipe: connection.Connection) -> None:
-    items: queue.SimpleQueue[Any] = queue.SimpleQueue()
+def _work(
+    function: Callable[[Item], Result], pipe: connection.Connection
+) -> None:
+    items: queue.SimpleQueue[Item] = queue.SimpleQueue()
     # Items are received in a thread, so that the end of the parent is noticed
     # in the middle of an item.
     threading.Thread(target=_read, args=(pipe, items), daemon=True).start()
     while True:
         item = items.get()
         try:
-            outcome: tuple[Any, Exception | None] = function(item), None
+            outcome: _Outcome = function(item), None
         except Exception as error:  # The parent raises it again.
             outcome = None, error
         pipe.send(outcome)
 
 
-def _read(pipe: connection.Connection, items: "queue.SimpleQueue[Any]") -> None:
+def _read(
+    pipe: connection.Connection, items: "queue.SimpleQueue[Item]"
+) -> None:
     """Receives items; ends this process when the parent's end closes."""
     with contextlib.suppress(EOFError, OSError):
         while True:

@@ -6,7 +6,6 @@ Source: google-research/albert, flags of `create_pretraining_data.py`.
 """
 
 import dataclasses
-from typing import Any
 
 from albert_tf.data.shards import RecordSettings
 from albert_tf.settings import setting
@@ -168,7 +167,7 @@ class PretrainingDataConfig(RecordSettings, Vocabulary, CorpusSettings):
         """Whether some second segments come from another document."""
         return self.pair_objective == "nsp" or self.reference_pairs
 
-    def record_settings(self) -> dict[str, Any]:
+    def record_settings(self) -> dict[str, object]:
         """Returns the fields that the records depend on, by name."""
         without_effect = {*_FIELDS_OF_THE_BUILDER, *_FIELDS_OF_ORIGIN}
         # As in records of older versions.
