@@ -188,8 +188,8 @@ def _describe(records: RecordFile) -> Shard:
     if not len(records):
         _LOGGER.warning("%r has no record.", records.path)
         return Shard(path=records.path, config={})
-    values = example_codec.decode_example(records.get(0))
-    sizes = {name: len(column) for name, column in values.items()}
+    fields = example_codec.decode_example(records.get(0))
+    sizes = {name: len(column) for name, column in fields.items()}
     max_seq_length = sizes.get("input_ids", 0)
     max_predictions = sizes.get("masked_lm_positions", 0)
     for feature in features.static_pretraining_features(
@@ -292,7 +292,7 @@ def _have_common_text(shard: Shard, other: Shard) -> bool:
 
 def _check_agreement(first: Shard, second: Shard) -> None:
     """Refuses files that differ in a fact that both must share and know."""
-    values, others = (
+    facts, others = (
         {
             "masking": shard.settings.masking,
             "max_seq_length": shard.settings.max_seq_length,
@@ -303,12 +303,11 @@ def _check_agreement(first: Shard, second: Shard) -> None:
         }
         for shard in (first, second)
     )
-    shared = [n for n in values if None not in (values[n], others.get(n, 0))]
-    differences = checks.differences(
-        {name: values[name] for name in shared},
-        {name: others.get(name) for name in shared},
-    )
-    if differences:
+    names = [n for n in facts if None not in (facts[n], others.get(n))]
+    if differences := checks.differences(
+        {name: facts[name] for name in names},
+        {name: others[name] for name in names},
+    ):
         raise ValueError(
             f"The record files {first.path!r} and {second.path!r} differ: "
             f"{checks.listed(differences)}. Pass files of one build."
@@ -339,18 +338,18 @@ def _check_sample(source: RecordSource, vocab_size: int | None) -> None:
     num_tokens, num_masked, largest_id = 0, 0, 0
     targets: collections.Counter[int] = collections.Counter()
     for data in source.get(np.unique(spread.astype(np.int64))):
-        values = example_codec.decode_example(data)
+        fields = example_codec.decode_example(data)
         if settings.masking == "dynamic":
-            ids = values["pair_ids"]
+            ids = fields["pair_ids"]
             special = source.shard.special_ids
             length = len(ids) + special.num_around(settings.num_segments)
             masked = masking.num_to_predict(np.array([length]), settings)
             targets.update(ids.tolist())
         else:
-            ids = np.append(values["input_ids"], values["masked_lm_ids"])
-            length = int(values["input_mask"].sum())
-            masked = values["masked_lm_weights"]
-            targets.update(values["masked_lm_ids"][masked > 0].tolist())
+            ids = np.append(fields["input_ids"], fields["masked_lm_ids"])
+            length = int(fields["input_mask"].sum())
+            masked = fields["masked_lm_weights"]
+            targets.update(fields["masked_lm_ids"][masked > 0].tolist())
         num_tokens += length
         num_masked += int(masked.sum())
         largest_id = max(largest_id, int(ids.max(initial=0)))
