@@ -9,7 +9,6 @@ called, and whoever reads them. If documents that the corpus has several times
 are left out, blocks are made of the others.
 """
 
-import bisect
 import collections
 import dataclasses
 import functools
@@ -67,6 +66,24 @@ class Block:
         return int.from_bytes(self.digest, "big"), self.copy
 
 
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class FileContents:
+    """The blocks that a first reading of a file has found.
+
+    `block_digests` has the digests of the blocks of all documents, and
+    `measures` of a deduplicator for each of these. `is_left_out`, bool [N],
+    tells which documents do not stay, None if all do; `block_sizes` has the
+    sizes of the blocks of the others.
+    """
+
+    path: str
+    block_sizes: Sequence[int]
+    block_digests: Sequence[bytes]
+    num_bad_lines: int
+    measures: Sequence[Any] = ()
+    is_left_out: np.ndarray | None = None
+
+
 class Deduplicator(Protocol):
     """Finds documents to leave out; `deduplication.py` has the only one."""
 
@@ -74,13 +91,9 @@ class Deduplicator(Protocol):
         """Returns measures of the documents of a block."""
 
     def leave_out(
-        self, measures: Sequence[Sequence[Any]]
-    ) -> tuple[list[np.ndarray], list[list[int]], Duplicates]:
-        """Decides which documents stay, by the measures of each file's blocks.
-
-        Returns for each file whether a document is left out, bool [N], and the
-        sizes of the blocks of the others; and how much is left out.
-        """
+        self, contents: Sequence[FileContents]
+    ) -> tuple[list[FileContents], Duplicates]:
+        """Returns the files of a corpus, and how much of them is left out."""
 
 
 def load_deduplicator(method: str) -> Deduplicator | None:
@@ -89,58 +102,43 @@ def load_deduplicator(method: str) -> Deduplicator | None:
     return registry.load(reference)(method) if reference else None
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class FileContents:
-    """The blocks that a first reading of a file has found."""
-
-    path: str
-    block_sizes: Sequence[int]
-    block_digests: Sequence[bytes]
-    num_bad_lines: int
-    measures: Sequence[Any] = ()
-
-
 class FileRequest(NamedTuple):
-    """A file to read blocks from, in order; they have no documents yet.
+    """A file to read blocks from, in order; they have no documents yet."""
 
-    `block_digests` has the digests of the blocks of all its documents;
-    `is_left_out`, bool [N], tells which documents do not stay, None if all do.
-    """
-
-    path: str
+    file: FileContents
     blocks: Sequence[Block]
-    block_digests: Sequence[bytes]
-    is_left_out: np.ndarray | None
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class CorpusContents:
     """The blocks that a first reading of the corpus has found.
 
-    Here, blocks are numbered over all files, in their order. `first_blocks` has
-    the number of the first block of each file, then the number of blocks;
-    `block_sizes` has the size of each block, at least one. `block_digests` and
-    `is_left_out` have for each file the field of `FileRequest`. `sha256` is a
+    Here, blocks are numbered over all files, in their order. `sha256` is a
     digest of all documents, and of which documents stay.
     """
 
-    paths: Sequence[str]
-    first_blocks: Sequence[int]
-    block_sizes: Sequence[int]
-    block_digests: Sequence[Sequence[bytes]]
+    files: Sequence[FileContents]
     sha256: str
-    num_bad_lines: int
-    is_left_out: Sequence[np.ndarray] | None = None
     duplicates: Duplicates | None = None
+
+    @property
+    def num_bad_lines(self) -> int:
+        """Bad lines of all files, which were skipped."""
+        return sum(file.num_bad_lines for file in self.files)
+
+    @functools.cached_property
+    def block_sizes(self) -> Sequence[int]:
+        """The size of each block, at least one."""
+        return [size for file in self.files for size in file.block_sizes]
 
     @functools.cached_property
     def _copies(self) -> Sequence[int]:
         """`Block.copy` of each block."""
-        if self.is_left_out is not None:
+        if self.duplicates:
             return [0] * len(self.block_sizes)
         seen: collections.Counter[bytes] = collections.Counter()
         copies = []
-        for digest in itertools.chain.from_iterable(self.block_digests):
+        for digest in (d for file in self.files for d in file.block_digests):
             copies.append(seen[digest])
             seen[digest] += 1
         return copies
@@ -151,28 +149,23 @@ class CorpusContents:
         `num_parts` has the numbers of the blocks, and for each
         `Block.num_parts`.
         """
-        by_file = itertools.groupby(
-            sorted(num_parts),
-            # Files without a block are passed over.
-            lambda block: bisect.bisect(self.first_blocks, block) - 1,
-        )
-        return [
-            FileRequest(
-                self.paths[file],
-                [
-                    Block(
-                        number=block - self.first_blocks[file],
-                        documents=(),
-                        copy=self._copies[block],
-                        num_parts=num_parts[block],
-                    )
-                    for block in blocks
-                ],
-                self.block_digests[file],
-                self.is_left_out[file] if self.is_left_out else None,
-            )
-            for file, blocks in by_file
-        ]
+        requests, first = [], 0
+        for file in self.files:
+            end = first + len(file.block_sizes)
+            blocks = [
+                Block(
+                    number=block - first,
+                    documents=(),
+                    copy=self._copies[block],
+                    num_parts=num_parts[block],
+                )
+                for block in range(first, end)
+                if block in num_parts
+            ]
+            if blocks:
+                requests.append(FileRequest(file, blocks))
+            first = end
+        return requests
 
 
 def read_blocks(documents: Iterable[Document]) -> Iterator[Block]:
@@ -207,26 +200,27 @@ def read_requested(
     requests: Iterable[FileRequest], settings: CorpusSettings
 ) -> Iterator[Block]:
     """Yields the blocks of `CorpusContents.requests`, in that order."""
-    for request in requests:
-        blocks = _read_again(request, settings)
-        if request.is_left_out is not None:
+    for file, requested in requests:
+        blocks = _read_again(file, settings)
+        if file.is_left_out is not None:
             documents = (d for block in blocks for d in block.documents)
-            stays = itertools.compress(documents, ~request.is_left_out)
-            blocks = read_blocks(stays)
-        for wanted in request.blocks:
+            blocks = read_blocks(
+                itertools.compress(documents, ~file.is_left_out)
+            )
+        for wanted in requested:
             block = next(b for b in blocks if b.number == wanted.number)
             yield dataclasses.replace(wanted, documents=block.documents)
 
 
 def _read_again(
-    request: FileRequest, settings: CorpusSettings
+    file: FileContents, settings: CorpusSettings
 ) -> Iterator[Block]:
     """Yields the blocks of all documents of a file, which must be the same."""
-    blocks = read_blocks(Documents(settings, [request.path]))
-    for block, digest in itertools.zip_longest(blocks, request.block_digests):
+    blocks = read_blocks(Documents(settings, [file.path]))
+    for block, digest in itertools.zip_longest(blocks, file.block_digests):
         if block is None or block.digest != digest:
             raise ValueError(
-                f"The corpus was changed while it was read: {request.path!r}. "
+                f"The corpus was changed while it was read: {file.path!r}. "
                 "Run the command again when it is complete; finished files "
                 "must then be removed."
             )
@@ -294,31 +288,22 @@ def join(
                 pass
         num_bad_lines += file.num_bad_lines
         contents.append(file)
-    paths = [file.path for file in contents]
     digests = [digest for file in contents for digest in file.block_digests]
     if not digests:
+        paths = checks.listed((file.path for file in contents), at_most=3)
         raise ValueError(
-            f"The corpus has no sentence: {checks.listed(paths, at_most=3)}. "
-            "Pass files with one sentence a line and a blank line between "
-            "documents."
+            f"The corpus has no sentence: {paths}. Pass files with one "
+            "sentence a line and a blank line between documents."
         )
-    sizes: Sequence[Sequence[int]] = [file.block_sizes for file in contents]
-    is_left_out, duplicates = None, None
+    duplicates, left_out = None, b""
     if deduplicator:
-        is_left_out, sizes, duplicates = deduplicator.leave_out(
-            [file.measures for file in contents]
+        contents, duplicates = deduplicator.leave_out(contents)
+        # Blocks of the documents that stay end with a file: borders count.
+        flags = [file.is_left_out for file in contents]
+        left_out = _FILE_END.join(
+            is_out.tobytes()
+            for is_out in flags
+            if is_out is not None and len(is_out)
         )
-    # Blocks of the documents that stay end with a file, so borders count.
-    left_out = _FILE_END.join(
-        out.tobytes() for out in is_left_out or () if len(out)
-    )
-    return CorpusContents(
-        paths=paths,
-        first_blocks=[0, *itertools.accumulate(map(len, sizes))],
-        block_sizes=[size for of_file in sizes for size in of_file],
-        block_digests=[file.block_digests for file in contents],
-        sha256=hashlib.sha256(b"".join(digests) + left_out).hexdigest(),
-        num_bad_lines=num_bad_lines,
-        is_left_out=is_left_out,
-        duplicates=duplicates,
-    )
+    sha256 = hashlib.sha256(b"".join(digests) + left_out).hexdigest()
+    return CorpusContents(files=contents, sha256=sha256, duplicates=duplicates)

@@ -18,6 +18,7 @@ Source: Broder 1997, "On the resemblance and containment of documents";
 Leskovec, Rajaraman and Ullman, "Mining of Massive Datasets", section 3.4.
 """
 
+import dataclasses
 import functools
 import hashlib
 import itertools
@@ -29,6 +30,7 @@ import numpy as np
 
 from albert_tf import checks
 from albert_tf.data import corpus
+from albert_tf.data.corpus import FileContents
 from albert_tf.data.shards import Duplicates
 from albert_tf.text import documents
 from albert_tf.text.documents import Document
@@ -86,27 +88,39 @@ class Deduplicator:
         )
 
     def leave_out(
-        self, measures: Sequence[Sequence[Measures]]
-    ) -> tuple[list[np.ndarray], list[list[int]], Duplicates]:
+        self, contents: Sequence[FileContents]
+    ) -> tuple[list[FileContents], Duplicates]:
         """See `corpus.Deduplicator`."""
         empty = self.measure([])
-        files = [
-            Measures(*map(np.concatenate, zip(empty, *blocks, strict=True)))
-            for blocks in measures
+        measures = [
+            Measures(
+                *map(np.concatenate, zip(empty, *file.measures, strict=True))
+            )
+            for file in contents
         ]
-        is_left_out = find_duplicates([file.hashes for file in files])
-        by_file = [*zip(files, is_left_out, strict=True)]
-        sizes = [
-            [*map(sum, corpus.divide(file.sizes[~is_out].tolist(), int))]
-            for file, is_out in by_file
+        is_left_out = find_duplicates([of_file.hashes for of_file in measures])
+        remaining = [
+            dataclasses.replace(
+                file,
+                block_sizes=[
+                    *map(
+                        sum, corpus.divide(of_file.sizes[~is_out].tolist(), int)
+                    )
+                ],
+                is_left_out=is_out,
+                measures=(),
+            )
+            for file, of_file, is_out in zip(
+                contents, measures, is_left_out, strict=True
+            )
         ]
-        duplicates = Duplicates(
-            documents=sum(int(is_out.sum()) for is_out in is_left_out),
-            characters=sum(
-                int(file.characters[is_out].sum()) for file, is_out in by_file
-            ),
+        characters = sum(
+            int(of_file.characters[is_out].sum())
+            for of_file, is_out in zip(measures, is_left_out, strict=True)
         )
-        return is_left_out, sizes, duplicates
+        num_documents = sum(int(is_out.sum()) for is_out in is_left_out)
+        duplicates = Duplicates(documents=num_documents, characters=characters)
+        return remaining, duplicates
 
 
 def find_duplicates(hashes: Sequence[np.ndarray]) -> list[np.ndarray]:

@@ -18,7 +18,7 @@ def kept(*paths, hashing=EXACT):
     settings = CorpusSettings()
     contents = corpus.survey([*map(str, paths)], settings, hashing)
     requests = contents.requests(
-        dict.fromkeys(range(contents.first_blocks[-1]), 1)
+        dict.fromkeys(range(len(contents.block_sizes)), 1)
     )
     texts = [
         document.text
