@@ -5,15 +5,10 @@ the dataclass that holds its value. The settings that a user gave, by flags or
 keywords, are a mapping that holds nothing else; `read` makes a config of it.
 """
 
-import csv
 import dataclasses
-import difflib
-import io
-import os
-import reprlib
 import types
 import typing
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias, TypeVar
 
 from albert_tf import checks
@@ -125,78 +120,3 @@ def read(
         if values.get(name) is not None
     }
     return config_class(**fields | others)
-
-
-def checked(
-    values: SettingValues,
-    config_classes: Iterable[type],
-    *,
-    lists: Collection[str] = (),
-) -> dict[str, Any]:
-    """Returns keywords as the values of flags would be, without None.
-
-    Lists become tuples, a text becomes the tuple of its parts between commas
-    where several are wanted, and paths become texts. The settings `lists` may
-    have several values.
-
-    Raises:
-        ValueError: A keyword is no setting of the configs, or its value is of
-            another type.
-    """
-    kinds = {
-        name: type_of(field)
-        for name, field in fields_of(*config_classes).items()
-    }
-    result = {}
-    for name, value in values.items():
-        if name not in kinds:
-            close = difflib.get_close_matches(name, kinds, 1)
-            hint = f" Did you mean {close[0]!r}?" if close else ""
-            raise ValueError(f"There is no setting {name!r}.{hint}")
-        if name in lists and isinstance(value, list | tuple) and value:
-            result[name] = tuple(
-                _converted(name, item, kinds[name]) for item in value
-            )
-        elif value is not None:
-            result[name] = _converted(name, value, kinds[name])
-    return result
-
-
-def _converted(name: str, value: Any, kind: type) -> Any:
-    if isinstance(value, os.PathLike):
-        value = os.fspath(value)
-    # A dict or a set would have no order that the user has chosen.
-    if kind is tuple and isinstance(value, str | list | tuple):
-        parts = value.split(",") if isinstance(value, str) else value
-        return tuple(map(str, parts))
-    wanted = int | float if kind is float else kind
-    is_switch = isinstance(value, bool)
-    if not isinstance(value, wanted) or (is_switch and kind is not bool):
-        raise ValueError(
-            f"`{name}` must be of type {kind.__name__}. Received: "
-            f"{reprlib.repr(value)}."
-        )
-    return kind(value)
-
-
-def as_text(values: SettingValues) -> str:
-    r"""Returns settings as flags, one `--name=value` a line, sorted.
-
-    >>> as_text({"do_train": True, "ngram": 3, "labels": ("a", "b")})
-    '--do_train\n--labels=a,b\n--ngram=3\n'
-
-    Settings that are None or empty are left out.
-    """
-    lines = []
-    for name, value in values.items():
-        if isinstance(value, bool):
-            lines.append(f"--{name}" if value else f"--no{name}")
-        elif isinstance(value, tuple | list):
-            buffer = io.StringIO()
-            csv.writer(buffer).writerow(value)
-            lines += [f"--{name}={buffer.getvalue().strip()}"] * bool(value)
-        elif value not in (None, ""):
-            lines.append(f"--{name}={value}")
-    text = "".join(f"{line}\n" for line in sorted(lines))
-    text.encode()  # A path that is not UTF-8 could not be written.
-    return text

@@ -54,6 +54,7 @@ TESTED_TOGETHER = {
     "checkpoints/conversion_config.py": "checkpoints/test_conversion.py",
     "checkpoints/exported.py": "checkpoints/test_discovery.py",
     "checkpoints/released.py": "checkpoints/test_tf1.py",
+    "training/flag_values.py": "training/test_interface.py",
     "devices/device_settings.py": "training/test_refusals.py",
     "tasks/planning.py": "training/test_plan.py",
     "observers/export.py": "training/test_interface.py",

@@ -11,16 +11,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from albert_tf import registry
-from albert_tf import settings as settings_lib
 from albert_tf.inference.predictor import Predictor, load_predictor
 from albert_tf.tasks import example_files
 from albert_tf.tasks import spec as specs
 from albert_tf.tasks.spec import FinetuningSpec, HeadSpec
 from albert_tf.tasks.task import SPLITS
 from albert_tf.training import finetune as finetune_lib
+from albert_tf.training import flag_values, several_runs
 from albert_tf.training import plan as plans
 from albert_tf.training import pretrain as pretrain_lib
-from albert_tf.training import several_runs
 from albert_tf.training.callbacks import Callback, Result
 from albert_tf.training.plan import FinetuningPlan
 from albert_tf.training.pretrain_config import PretrainingConfig
@@ -119,7 +118,7 @@ def finetune(
             checkpoint.
     """
     spec = specs.finetuning_spec_of(task_name)
-    values = settings_lib.checked(
+    values = flag_values.checked(
         settings, plans.config_classes(spec), lists=plans.lists(spec)
     )
     if isinstance(task_name, str) and "task_name" in plans.defaults(spec):
@@ -239,7 +238,7 @@ def pretrain(
         KeyboardInterrupt: A signal or a callback stopped the training, after a
             checkpoint.
     """
-    values = settings_lib.checked(settings, [PretrainingConfig])
+    values = flag_values.checked(settings, [PretrainingConfig])
     config = plans.pretraining(values)
     with _watching(callbacks):
         result = pretrain_lib.run(config, callbacks)

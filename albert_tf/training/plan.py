@@ -34,7 +34,7 @@ from albert_tf.tasks.planning import ALTERNATIVES, RELATIVE, PlanRequest
 from albert_tf.tasks.spec import DataRequest, FinetuningSpec, TaskConfig
 from albert_tf.tasks.task import NO_WEIGHTS, SPLITS, Sets
 from albert_tf.text.tokenizer import NewTokens, VocabularyBeside
-from albert_tf.training import run_folder
+from albert_tf.training import flag_values, run_folder
 from albert_tf.training.pretrain_config import PretrainingConfig
 from albert_tf.training.run_config import FinetuningConfig
 
@@ -430,5 +430,5 @@ def _run_fields(
     named = [name for name in _EVALUATED.split() if values.get(name)]
     if named and "eval" not in rows_in_memory:
         evaluated = f"--{named[0]}={values[named[0]]}"
-    text = settings.as_text(values)
+    text = flag_values.as_text(values)
     return {"flags_text": text, "evaluated": evaluated, **strategy}
