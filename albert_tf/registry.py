@@ -142,6 +142,12 @@ TOKENIZERS = {
 # Functions that make a SentencePiece model of another file, by its ending.
 SENTENCEPIECE_FILES = {".json": "albert_tf.text.tokenizer_json:read_model"}
 
+# Functions that write an export which `load_predictor` runs, by its format.
+EXPORTS = {
+    "litert": "albert_tf.export.litert:write",
+    "onnx": "albert_tf.export.onnx_folder:write",
+}
+
 
 def load(reference: str) -> Any:
     """Returns the module, or the attribute of one, that a reference names.

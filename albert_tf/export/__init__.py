@@ -1,1 +1,1 @@
-"""Exports a trained model: a SavedModel, a file of a runtime. Floor 7."""
+"""Exports a trained model as SavedModel, LiteRT or ONNX. Floor 7."""

@@ -1,16 +1,16 @@
 """The settings of an export, in plain Python.
 
-Those of its head are of the class `HeadSpec.serving_settings`.
+Each head has more, see `HeadSpec.serving_settings`.
 """
 
 import dataclasses
 from collections.abc import Mapping
 from typing import Any
 
-from albert_tf import registry
 from albert_tf.checkpoints import heads
 from albert_tf.checkpoints.exported import LITERT, ONNX
 from albert_tf.checks import check_given
+from albert_tf.registry import EXPORTS, HEADS
 from albert_tf.settings import setting
 from albert_tf.tasks import spec as specs
 from albert_tf.tasks.spec import HeadSpec, ServingSettings
@@ -38,13 +38,13 @@ class ExportConfig(VocabularyBeside):
     albert_config_file: str | None = setting(
         None,
         "JSON file with the shape of the model, or the name of a published "
-        "one (base_v2, xxlarge_v1, base_zh, bert_base, ...). Default: the "
-        "config beside the checkpoint.",
+        "model (base_v2, xxlarge_v1, base_zh, bert_base, ...). Default: the "
+        "config in the checkpoint's folder.",
     )
     head: str | HeadSpec | None = setting(
         None,
-        "What the model computes. Default: the task that the checkpoint has a "
-        "head for, or else pretraining, or else encoder.",
+        "Head of the model. Default: the head of the checkpoint's task; "
+        "without one, pretraining if the checkpoint has its head, or encoder.",
         choices=(*heads.HEADS, *heads.OF_TASKS),
     )
     precision: str = setting(
@@ -55,16 +55,16 @@ class ExportConfig(VocabularyBeside):
     )
     max_seq_length: int | None = setting(
         None,
-        "Longest sequence made of raw text, in tokens. Default: that of the "
-        "fine-tuning, or else 512 (384 for squad), or the longest that the "
-        "model takes if that is less.",
+        "Longest sequence made of raw text, in tokens. Default: as in the "
+        "fine-tuning; without one, 512 (384 for squad), but at most the "
+        "positions that the model has.",
     )
     depth: tuple[str, ...] = setting(
         (),
-        "Numbers of layers to compute, the first ones, such as 3,6,12; good "
-        "after a training with --random_depth. The signatures of the largest "
-        "have their usual names, the others' end with the number, as in "
-        "serving_default_3. Default: all layers.",
+        "Numbers of layers to compute, such as 3,6,12, counted from the "
+        "first; train with --random_depth for this. Signatures of the largest "
+        "number have their usual names; names of the others end with the "
+        "number, as in serving_default_3. Default: all layers.",
     )
     export_version: int | None = setting(
         None,
@@ -79,25 +79,25 @@ class ExportConfig(VocabularyBeside):
     )
     format: str = setting(
         SAVED_MODEL,
-        "What to write: saved_model, which takes raw text; tokens, which is "
-        "the same without the signatures of raw text; or litert or onnx, which "
-        "take ids, or texts by load_predictor. onnx is a folder for "
+        "Format of the export: saved_model, which takes raw text; tokens, the "
+        "same without the signatures of raw text; or litert or onnx, which "
+        "take ids, and texts through load_predictor. onnx is a folder for "
         "transformers.js, in a browser or in Node.",
         choices=(SAVED_MODEL, IDS_ONLY, LITERT, ONNX),
     )
     quantize: str | None = setting(
         None,
-        "litert, onnx: int8 for matrices in int8, a quarter of the size; a CPU "
-        "computes several times as fast.",
+        "litert, onnx: int8 stores matrices in int8, a quarter of the size; a "
+        "CPU computes several times as fast.",
         choices=("int8",),
     )
     compare_file: str | None = setting(
         None,
-        "litert, onnx: file with a text a line, or JSON, as python -m "
-        "albert_tf.predict takes; it is said how many of their labels are "
-        "kept.",
+        "litert, onnx: file for python -m albert_tf.predict, with a text or "
+        "JSON in each line. The command prints how many texts have the same "
+        "label as before the export.",
     )
-    # Settings that only some heads have, by name.
+    # Settings of the head, by name.
     settings: Mapping[str, Any] = dataclasses.field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -121,14 +121,14 @@ class ExportConfig(VocabularyBeside):
             )
         if self.runtime and len(self.depth) > 1:
             raise ValueError(f"--format={self.format} takes one --depth.")
-        # Otherwise, they are checked once the checkpoint is read.
-        if self.spec:
-            self.settings_of(self.spec)
+        # Without a named head, the checkpoint has to be read first.
+        if self.head_spec:
+            self.settings_of(self.head_spec)
 
     @property
     def runtime(self) -> str | None:
         """The format, if `load_predictor` runs the export."""
-        return self.format if self.format in (LITERT, ONNX) else None
+        return self.format if self.format in EXPORTS else None
 
     @property
     def depths(self) -> list[int]:
@@ -136,47 +136,46 @@ class ExportConfig(VocabularyBeside):
         return sorted({*map(int, self.depth)}, reverse=True)
 
     @property
-    def spec(self) -> HeadSpec | None:
-        """The head that the user names; a task may have several."""
+    def head_spec(self) -> HeadSpec | None:
+        """The head with the name that the user gives; None for a task."""
         if self.head is None or self.head in heads.OF_TASKS:
             return None
         return specs.head_spec_of(self.head)
 
     def settings_of(
-        self, spec: HeadSpec, defaults: Mapping[str, Any] | None = None
+        self, head_spec: HeadSpec, defaults: Mapping[str, Any] | None = None
     ) -> ServingSettings:
-        """Returns the settings of a head, for signatures.
+        """Returns the settings for the signatures of a head.
 
-        `defaults` are used where the user gives none.
+        `defaults` apply where the user gives no value.
         """
-        name = spec.head.name
-        for unknown in {*self.settings} - {*spec.serving_settings.names()}:
-            words = [
-                word
-                for word in registry.HEADS
-                if unknown in specs.head_spec_of(word).serving_settings.names()
+        name = head_spec.head.name
+        for unknown in {*self.settings} - {*head_spec.serving_settings.names()}:
+            heads_with_it = [
+                head
+                for head in HEADS
+                if unknown in specs.head_spec_of(head).serving_settings.names()
             ]
             raise ValueError(
-                f"--{unknown} is for --head={' or '.join(words)} only. "
+                f"--{unknown} is for --head={' or '.join(heads_with_it)} only. "
                 f"Received: head={name}."
             )
-        if self.runtime and self.runtime not in spec.runtimes:
-            words = [
-                word
-                for word in registry.HEADS
-                if self.runtime in specs.head_spec_of(word).runtimes
+        if self.runtime and self.runtime not in head_spec.runtimes:
+            heads_with_it = [
+                head
+                for head in HEADS
+                if self.runtime in specs.head_spec_of(head).runtimes
             ]
             raise ValueError(
-                f"--format={self.runtime} is for {', '.join(words)}. Received: "
-                f"head={name}."
+                f"--format={self.runtime} is for {', '.join(heads_with_it)}. "
+                f"Received: head={name}."
             )
-        given = {**self.settings, "max_seq_length": self.max_seq_length}
-        given = {n: value for n, value in given.items() if value is not None}
-        return spec.serving_settings(
+        settings = {**self.settings, "max_seq_length": self.max_seq_length}
+        return head_spec.serving_settings(
             **{
-                "max_seq_length": spec.max_seq_length,
+                "max_seq_length": head_spec.max_seq_length,
                 **(defaults or {}),
-                **given,
+                **{n: v for n, v in settings.items() if v is not None},
                 "runtime": self.runtime,
             }
         )

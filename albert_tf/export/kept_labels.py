@@ -1,7 +1,7 @@
-"""Compares the answers of an export with those of its checkpoint.
+"""Compares the answers of an export with the answers of its checkpoint.
 
-An answer is kept if all of it but its numbers is the same: labels, the text of
-a span, entities, the likeliest token of a mask.
+Numbers do not count: two answers are equal if their labels, the text of their
+span, their entities, the likeliest token of each mask are the same.
 """
 
 import logging
@@ -13,7 +13,7 @@ from albert_tf.inference.predictor import Predictor
 from albert_tf.tasks import inputs
 
 _LOGGER = logging.getLogger(__name__)
-# The share below which the user is warned.
+# A smaller share of equal answers is a warning.
 _ENOUGH = 0.99
 
 
@@ -21,32 +21,32 @@ def answers(path: files.Path, predictor: Predictor) -> list[Any]:
     """Returns the answers, without numbers, to the lines of a file."""
     lines = enumerate(files.read_bytes(path).splitlines(), start=1)
     texts = [inputs.parse_line(*line) for line in lines]
-    found = [_without_numbers(answer) for answer in predictor.predict(texts)]
-    if not any(found):
+    labels = [_without_numbers(answer) for answer in predictor.predict(texts)]
+    if not any(labels):
         raise ValueError(
             f"--compare_file={path} has no text that the model answers with a "
             "label. Pass other texts, or leave it out."
         )
-    return found
+    return labels
 
 
-def _without_numbers(value: Any) -> Any:
-    if isinstance(value, list):
-        return [_without_numbers(one) for one in value]
-    if not isinstance(value, dict):
-        return value
-    kept = {n: one for n, one in value.items() if isinstance(one, str | list)}
-    if "masks" in kept:
-        kept["masks"] = [mask[:1] for mask in kept["masks"]]
-    return {n: _without_numbers(one) for n, one in kept.items()}
+def _without_numbers(answer: Any) -> Any:
+    if isinstance(answer, list):
+        return [*map(_without_numbers, answer)]
+    if not isinstance(answer, dict):
+        return answer
+    labels = {n: v for n, v in answer.items() if isinstance(v, str | list)}
+    if "masks" in labels:
+        labels["masks"] = [mask[:1] for mask in labels["masks"]]
+    return {name: _without_numbers(value) for name, value in labels.items()}
 
 
-def summary(expected: Sequence[Any], found: Sequence[Any]) -> str:
-    """Says how many answers are kept, and warns if they are too few."""
-    pairs = zip(expected, found, strict=True)
-    num_kept = sum(one == other for one, other in pairs)
-    share = num_kept / len(expected)
-    text = f"{num_kept} of {len(expected)} labels are kept ({share:.2%})"
+def summary(expected: Sequence[Any], exported: Sequence[Any]) -> str:
+    """Counts the equal answers, and warns if they are too few."""
+    pairs = zip(expected, exported, strict=True)
+    num_equal = sum(a == b for a, b in pairs)
+    share = num_equal / len(expected)
+    text = f"{num_equal} of {len(expected)} labels are kept ({share:.2%})"
     if share < _ENOUGH:
         _LOGGER.warning("%s: measure the scores of the export.", text)
     return text

@@ -12,7 +12,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from albert_tf import checks, files, quiet
+from albert_tf import checks, quiet, registry
 from albert_tf.checkpoints import (
     discovery,
     heads,
@@ -22,33 +22,29 @@ from albert_tf.checkpoints import (
     vocabularies,
 )
 from albert_tf.checkpoints.checkpoint import Checkpoint, Note
-from albert_tf.checkpoints.exported import EXPORTED_MODELS, LITERT, ONNX
+from albert_tf.checkpoints.exported import LITERT, ONNX
 from albert_tf.config import CONFIG_FILE, AlbertConfig
 from albert_tf.devices import engine
-from albert_tf.export import kept_labels, onnx_folder, version_folder
-from albert_tf.export.export_config import (
-    SAVED_MODEL,
-    ExportConfig,
-)
+from albert_tf.export import kept_labels, version_folder
+from albert_tf.export.export_config import SAVED_MODEL, ExportConfig
 from albert_tf.inference import predictor
 from albert_tf.serving import graph_tokenizer, model_inputs, signature
 from albert_tf.serving.exported_encoder import ExportedWeights
 from albert_tf.serving.signature import Signature
 from albert_tf.tasks import spec as specs
 from albert_tf.tasks.spec import Exported, HeadSpec, ServingSettings
-from albert_tf.text.base import SYMBOLS
 
 _KERAS_DTYPES = {"float32": "float32", "bfloat16": "mixed_bfloat16"}
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class ExportSummary:
-    """What an export has written; `str` gives the lines for the user."""
+    """Describes an export; `str` makes the lines that the command prints."""
 
     path: str  # the folder of the version
-    signatures: tuple[str, ...]  # none of ONNX
+    signatures: tuple[str, ...]  # empty for ONNX
     num_bytes: int
-    notes: tuple[Note, ...]  # on what of the checkpoint is not in the export
+    notes: tuple[Note, ...]  # such as arrays that the export leaves out
 
     def __str__(self) -> str:
         lines = [f"{note.kind:11}{note.text}" for note in self.notes]
@@ -59,18 +55,18 @@ class ExportSummary:
         return "\n".join(lines)
 
 
-def check(config: ExportConfig, source: Checkpoint) -> None:
+def check(config: ExportConfig, checkpoint: Checkpoint) -> None:
     """Checks, before a model is trained, that it can be exported afterwards.
 
-    No weights are read and nothing is written; `source` has the model's config,
-    and the vocabulary unless the export's config has it.
+    No weights are read and nothing is written. `checkpoint` has the model's
+    config, and the vocabulary unless the export's config has it.
     """
     version_folder.check_writable(config.export_dir)
     if config.format == SAVED_MODEL:
-        import tensorflow_text  # noqa: F401  Missing, it is an error here.
-    if config.spec:
-        _settings(config, config.spec, {}, source.known_config)
-    vocabularies.with_vocabulary(source, config)  # raises if it cannot be
+        import tensorflow_text  # noqa: F401  Raises if it is not installed.
+    if config.head_spec:
+        _settings(config, config.head_spec, {}, checkpoint.known_config)
+    vocabularies.with_vocabulary(checkpoint, config)  # Raises if it has none.
 
 
 def export(config: ExportConfig) -> ExportSummary:
@@ -78,60 +74,64 @@ def export(config: ExportConfig) -> ExportSummary:
     engine.check_tensorflow("An export")
     version_folder.version_path(config.export_dir, config.export_version)
     if config.format == ONNX:
-        import onnxruntime  # noqa: F401  Missing, it is an error here.
+        import onnxruntime  # noqa: F401  Raises if it is not installed.
         import tf2onnx  # noqa: F401
-    # 1. The checkpoint; its config and lengths, unless others are given.
-    source = _read(config)
-    spec = _find_spec(config, source)
-    trained = spec.trained_settings(source)
-    settings = _settings(config, spec, trained, source.known_config)
-    # 2. Text to tokens; the model and copies of its weights.
+    # 1. The checkpoint, its head, and the settings of both.
+    checkpoint = _read(config)
+    head_spec = _find_spec(config, checkpoint)
+    settings = _settings(
+        config,
+        head_spec,
+        head_spec.trained_settings(checkpoint),
+        checkpoint.known_config,
+    )
+    # 2. The model, copies of its weights, and the tokenizer's graph.
     model, left_out = load.make_model(
-        source,
-        spec.head,
+        checkpoint,
+        head_spec.head,
         dtype=_KERAS_DTYPES[config.precision],
-        **spec.model_arguments(vars(settings)),
+        **head_spec.model_arguments(vars(settings)),
     )
     exported = Exported(
         settings=settings,
-        metadata=source.metadata,
+        metadata=checkpoint.metadata,
         model=model,
         weights=ExportedWeights(
             model.weights,
             precision=config.precision,
-            has_pooler=source.has_pooler,
+            has_pooler=checkpoint.has_pooler,
         ),
-        tokenizer=graph_tokenizer.make(source.tokenizer),
+        tokenizer=graph_tokenizer.make(checkpoint.tokenizer),
     )
     # 3. The graph.
-    signatures = _signatures(config, spec, exported, source)
+    signatures = _signatures(config, head_spec, exported, checkpoint)
     notes = [Note("left out", f"{n} (unused by the task)") for n in left_out]
-    # Thresholds are those of all layers.
-    least = source.with_depth(min(config.depths, default=None))
-    notes += [*source.notes, *settings.notes(least.metadata)]
+    # Thresholds were chosen for all layers: fewer layers do not have them.
+    shallow = checkpoint.with_depth(min(config.depths, default=None))
+    notes += [*checkpoint.notes, *settings.notes(shallow.metadata)]
 
     # 4. The files, which appear all at once.
     def write(folder: str) -> None:
         if config.runtime:
             kept = _write_for_runtime(
-                folder, exported, signatures, source, spec, config
+                folder, exported, signatures, checkpoint, head_spec, config
             )
             notes.extend([Note("compared", kept)] if kept else [])
         else:
-            _write(folder, exported, signatures, source, config.model_name)
+            _write(folder, exported, signatures, checkpoint, config.model_name)
 
     path = version_folder.write_version(
         config.export_dir,
         config.export_version,
         write,
         batching=version_folder.batching_parameters(
-            spec.served_batch_size, joins_outputs=spec.joins_outputs
+            head_spec.served_batch_size, joins_outputs=head_spec.joins_outputs
         ),
     )
     written = filter(os.path.isfile, pathlib.Path(path).rglob("*"))
     return ExportSummary(
         path=path,
-        signatures=tuple(one.name for one in signatures),
+        signatures=tuple(each.name for each in signatures),
         num_bytes=sum(map(os.path.getsize, written)),
         notes=tuple(notes),
     )
@@ -139,67 +139,70 @@ def export(config: ExportConfig) -> ExportSummary:
 
 def _read(config: ExportConfig) -> Checkpoint:
     """Returns the checkpoint, at its largest depth, and with its vocabulary."""
-    source = discovery.open(
+    checkpoint = discovery.open(
         config.init_checkpoint, albert_config=config.albert_config_file
     )
-    source = source.with_depth(max(config.depths, default=None))
-    source = vocabularies.with_vocabulary(source, config)
+    checkpoint = checkpoint.with_depth(max(config.depths, default=None))
+    checkpoint = vocabularies.with_vocabulary(checkpoint, config)
     if config.format == ONNX:
-        # transformers.js does not know that ours may be scaled.
-        source = translation.in_units_of_labels(source)
-    return source
+        # transformers.js cannot scale the outputs of a regression.
+        checkpoint = translation.in_units_of_labels(checkpoint)
+    return checkpoint
 
 
 def _signatures(
-    config: ExportConfig, spec: HeadSpec, exported: Exported, source: Checkpoint
+    config: ExportConfig,
+    head_spec: HeadSpec,
+    exported: Exported,
+    checkpoint: Checkpoint,
 ) -> list[Signature]:
     """Returns the signatures of all depths that the format can hold."""
     if config.format == ONNX:
         return []
-    signatures = [*spec.make_signatures(exported)]
+    signatures = [*head_spec.make_signatures(exported)]
     for depth in config.depths[1:]:
-        less = dataclasses.replace(
+        shallow = dataclasses.replace(
             exported,
             weights=exported.weights.at_depth(depth),
-            metadata=source.with_depth(depth).metadata,
+            metadata=checkpoint.with_depth(depth).metadata,
         )
         signatures += [
-            dataclasses.replace(one, name=f"{one.name}_{depth}")
-            for one in spec.make_signatures(less)
+            dataclasses.replace(each, name=f"{each.name}_{depth}")
+            for each in head_spec.make_signatures(shallow)
         ]
     takes_text = config.format == SAVED_MODEL
-    return [one for one in signatures if takes_text or not one.takes_text]
+    return [each for each in signatures if takes_text or not each.takes_text]
 
 
-def _find_spec(config: ExportConfig, source: Checkpoint) -> HeadSpec:
+def _find_spec(config: ExportConfig, checkpoint: Checkpoint) -> HeadSpec:
     """Returns the head to export, which the checkpoint has."""
-    spec = config.spec or specs.head_spec_of(source.head().name)
-    source.head(spec.head)  # raises if it has another
-    wanted: Any = config.head
-    if spec.head not in heads.OF_TASKS.get(wanted, (spec.head,)):
+    head_spec = config.head_spec or specs.head_spec_of(checkpoint.head().name)
+    checkpoint.head(head_spec.head)  # Raises if it has another one.
+    task: Any = config.head
+    if head_spec.head not in heads.OF_TASKS.get(task, (head_spec.head,)):
         raise ValueError(
-            f"{source.path!r} has no head for {wanted}. It has: "
-            f"{spec.head.name}."
+            f"{checkpoint.path!r} has no head for {task}. It has: "
+            f"{head_spec.head.name}."
         )
-    return spec
+    return head_spec
 
 
 def _settings(
     config: ExportConfig,
-    spec: HeadSpec,
+    head_spec: HeadSpec,
     trained: Mapping[str, Any],
     albert_config: AlbertConfig,
 ) -> ServingSettings:
-    """Returns the settings of a head; `trained` are those of a fine-tuning."""
+    """Returns the settings of a head; by default, as it was `trained`."""
     longest = albert_config.max_position_embeddings
     defaults = {
         name: trained[name]
-        for name in ("max_seq_length", *spec.serving_settings.as_trained)
+        for name in ("max_seq_length", *head_spec.serving_settings.as_trained)
         if trained.get(name) is not None
     }
-    length = defaults.get("max_seq_length", spec.max_seq_length)
+    length = defaults.get("max_seq_length", head_spec.max_seq_length)
     defaults["max_seq_length"] = min(length, longest)
-    settings = config.settings_of(spec, defaults)
+    settings = config.settings_of(head_spec, defaults)
     checks.check_integer(
         "max_seq_length",
         settings.max_seq_length,
@@ -213,26 +216,26 @@ def _write(
     folder: str,
     exported: Exported,
     signatures: Sequence[Signature],
-    source: Checkpoint,
+    checkpoint: Checkpoint,
     model_name: str,
 ) -> None:
     """Writes a SavedModel with its vocabulary and warm-up requests."""
     served = tf.Module()
     served.weights = exported.weights.copies
-    if any(one.takes_text for one in signatures):
+    if any(each.takes_text for each in signatures):
         served.tokenizer = exported.tokenizer.resource
-    with tempfile.TemporaryDirectory() as temporary:
-        source.known_config.to_json_file(os.path.join(temporary, CONFIG_FILE))
-        vocabularies.write(source, temporary)
+    with tempfile.TemporaryDirectory() as assets:
+        checkpoint.known_config.to_json_file(os.path.join(assets, CONFIG_FILE))
+        vocabularies.write(checkpoint, assets)
         served.assets = [
-            tf.saved_model.Asset(os.path.join(temporary, name))
-            for name in sorted(os.listdir(temporary))
+            tf.saved_model.Asset(os.path.join(assets, name))
+            for name in sorted(os.listdir(assets))
         ]
         with quiet.hidden():
             tf.saved_model.save(
                 served,
                 folder,
-                signatures={one.name: one.function for one in signatures},
+                signatures={each.name: each.function for each in signatures},
             )
     signature.check_operations(folder)
     version_folder.write_warmup(folder, signatures, model_name=model_name)
@@ -242,78 +245,50 @@ def _write_for_runtime(  # noqa: PLR0913
     folder: str,
     exported: Exported,
     signatures: Sequence[Signature],
-    source: Checkpoint,
-    spec: HeadSpec,
+    checkpoint: Checkpoint,
+    head_spec: HeadSpec,
     config: ExportConfig,
 ) -> str | None:
-    """Writes a model of ids, and what `load_predictor` needs beside it.
+    """Writes a model of ids, and the files that `load_predictor` needs.
 
-    Returns how many labels it keeps, if texts are given.
+    Returns the result of the comparison, if texts for it are given.
     """
-    if config.format == LITERT and spec.litert_head:
-        spec = specs.head_spec_of(spec.litert_head)
-    known = dataclasses.replace(
-        exported.settings.applied_to(source.metadata),
-        head=spec.head.name,
-        settings={**source.settings, **exported.settings.answer_settings()},
+    if config.format == LITERT and head_spec.litert_head:
+        head_spec = specs.head_spec_of(head_spec.litert_head)
+    metadata = dataclasses.replace(
+        exported.settings.applied_to(checkpoint.metadata),
+        head=head_spec.head.name,
+        settings={**checkpoint.settings, **exported.settings.answer_settings()},
     )
-    source = dataclasses.replace(source, metadata=known)
+    checkpoint = dataclasses.replace(checkpoint, metadata=metadata)
     kept, expected = None, None
     if config.compare_file:
         # Before its weights are quantized.
-        model = predictor.Predictor(
-            spec, source, exported.model, source.settings
+        original = predictor.Predictor(
+            head_spec, checkpoint, exported.model, checkpoint.settings
         )
-        expected = kept_labels.answers(config.compare_file, model)
-    source.known_config.to_json_file(os.path.join(folder, CONFIG_FILE))
-    known.write(folder)
-    if config.format == LITERT or source.vocabulary_kind == SYMBOLS:
-        vocabularies.write(source, folder)
-    if config.format == LITERT:
-        _write_litert(folder, exported, signatures, bool(config.quantize))
-    else:
-        onnx_folder.write(
-            folder,
-            exported.model,
-            source=source,
-            head=spec.head,
-            is_quantized=bool(config.quantize),
-        )
+        expected = kept_labels.answers(config.compare_file, original)
+    checkpoint.known_config.to_json_file(os.path.join(folder, CONFIG_FILE))
+    metadata.write(folder)
+    write = registry.load(registry.EXPORTS[config.format])
+    write(
+        folder,
+        exported,
+        signatures,
+        checkpoint=checkpoint,
+        head=head_spec.head,
+        is_quantized=bool(config.quantize),
+    )
     if config.compare_file and expected:
-        model = predictor.load_predictor(folder, head=spec)
-        found = kept_labels.answers(config.compare_file, model)
-        kept = kept_labels.summary(expected, found)
+        written = predictor.load_predictor(folder, head=head_spec)
+        answers = kept_labels.answers(config.compare_file, written)
+        kept = kept_labels.summary(expected, answers)
     if config.format == ONNX:
         model_card.write(
-            folder, source, run=config.init_checkpoint, export=config, kept=kept
+            folder,
+            checkpoint,
+            run=config.init_checkpoint,
+            export=config,
+            kept=kept,
         )
     return kept
-
-
-def _write_litert(
-    folder: str,
-    exported: Exported,
-    signatures: Sequence[Signature],
-    is_quantized: bool,
-) -> None:
-    """Writes the signature of ids.
-
-    Only LiteRT's own operations are used, which have no tokenizers. In int8,
-    the matrices of linear layers have a scale for each output, and their inputs
-    one for each token, found when the model runs: what varies from text to
-    text, and from pass to pass through the shared block, needs no calibration.
-    The table of words has one scale. Everything else is float32.
-    """
-    [by_ids] = (one for one in signatures if one.name == signature.TOKENS)
-    module = tf.Module()
-    module.weights = exported.weights.copies
-    converter = tf.lite.TFLiteConverter.from_concrete_functions(
-        [by_ids.function], module
-    )
-    if is_quantized:
-        converter.optimizations = [tf.lite.Optimize.DEFAULT]
-    with quiet.hidden():
-        content = converter.convert()
-    [name] = EXPORTED_MODELS[LITERT]
-    with files.atomic_write(os.path.join(folder, name)) as file:
-        file.write(content)

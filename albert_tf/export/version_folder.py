@@ -1,4 +1,4 @@
-"""The folders that TF Serving reads: one numbered folder for each version.
+"""Writes the folders that TF Serving reads: a numbered one for each version.
 
     D/1/saved_model.pb
     D/1/assets.extra/tf_serving_warmup_requests
@@ -6,7 +6,8 @@
     D/batching_parameters.txt
 
 TF Serving runs the warm-up requests through a model before it accepts others.
-Each is a `tensorflow.serving.PredictionLog`, written without its package.
+Each is a `tensorflow.serving.PredictionLog`. This file encodes it, so that the
+package `tensorflow-serving-api` is not needed.
 
 Source: tensorflow/serving, apis/prediction_log.proto and predict.proto.
 """
@@ -22,15 +23,15 @@ from albert_tf.data import example_codec
 from albert_tf.serving.signature import Signature
 
 BATCHING_FILE = "batching_parameters.txt"
-# A request waits a little for others to share a run of the model. Without
-# `num_batch_threads`, there are as many runs at a time as the server has cores.
+# Requests that come within 2 ms share a run of the model. Without
+# `num_batch_threads`, as many runs are computed at a time as there are cores.
 _BATCHING = """\
 batch_timeout_micros { value: 2000 }
 max_enqueued_batches { value: 200 }
 """
 _LARGEST_REQUEST = 1024
 WARMUP_FILE = os.path.join("assets.extra", "tf_serving_warmup_requests")
-# Field numbers of the messages, from the outermost inwards.
+# Field numbers of the messages; each contains the next.
 _LOG_PREDICT_LOG = 6
 _PREDICT_LOG_REQUEST = 1
 _REQUEST_MODEL_SPEC, _REQUEST_INPUTS = 1, 2
@@ -42,9 +43,9 @@ _field = example_codec.encode_field
 def batching_parameters(batch_size: int, *, joins_outputs: bool) -> str:
     """Returns the batching parameters of TF Serving.
 
-    A request of more rows than a run of the model takes, the `batch_size`, is
-    split if TF Serving can join the outputs. It cannot join those of different
-    lengths, so that clients split.
+    TF Serving splits a request of more than `batch_size` rows if it can join
+    the outputs. It cannot join outputs of different lengths: then clients have
+    to split their requests.
     """
     if not joins_outputs:
         return f"max_batch_size {{ value: {batch_size} }}\n{_BATCHING}"
@@ -57,29 +58,29 @@ def batching_parameters(batch_size: int, *, joins_outputs: bool) -> str:
 
 def check_writable(export_dir: files.Path) -> str:
     """Checks that versions can be written to a folder; returns its path."""
-    name = existing = files.check_local(export_dir)
+    path = existing = files.check_local(export_dir)
     while not os.path.lexists(existing):
         existing = os.path.dirname(existing) or os.curdir
     if not (os.path.isdir(existing) and os.access(existing, os.W_OK)):
         raise ValueError(
-            f"--export_dir={name} cannot be written: {existing!r} is not a "
+            f"--export_dir={path} cannot be written: {existing!r} is not a "
             "folder that this user may write to. Pass another path."
         )
-    return name
+    return path
 
 
 def version_path(export_dir: files.Path, version: int | None) -> str:
     """Returns the path of a new version; None is the next free number."""
-    name = check_writable(export_dir)
+    folder = check_writable(export_dir)
     if version is None:
-        names = os.listdir(name) if os.path.isdir(name) else []
+        names = os.listdir(folder) if os.path.isdir(folder) else []
         versions = [int(n) for n in names if n.isascii() and n.isdigit()]
-        return os.path.join(name, str(1 + max(versions, default=0)))
-    path = os.path.join(name, str(version))
+        return os.path.join(folder, str(1 + max(versions, default=0)))
+    path = os.path.join(folder, str(version))
     if os.path.lexists(path):
         raise ValueError(
-            f"{path} exists already. Pass another --export_version, or none "
-            "for the next free number."
+            f"{path} exists already. Pass another --export_version, or leave "
+            "it out to use the next free number."
         )
     return path
 
@@ -91,16 +92,20 @@ def write_version(
     *,
     batching: str,
 ) -> str:
-    """Writes a version, whole or not at all, and returns its path.
+    """Writes a complete version, or none, and returns its path.
 
-    Processes that export to the same folder get different numbers. `write`
-    fills the folder that it is called with; `batching` is the content of the
-    batching configuration, if there is none yet.
+    Processes that export to the same folder get different numbers.
+
+    Args:
+        export_dir: The folder of all versions.
+        version: Number of the version; None for the next free number.
+        write: Function that fills the folder whose path it gets.
+        batching: Content of the batching configuration, if there is no file.
     """
-    name = os.path.dirname(version_path(export_dir, version))
-    with files.partial_folder(os.path.join(name, "version")) as folder:
+    parent = os.path.dirname(version_path(export_dir, version))
+    with files.partial_folder(os.path.join(parent, "version")) as folder:
         write(folder)
-        batching_path = os.path.join(name, BATCHING_FILE)
+        batching_path = os.path.join(parent, BATCHING_FILE)
         if not os.path.exists(batching_path):
             files.write_text(batching_path, batching)
         while True:
@@ -121,13 +126,13 @@ def write_warmup(
     path = os.path.join(folder, WARMUP_FILE)
     os.makedirs(os.path.dirname(path))
     with tf.io.TFRecordWriter(path) as writer:
-        for one in signatures:
-            spec = _field(_SPEC_NAME, model_name.encode())
-            spec += _field(_SPEC_SIGNATURE, one.name.encode())
-            for inputs in one.warmup:
-                request = _field(_REQUEST_MODEL_SPEC, spec)
-                for name, value in inputs.items():
-                    tensor = tf.make_tensor_proto(value).SerializeToString()
+        for signature in signatures:
+            model_spec = _field(_SPEC_NAME, model_name.encode())
+            model_spec += _field(_SPEC_SIGNATURE, signature.name.encode())
+            for inputs in signature.warmup:
+                request = _field(_REQUEST_MODEL_SPEC, model_spec)
+                for name, array in inputs.items():
+                    tensor = tf.make_tensor_proto(array).SerializeToString()
                     entry = _field(_ENTRY_KEY, name.encode())
                     entry += _field(_ENTRY_VALUE, tensor)
                     request += _field(_REQUEST_INPUTS, entry)

@@ -1,1 +1,1 @@
-"""Numbers to scores: plain NumPy, scikit-learn and SciPy. Floor 1."""
+"""Computes scores with NumPy, scikit-learn and SciPy. Floor 1."""

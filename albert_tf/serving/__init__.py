@@ -1,1 +1,1 @@
-"""What the signatures of exported models are made of. Floor 4."""
+"""Builds the signatures of exported models from text and ids. Floor 4."""
