@@ -79,12 +79,8 @@ def export(config: ExportConfig) -> ExportSummary:
     # 1. The checkpoint, its head, and the settings of both.
     checkpoint = _read(config)
     head_spec = _find_spec(config, checkpoint)
-    settings = _settings(
-        config,
-        head_spec,
-        head_spec.trained_settings(checkpoint),
-        checkpoint.known_config,
-    )
+    trained = head_spec.trained_settings(checkpoint)
+    settings = _settings(config, head_spec, trained, checkpoint.known_config)
     # 2. The model, copies of its weights, and the tokenizer's graph.
     model, left_out = load.make_model(
         checkpoint,
