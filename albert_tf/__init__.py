@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from albert_tf.checkpoints.load import load_checkpoint, load_model
     from albert_tf.config import AlbertConfig
     from albert_tf.inference.predictor import Predictor, load_predictor
+    from albert_tf.metrics.scores import Score, Scores
     from albert_tf.modeling.albert_model import AlbertModel
     from albert_tf.modeling.pretraining_model import PretrainingModel
     from albert_tf.modeling.sequence_models import (
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
     )
     from albert_tf.modeling.span_models import BeamSpanModel, SpanModel
     from albert_tf.serving.tokenizer_layer import TokenizerLayer
+    from albert_tf.tasks.pooled.head import PooledHead
+    from albert_tf.tasks.spec import HeadSpec
     from albert_tf.training.callbacks import Callback
     from albert_tf.training.interface import finetune, pretrain
 
@@ -30,9 +33,13 @@ __all__ = [
     "BeamSpanModel",
     "Callback",
     "ClassifierModel",
+    "HeadSpec",
     "MultipleChoiceModel",
+    "PooledHead",
     "Predictor",
     "PretrainingModel",
+    "Score",
+    "Scores",
     "SpanModel",
     "TokenClassifierModel",
     "TokenizerLayer",
@@ -50,9 +57,13 @@ _MODULES = {
     "BeamSpanModel": "albert_tf.modeling.span_models",
     "Callback": "albert_tf.training.callbacks",
     "ClassifierModel": "albert_tf.modeling.sequence_models",
+    "HeadSpec": "albert_tf.tasks.spec",
     "MultipleChoiceModel": "albert_tf.modeling.sequence_models",
+    "PooledHead": "albert_tf.tasks.pooled.head",
     "Predictor": "albert_tf.inference.predictor",
     "PretrainingModel": "albert_tf.modeling.pretraining_model",
+    "Score": "albert_tf.metrics.scores",
+    "Scores": "albert_tf.metrics.scores",
     "SpanModel": "albert_tf.modeling.span_models",
     "TokenClassifierModel": "albert_tf.modeling.sequence_models",
     "TokenizerLayer": "albert_tf.serving.tokenizer_layer",

@@ -90,6 +90,11 @@ TESTED_TOGETHER = {
     ),
     "modeling/attention.py": "modeling/test_conformance.py",
     "modeling/sequence_models.py": "modeling/test_task_models.py",
+    "modeling/pooled_model.py": "heads/test_new_head.py",
+    **{
+        f"tasks/pooled/{name}.py": "heads/test_new_head.py"
+        for name in ("data", "head", "model", "signatures")
+    },
     "tasks/tagging/examples.py": "tasks/tagging/test_sets.py",
 }
 

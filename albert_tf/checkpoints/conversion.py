@@ -24,6 +24,7 @@ from albert_tf.checkpoints import (
 )
 from albert_tf.checkpoints.checkpoint import Checkpoint, Note
 from albert_tf.checkpoints.conversion_config import ConversionConfig
+from albert_tf.checkpoints.heads import Head
 from albert_tf.config import AlbertConfig
 
 LARGEST_DIFFERENCE = 1e-5
@@ -66,7 +67,8 @@ def convert(config: ConversionConfig) -> Summary:
         differences = {}
         if config.verify:
             result = discovery.open(folder)
-            differences = output_differences(reference, result)
+            others = _heads_of_packages(config, checkpoint)
+            differences = output_differences(reference, result, others)
             # Written so that NaN counts as a difference.
             wrong = [
                 f"{name} by {difference:.3g}"
@@ -79,8 +81,8 @@ def convert(config: ConversionConfig) -> Summary:
                     f"input's: {checks.listed(wrong)} (allowed is "
                     f"{LARGEST_DIFFERENCE:g}). The output was removed."
                 )
-            for head in heads.unknown(result.heads):
-                text = f"outputs of {head} (the record of the head is missing)"
+            for group in heads.unknown(result.heads, others):
+                text = f"outputs of {group} (the record of the head is missing)"
                 notes = [*notes, Note("unverified", text)]
             if result.format == "huggingface":
                 notes = [*notes, *huggingface_tokenizer.compare(result)]
@@ -100,6 +102,16 @@ def convert(config: ConversionConfig) -> Summary:
         notes=(*target.notes, *notes),
         differences=differences,
     )
+
+
+def _heads_of_packages(
+    config: ConversionConfig, checkpoint: Checkpoint
+) -> list[Head]:
+    """Returns the head, if it is one of another package."""
+    name = config.head or checkpoint.metadata.head or ""
+    is_known = not name or name in heads.HEADS
+    head_spec = None if is_known else heads.in_package(name)
+    return [head_spec.head] if head_spec else []
 
 
 def _changes(config: ConversionConfig) -> dict[str, Any]:
@@ -145,6 +157,9 @@ def _read(config: ConversionConfig) -> Checkpoint:
         checkpoint, config.new_token_names
     )
     metadata, notes = checkpoint.metadata, checkpoint.notes
+    if config.head:
+        head = checkpoint.head(config.head)
+        metadata = dataclasses.replace(metadata, head=head.name)
     names = heads.candidates(checkpoint.heads, metadata)
     is_sure = len(names) == 1 and names[0] in heads.HEADS
     if metadata.head is None and is_sure and not checkpoint.may_be_choices:
@@ -236,16 +251,17 @@ def _copy_sets(
 
 
 def output_differences(
-    first: Checkpoint, second: Checkpoint
+    first: Checkpoint, second: Checkpoint, others: Sequence[Head] = ()
 ) -> dict[str, float]:
     """Returns the largest difference of each output of two checkpoints.
 
-    Outputs of only one checkpoint are not compared.
+    Outputs of only one checkpoint are not compared. `others` are heads that are
+    not in the table of heads.
     """
     configs = (first.known_config, second.known_config)
     # The longer model can read any batch of the shorter model.
     batch = _fixed_batch(min(configs, key=lambda c: c.max_position_embeddings))
-    before, after = outputs(first, batch), outputs(second, batch)
+    before, after = (outputs(each, batch, others) for each in (first, second))
     return {
         name: float(np.max(np.abs(before[name] - after[name])))
         for name in before
@@ -254,7 +270,9 @@ def output_differences(
 
 
 def outputs(
-    checkpoint: Checkpoint, batch: Mapping[str, np.ndarray] | None = None
+    checkpoint: Checkpoint,
+    batch: Mapping[str, np.ndarray] | None = None,
+    others: Sequence[Head] = (),
 ) -> dict[str, np.ndarray]:
     """Runs a batch through all models whose weights a checkpoint has.
 
@@ -268,6 +286,7 @@ def outputs(
     batch["start_positions"] = np.zeros(len(batch["input_ids"]), np.int32)
     result: dict[str, np.ndarray] = {}
     present = heads.present(checkpoint.heads, checkpoint.metadata)
+    present += [head for head in others if head.groups & checkpoint.heads]
     for head in (heads.ENCODER, *present):
         weights = {
             name: array

@@ -31,6 +31,11 @@ class ConversionConfig(NewTokens, VocabularyBeside):
         "JSON file with the shape of the model, or the name of a published "
         "model; default: the config beside the input.",
     )
+    head: str | None = setting(
+        None,
+        "Head of the checkpoint, if it does not say so, or package.module:SPEC "
+        "for a head of another package, which --verify then compares, too.",
+    )
     null_from_cls: bool = setting(
         False,
         "The question answering head was trained by transformers on SQuAD "

@@ -213,6 +213,9 @@ def candidates(groups: Collection[str], known: Metadata) -> list[str]:
     return tasks or [head.name for head in found] or [ENCODER.name]
 
 
-def unknown(groups: Collection[str]) -> list[str]:
-    """Returns the groups that belong to no head of the table."""
-    return sorted({*groups}.difference(*(h.groups for h in HEADS.values())))
+def unknown(
+    groups: Collection[str], others: Collection[Head] = ()
+) -> list[str]:
+    """Returns the groups of no head of the table, nor of some others."""
+    known = (head.groups for head in (*HEADS.values(), *others))
+    return sorted({*groups}.difference(*known))

@@ -28,6 +28,8 @@ def define_flags() -> None:
 def run(values: flags.FlagValues) -> None:
     """Exports the model and prints a summary."""
     given = flags.given(values)
+    if ":" not in given.get("head", ":"):
+        given["head"] = given["head"].lower()
     of_heads = settings.fields_of(*specs.serving_settings())
     own = {name: given[name] for name in of_heads if name in given}
     config = settings.read(ExportConfig, given, settings=own)

@@ -43,9 +43,10 @@ class ExportConfig(VocabularyBeside):
     )
     head: str | HeadSpec | None = setting(
         None,
-        "Head of the model. Default: the head of the checkpoint's task; "
-        "without one, pretraining if the checkpoint has its head, or encoder.",
-        choices=(*heads.HEADS, *heads.OF_TASKS),
+        f"Head of the model: {', '.join(heads.HEADS)}, or of the task "
+        f"{', '.join(heads.OF_TASKS)}; or package.module:SPEC, a head of "
+        "another package. Default: the head of the checkpoint's task; without "
+        "one, pretraining if the checkpoint has its head, or encoder.",
     )
     precision: str = setting(
         "float32",

@@ -105,7 +105,10 @@ def _parse_arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
         metavar="RUN",
         help="another run, to answer with the mean of both; may be repeated",
     )
-    parser.add_argument("--head", help="encoder, for vectors of texts")
+    parser.add_argument(
+        "--head",
+        help="encoder, for vectors of texts; or package.module:SPEC",
+    )
     parser.add_argument("--max_seq_length", type=int)
     parser.add_argument("--depth", type=int, help="layers to compute")
     parser.add_argument("--spm_model_file", "--vocab_file", dest="vocabulary")

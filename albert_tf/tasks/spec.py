@@ -175,6 +175,14 @@ class HeadSpec(abc.ABC):
         return signatures
 
     @property
+    def finetuning(self) -> "FinetuningSpec":
+        """The fine-tuning of the head, if it is not one of a task."""
+        raise ValueError(
+            f"The head {self.head.name} is fine-tuned for a task. Pass the "
+            "name of the task."
+        )
+
+    @property
     def similarity(self) -> ModuleType:
         """`metrics.similarity`, of heads that answer with vectors."""
         raise ValueError('Pass head="encoder" to `load_predictor`.')
@@ -275,10 +283,12 @@ class FinetuningSpec:
     settings_of_start: Callable[[Checkpoint], dict[str, Any]] = lambda _: {}
 
 
-def finetuning_spec_of(task: str | FinetuningSpec) -> FinetuningSpec:
+def finetuning_spec_of(task: str | FinetuningSpec | HeadSpec) -> FinetuningSpec:
     """Returns the `FinetuningSpec` of a task, by name, whatever its case."""
     if isinstance(task, FinetuningSpec):
         return task
+    if isinstance(task, HeadSpec):
+        return task.finetuning
     checks.check_choice("task_name", task.lower(), tuple(registry.TASKS))
     spec: FinetuningSpec = registry.load(registry.TASKS[task.lower()])
     return spec

@@ -73,7 +73,7 @@ class RunResult(Result):
 
 
 def finetune(
-    task_name: str | FinetuningSpec,
+    task_name: str | FinetuningSpec | HeadSpec,
     *,
     train_examples: Any = None,
     eval_examples: Any = None,
@@ -96,8 +96,8 @@ def finetune(
 
     Args:
         task_name: A task of GLUE, such as `mrpc`; `custom`, a table of your
-            own; `similarity`; `squad`; or `race`. Or the record of another
-            task.
+            own; `similarity`; `squad`; or `race`. Or a `PooledHead`, or the
+            `FinetuningSpec` of another task.
         train_examples: Rows to train on in place of `train_file`: what a line
             of a JSON file would hold, as a list of dicts, any iterable of
             them, or a DataFrame of pandas.

@@ -217,10 +217,9 @@ ROWS = {
     ),
     # It is in no table: its record is passed.
     "word_count": Row(
-        spec=toy.WordCountSpec,
-        task=toy.FINETUNING,
+        spec=toy.WordCount,
+        task=toy.SPEC,
         examples=tuple({"text": text} for text in [*TEXTS, *WORDS]),
-        served=lambda texts: {"text": texts},
         answers=_counts,
     ),
 }

@@ -1,0 +1,1 @@
+"""Heads of other packages over the pooled output, declared by one class."""
