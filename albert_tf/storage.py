@@ -25,9 +25,9 @@ def glob(pattern: str) -> list[str]:
     with _system(pattern, "read") as (system, name):
         matches = system.glob(name, detail=True)
         # Matches do not have the host that is before the path.
-        start = pattern.removesuffix(name) if pattern.endswith(name) else None
+        prefix = pattern.removesuffix(name) if pattern.endswith(name) else None
         return [
-            system.unstrip_protocol(match) if start is None else start + match
+            system.unstrip_protocol(match) if prefix is None else prefix + match
             for match, facts in matches.items()
             if facts["type"] == "file" and _hidden(match) <= _hidden(name)
         ]

@@ -263,7 +263,7 @@ def _warn_of_counts(report: BuildReport) -> None:
                 "between documents only, or use pair_objective='none'."
                 if config.keep_more_text
                 else "Put one sentence (not a paragraph) on a line, or pass "
-                "keep_more_text, which divides what is too long."
+                "keep_more_text, which divides long sentences."
             ),
         ),
         (

@@ -85,17 +85,17 @@ class RecordColumns:
     def _pad(
         self, spec: ArraySpec, indices: Sequence[int] | np.ndarray, length: int
     ) -> np.ndarray:
-        values = self.values[spec.name]
+        column = self.values[spec.name]
         width = int(np.prod(spec.shape, dtype=np.int64))
         if not spec.is_sequence:
-            rows = values.reshape(self.num_records, *spec.shape)
+            rows = column.reshape(self.num_records, *spec.shape)
             return np.asarray(rows[np.asarray(indices)], spec.dtype)
         shape = (len(indices), *spec.shape, length)
         batch = np.full(shape, spec.pad_value, spec.dtype)
         for row, index in enumerate(indices):
             size = int(self.lengths[index])
             start = int(self._starts[index]) * width
-            record = values[start : start + size * width]
+            record = column[start : start + size * width]
             batch[row, ..., :size] = record.reshape(*spec.shape, size)
         return batch
 
@@ -126,8 +126,8 @@ def collect(
                 )
             lengths += sizes
         for spec in specs:
-            values = np.concatenate([np.ravel(r[spec.name]) for r in chunk])
-            chunks[spec.name].append(_smallest(values.astype(spec.dtype)))
+            column = np.concatenate([np.ravel(r[spec.name]) for r in chunk])
+            chunks[spec.name].append(_smallest(column.astype(spec.dtype)))
     if not lengths:
         raise ValueError(
             "The examples give no record. Check that the files contain "

@@ -355,7 +355,7 @@ def _check_sample(source: RecordSource, vocab_size: int | None) -> None:
         largest_id = max(largest_id, int(ids.max(initial=0)))
     if vocab_size is not None and largest_id >= vocab_size:
         raise ValueError(
-            f"{source.shard.path!r} or a file beside it has the token id "
+            f"{source.shard.path!r}, or another file, has the token id "
             f"{largest_id}, but the model has vocab_size={vocab_size}. Pass "
             "records and a config of the same vocabulary."
         )

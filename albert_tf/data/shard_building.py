@@ -137,8 +137,8 @@ def finished(planned: Shard) -> Shard | None:
         for name in (path, record_files.index_path(path)):
             if files.status(name):
                 raise ValueError(
-                    f"{name!r} exists already, and no sidecar says what made "
-                    "it. Choose another output file."
+                    f"{name!r} exists already, and has no sidecar. Choose "
+                    "another output file."
                 ) from None
         return None
     status = files.status(path)
@@ -214,10 +214,10 @@ def write(planned: Shard, parts: Iterable[BlockPart]) -> Shard:
 
 def write_sidecar(shard: Shard) -> None:
     """Writes the sidecar of a shard, which may be remote."""
-    values = dataclasses.asdict(shard)
-    path = values.pop("path")
+    fields = dataclasses.asdict(shard)
+    path = fields.pop("path")
     files.write_json(
         path + ".json",
-        {"version": shards.FORMAT_VERSION, **values},
+        {"version": shards.FORMAT_VERSION, **fields},
         sort_keys=True,
     )

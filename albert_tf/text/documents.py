@@ -52,8 +52,8 @@ _SAMPLE_WORDS = 100_000
 
 _LOGGER = logging.getLogger(__name__)
 
-# Takes an open file, its path, the field or column of the texts, and what to
-# call with the message of each text that is bad and is skipped.
+# Takes an open file, its path, the field or column of the texts, and a function
+# that is called with the message of each bad text, which is skipped.
 DocumentReader = Callable[
     [IO[bytes], str, str, Callable[[str], None]], Iterator[str]
 ]

@@ -31,8 +31,8 @@ def test_shards_are_chosen_by_numbers_and_ranges(text, numbers):
 @pytest.mark.parametrize(
     ("suffix", "message"),
     [
-        ("", "exists already, and no sidecar"),
-        (".index", "exists already, and no sidecar"),
+        ("", "exists already, and has no sidecar"),
+        (".index", "exists already, and has no sidecar"),
         (".json", "is in the place of a sidecar"),
     ],
 )
