@@ -109,10 +109,10 @@ def export(config: ExportConfig) -> ExportSummary:
     # 4. The files, which appear all at once.
     def write(folder: str) -> None:
         if config.runtime:
-            kept = _write_for_runtime(
+            comparison = _write_for_runtime(
                 folder, exported, signatures, checkpoint, head_spec, config
             )
-            notes.extend([Note("compared", kept)] if kept else [])
+            notes.extend([Note("compared", comparison)] if comparison else [])
         else:
             _write(folder, exported, signatures, checkpoint, config.model_name)
 
@@ -257,7 +257,7 @@ def _write_for_runtime(  # noqa: PLR0913
         settings={**checkpoint.settings, **exported.settings.answer_settings()},
     )
     checkpoint = dataclasses.replace(checkpoint, metadata=metadata)
-    kept, expected = None, None
+    comparison, expected = None, None
     if config.compare_file:
         # Before its weights are quantized.
         original = predictor.Predictor(
@@ -278,13 +278,13 @@ def _write_for_runtime(  # noqa: PLR0913
     if config.compare_file and expected:
         written = predictor.load_predictor(folder, head=head_spec)
         answers = kept_labels.answers(config.compare_file, written)
-        kept = kept_labels.summary(expected, answers)
+        comparison = kept_labels.summary(expected, answers)
     if config.format == ONNX:
         model_card.write(
             folder,
             checkpoint,
             run=config.init_checkpoint,
             export=config,
-            kept=kept,
+            kept=comparison,
         )
-    return kept
+    return comparison
