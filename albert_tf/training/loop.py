@@ -29,9 +29,8 @@ from albert_tf.metrics.scores import Scores
 from albert_tf.tasks.task import Batch
 from albert_tf.training import step as step_lib
 from albert_tf.training.callbacks import EVALUATION_PREFIX, CallbackList
-from albert_tf.training.resume import Training
+from albert_tf.training.resume import DivergenceDetector, Training
 from albert_tf.training.run_config import Phase, RunConfig
-from albert_tf.training.run_state import DivergenceDetector
 
 _LOGGER = logging.getLogger(__name__)
 

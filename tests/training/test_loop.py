@@ -17,8 +17,8 @@ from albert_tf.training import loop, resume
 from albert_tf.training.callbacks import Callback, CallbackList
 from albert_tf.training.callbacks import Run as ObservedRun
 from albert_tf.training.pretrain_config import PretrainingConfig
+from albert_tf.training.resume import RunState
 from albert_tf.training.run_config import RunConfig
-from albert_tf.training.run_state import RunState
 from tests.training import runs
 
 SIZE, FEATURES = 4, 8
