@@ -1,15 +1,14 @@
-"""The folder of a run: its checkpoints, and the files that describe it.
+"""The checkpoints in the folder of a run.
 
     run/checkpoints/step-00000100/
     run/best/
-    run/run.json
+    run/flags.txt
 
 Plain Python.
 """
 
 import os
 import re
-from typing import Any
 
 from albert_tf import files
 
@@ -17,15 +16,9 @@ BEST_FOLDER = "best"
 CHECKPOINTS_FOLDER = "checkpoints"
 # The stem of the weights' files in each of these folders.
 MODEL_PREFIX = "model.ckpt"
-FINGERPRINT_FILE = "run.json"
-# Key of a fingerprint: the settings of the task.
-SETTINGS = "settings"
 FLAGS_FILE = "flags.txt"
-RESULTS_FILE = "eval_results.json"
 # The state of a run besides its weights.
 STATE_FILE = "state.json"
-# The version of the files, and its key in `run.json`.
-VERSION, VERSION_KEY = 1, "version"
 # Key of a state: the score of the weights in `best/`; None if there are none.
 BEST_SCORE = "best_score"
 _STEP_FOLDER = re.compile(r"step-(\d{8,})$")
@@ -54,15 +47,6 @@ def flags_of(output_dir: str) -> str:
     """Returns the flags that a run was trained with; "" if unknown."""
     path = os.path.join(output_dir, FLAGS_FILE)
     return files.read_text(path) if os.path.exists(path) else ""
-
-
-def read_fingerprint(output_dir: str) -> dict[str, Any]:
-    """Returns the fingerprint of the run in a directory; empty without one."""
-    path = os.path.join(output_dir, FINGERPRINT_FILE)
-    values = files.read_json_object(path, missing_ok=True)
-    if values.get(VERSION_KEY, 0) > VERSION:
-        raise ValueError(f"{output_dir!r} is of a newer version of albert_tf.")
-    return values
 
 
 def trained_weights(output_dir: str) -> str | None:

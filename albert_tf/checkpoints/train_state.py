@@ -139,8 +139,7 @@ class Checkpointer:
                 f"{error} Or move the folder {path!r} elsewhere: the run then "
                 "goes on from the checkpoint before it, if there is one."
             ) from error
-        # As the first version wrote it.
-        state.pop(run_checkpoints.VERSION_KEY, None)
+        state.pop("version", None)  # The first version of states has one.
         for name, variable in (self._weights | self._slots).items():
             variable.assign(arrays[name])
         return state

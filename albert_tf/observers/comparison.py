@@ -17,6 +17,7 @@ from albert_tf.checkpoints import run_checkpoints
 from albert_tf.observers import report
 from albert_tf.observers.report import Section
 from albert_tf.tasks.error_tables import MAX_ERRORS
+from albert_tf.training import run_folder
 
 _LOGGER = logging.getLogger(__name__)
 
@@ -35,9 +36,7 @@ def summarize(best: str, failures: Mapping[str, str]) -> list[Section]:
     compared, too. The page, `report.html`, is above the runs.
     """
     above = os.path.dirname(best)
-    pattern = os.path.join(
-        glob.escape(above), "*=*", run_checkpoints.RESULTS_FILE
-    )
+    pattern = os.path.join(glob.escape(above), "*=*", run_folder.RESULTS_FILE)
     others = map(os.path.dirname, sorted(glob.glob(pattern)))
     paths = [*dict.fromkeys([best, *others])]
     tables = sections(paths, failures)
@@ -125,7 +124,7 @@ def write(path: str, runs: Sequence[str], tables: Sequence[Section]) -> None:
 
 
 def _results(path: str) -> dict[str, Any]:
-    file = os.path.join(path, run_checkpoints.RESULTS_FILE)
+    file = os.path.join(path, run_folder.RESULTS_FILE)
     results = files.read_json_object(file, missing_ok=True)
     if not results:
         raise ValueError(f"{path!r} is not a run that has been evaluated.")

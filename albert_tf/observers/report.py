@@ -12,6 +12,7 @@ from albert_tf import files
 from albert_tf.checkpoints import run_checkpoints
 from albert_tf.metrics.scores import Role, Scores
 from albert_tf.observers import metric_log
+from albert_tf.training import run_folder
 from albert_tf.training.callbacks import (
     EVALUATION_PREFIX,
     Callback,
@@ -136,7 +137,7 @@ def _facts(config: RunConfig) -> dict[str, Any]:
     written = run_checkpoints.flags_of(config.output_dir)
     if written and written != config.flags_text:
         facts["flags of the training"] = written
-    return facts | run_checkpoints.read_fingerprint(config.output_dir)
+    return facts | run_folder.read_fingerprint(config.output_dir)
 
 
 def points(lines: LogLines, key: str) -> list[tuple[float, float]]:

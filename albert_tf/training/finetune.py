@@ -27,7 +27,6 @@ from albert_tf.devices.strategies import Workers
 from albert_tf.inference import record_outputs
 from albert_tf.inference.record_outputs import OutputComputer
 from albert_tf.metrics.scores import Role, Score, Scores
-from albert_tf.optimization import layerwise_decay
 from albert_tf.tasks.label_frequencies import Comparison
 from albert_tf.tasks.task import ExampleSet, MakeTask, Outputs, Sets, TaskData
 from albert_tf.training import (
@@ -225,12 +224,15 @@ class FinetuningRun:
     def _train(self) -> Checkpoint | None:
         """Trains, or resumes; returns the best weights, None if stopped."""
         config = self._config
-        multipliers = layerwise_decay.learning_rate_multipliers(
-            [v.path for v in self._task.model.trainable_variables],
-            decay=config.layerwise_lr_decay,
-            freeze_embeddings=config.freeze_embeddings,
-            adapters_only=config.train_adapters_only,
-        )
+        multipliers = None
+        if config.has_learning_rates:
+            reference = registry.LEARNING_RATES["layerwise"]
+            multipliers = registry.load(reference)(
+                [v.path for v in self._task.model.trainable_variables],
+                decay=config.layerwise_lr_decay,
+                freeze_embeddings=config.freeze_embeddings,
+                adapters_only=config.train_adapters_only,
+            )
         with resume.prepare_training(
             config,
             folder=finetuning_data.folder_of(config, self._sets),

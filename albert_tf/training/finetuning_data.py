@@ -11,7 +11,6 @@ import numpy as np
 import tensorflow as tf
 
 from albert_tf import checks
-from albert_tf.checkpoints import run_checkpoints
 from albert_tf.data import bucketed_batches, record_columns
 from albert_tf.data.record_columns import Padding, RecordColumns
 from albert_tf.devices import strategies
@@ -103,7 +102,7 @@ def make_sets(
             num_seen / num_records,
         )
     seen = {*_ids(train.columns)} if train and evaluation else set()
-    run = run_checkpoints.read_fingerprint(config.output_dir)
+    run = run_folder.read_fingerprint(config.output_dir)
     for key, one in evaluation.items():
         repeated = sum(ids in seen for ids in _ids(one.columns))
         if not train and run.get("records") == one.columns.digest:

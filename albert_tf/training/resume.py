@@ -1,18 +1,17 @@
-"""Begins the training of a run, or resumes it."""
+"""Begins the training of a run, or resumes it from the state it has kept."""
 
 import contextlib
 import dataclasses
 import logging
 import math
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
 import keras
 import tensorflow as tf
 
-from albert_tf import checks
-from albert_tf.checkpoints import discovery, load, run_checkpoints
+from albert_tf.checkpoints import load, run_checkpoints
 from albert_tf.checkpoints.checkpoint import Checkpoint
 from albert_tf.checkpoints.train_state import Checkpointer
 from albert_tf.devices import strategies
@@ -27,8 +26,6 @@ _LOGGER = logging.getLogger(__name__)
 
 _SHARED = "--output_dir must be a folder that all workers share."
 _SECONDS_TO_SEE = 30  # another machine's new files may be seen later
-# What, beside the records, says which example is read when.
-_ORDER_SETTINGS = ("random_seed", "read_order", "num_readers")
 
 # The running level averages about this many steps; jumps are not judged before
 # that many were seen.
@@ -94,7 +91,7 @@ class DivergenceDetector:
 
 @dataclasses.dataclass
 class RunState:
-    """What a run remembers besides weights and optimizer slots.
+    """The state of a run besides weights and optimizer slots.
 
     Args:
         examples_read: Number of training examples read, by their length.
@@ -129,10 +126,20 @@ class RunState:
         detector = DivergenceDetector(**values["detector"])
         return cls(**{**values, "detector": detector})
 
+    def continued(self, lengths: Collection[str]) -> "RunState":
+        """Returns the state of a run that goes on from this one.
+
+        Only the records of these lengths are read on, not from their start.
+        """
+        read = {n: k for n, k in self.examples_read.items() if n in lengths}
+        return RunState(
+            step=self.step, examples_read=read, loss_scale=self.loss_scale
+        )
+
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Training:
-    """What the loop trains with; a run that `is_new` has no checkpoint yet."""
+    """The parts that the loop needs; a new run has no checkpoint yet."""
 
     train_step: TrainStep
     workers: Workers
@@ -156,10 +163,10 @@ def prepare_training(
     """Prepares the training of a task, or resumes it; locks the directory.
 
     It begins with the first of these that exists: the newest checkpoint in
-    `output_dir`; that of `continue_from`, but for the log window; the weights
-    of `start`; the random initialization of the model.
+    `output_dir`; the newest checkpoint of `continue_from`; the weights of
+    `start`; the random initialization of the model.
 
-    The task is made in the scope of the strategy; `load_options` are those of
+    The task is made in the scope of the strategy; `load_options` are options of
     `load.load_checkpoint`, for `start`, which is `config.init_checkpoint`.
     """
     with contextlib.ExitStack() as stack:
@@ -184,7 +191,16 @@ def prepare_training(
             state = RunState.from_dict(checkpointer.restore(latest))
             _LOGGER.info("Resuming from %s.", latest)
         elif continue_from:
-            state = _continue(continue_from, config, checkpointer, folder)
+            path, lengths = folder.check_continues(continue_from)
+            restored = RunState.from_dict(checkpointer.restore(path))
+            if restored.step >= config.num_train_steps:
+                raise ValueError(
+                    f"The run of {continue_from!r} has done {restored.step} "
+                    "steps, and --num_train_steps counts them. Pass a larger "
+                    "number."
+                )
+            state = restored.continued(lengths)
+            _LOGGER.info("Going on from %s.", path)
         else:
             state = RunState()
             if start:
@@ -238,61 +254,11 @@ def set_weights(
 def _is_claimed(path: str) -> bool:
     """Returns whether the chief's claim is seen here; waits for it a little."""
     deadline = time.monotonic() + _SECONDS_TO_SEE
-    while not run_checkpoints.read_fingerprint(path):
+    while not run_folder.read_fingerprint(path):
         if time.monotonic() > deadline:
             return False
         time.sleep(0.5)
     return True
-
-
-def _continue(
-    source: str,
-    config: RunConfig,
-    checkpointer: Checkpointer,
-    folder: RunFolder,
-) -> RunState:
-    """Sets weights and slots from the newest checkpoint of another run.
-
-    Other records than its own, or in another order, are read from their start.
-    """
-    fingerprint = folder.fingerprint
-    theirs = run_checkpoints.read_fingerprint(source)
-    path = run_checkpoints.latest_checkpoint(source)
-    if path is None or not theirs or theirs.get("task"):
-        raise ValueError(
-            f"{source!r} is not the output directory of a pretraining with a "
-            "checkpoint. Pass that of one as --continue_from."
-        )
-    discovery.open(source).check_task(checkpointer.metadata)
-    different = checks.differences(_learnt(theirs), _learnt(fingerprint))
-    if different:
-        raise ValueError(
-            f"The run of {source!r} cannot go on with other settings of the "
-            f"model or the optimizer: {checks.listed(different)}. Pass "
-            "--init_checkpoint instead to start from its weights alone."
-        )
-    state = RunState.from_dict(checkpointer.restore(path))
-    if state.step >= config.num_train_steps:
-        raise ValueError(
-            f"The run of {source!r} has done {state.step} steps, and "
-            "--num_train_steps counts them. Pass a larger number."
-        )
-    _LOGGER.info("Going on from %s.", path)
-    has_same_order = all(
-        theirs[name] == fingerprint[name] for name in _ORDER_SETTINGS
-    )
-    same_records = theirs["records"].items() & fingerprint["records"].items()
-    lengths = {length for length, _ in same_records if has_same_order}
-    read = {n: k for n, k in state.examples_read.items() if n in lengths}
-    return RunState(
-        step=state.step, examples_read=read, loss_scale=state.loss_scale
-    )
-
-
-def _learnt(fingerprint: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns what must be the same for weights and slots to mean the same."""
-    own = {name: fingerprint[name] for name in ("optimizer", "objectives")}
-    return run_folder.model_of(fingerprint) | own
 
 
 def make_deterministic(config: RunConfig) -> None:

@@ -1,7 +1,11 @@
-"""The output directory of a run: which run owns it, and what it contains.
+"""The output directory of a run: what lies in it, and what may continue it.
 
-`run.json` holds the fingerprint of the run, everything that determines its
-numbers. A directory with another fingerprint is refused.
+    run/run.json                            the fingerprint
+    run/flags.txt, run/eval_results.json    settings and scores
+    run/checkpoints/, run/best/             see `checkpoints.run_checkpoints`
+
+The fingerprint of a run is everything that determines its numbers. A directory
+with another fingerprint is refused. Config and vocabulary are kept, too.
 """
 
 import contextlib
@@ -12,19 +16,12 @@ import logging
 import os
 import re
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, TypeAlias
 
 from albert_tf import checks, files
-from albert_tf.checkpoints import (
-    run_checkpoints,
-    vocabularies,
-)
+from albert_tf.checkpoints import discovery, run_checkpoints, vocabularies
 from albert_tf.checkpoints.checkpoint import Checkpoint
 from albert_tf.checkpoints.metadata import Metadata
-from albert_tf.checkpoints.run_checkpoints import (
-    FINGERPRINT_FILE,
-    read_fingerprint,
-)
 from albert_tf.config import CONFIG_FILE
 from albert_tf.optimization.optimizer_config import OptimizerConfig
 from albert_tf.tasks.task import TaskData
@@ -35,21 +32,36 @@ from albert_tf.training.run_config import FinetuningConfig, RunConfig
 _LOGGER = logging.getLogger(__name__)
 
 LOCK_FILE = "run.lock"
-# Key of a fingerprint, among the settings of the task.
-TOKENIZER = "tokenizer"
+RESULTS_FILE = "eval_results.json"
+FINGERPRINT_FILE = "run.json"
+Fingerprint: TypeAlias = Mapping[str, Any]
+# Keys of a fingerprint: the settings of the task, and one of them.
+_SETTINGS, TOKENIZER = "settings", "tokenizer"
+_VERSION, _VERSION_KEY = 1, "version"
 _NUM_STEPS = "num_train_steps"
 _START, _START_DIGEST = "init_checkpoint", "init_checkpoint_sha256"
 # Known only to a run that evaluates.
 _EVAL_RECORDS = "eval_records"
 # Config values that matter only while training.
 _DROPOUTS = ("hidden_dropout_prob", "attention_probs_dropout_prob")
+# Settings that decide, besides the records, which example is read when.
+_ORDER_SETTINGS = ("random_seed", "read_order", "num_readers")
 _WEIGHTS_FILE = re.compile(r"\.(index|data-\d{5}-of-\d{5}|safetensors|h5)$")
+
+
+def read_fingerprint(output_dir: str) -> dict[str, Any]:
+    """Returns the fingerprint of the run in a directory; empty without one."""
+    path = os.path.join(output_dir, FINGERPRINT_FILE)
+    values = files.read_json_object(path, missing_ok=True)
+    if values.get(_VERSION_KEY, 0) > _VERSION:
+        raise ValueError(f"{output_dir!r} is of a newer version of albert_tf.")
+    return values
 
 
 def fingerprint(config: RunConfig, **task_values: Any) -> dict[str, Any]:
     """Returns everything that determines the numbers of a training run.
 
-    `task_values`, JSON values such as `records`, are what the task adds.
+    The task adds `task_values`, JSON values such as `records`.
     """
     names = [field.name for field in dataclasses.fields(OptimizerConfig)]
     names += ["train_batch_size", "precision", "random_seed", "random_depth"]
@@ -85,14 +97,14 @@ class RunFolder:
     """The output directory of a training run; it may not exist yet."""
 
     path: str
-    fingerprint: Mapping[str, Any]
+    fingerprint: Fingerprint
     head: str | None = None  # the name of the model's head, if it is known
     num_examples: int | None = None  # to train on, if they are counted
 
     @property
     def metadata(self) -> Metadata:
-        """What checkpoints in it mean besides their arrays."""
-        settings = self.fingerprint.get(run_checkpoints.SETTINGS, {})
+        """The metadata of the checkpoints in the directory."""
+        settings = self.fingerprint.get(_SETTINGS, {})
         labels = settings.get("labels")
         return Metadata(
             task=self.fingerprint.get("task"),
@@ -111,9 +123,9 @@ class RunFolder:
         )
 
     def check(self) -> None:
-        """Checks that the directory is this run's, or empty."""
-        if kept := read_fingerprint(self.path):
-            _check_same(self.path, kept, self.fingerprint)
+        """Checks that the directory belongs to this run, or is empty."""
+        if recorded := read_fingerprint(self.path):
+            _check_same(self.path, recorded, self.fingerprint)
         elif os.path.isdir(self.path) and (
             {*os.listdir(self.path)}
             # Left behind by a run that failed early or was killed.
@@ -130,8 +142,8 @@ class RunFolder:
     def locked(self) -> Iterator[None]:
         """Checks the directory and keeps other processes from training in it.
 
-        What killed processes have left incomplete in it is removed, and a
-        directory that was created here and is still empty.
+        Cleans up after killed processes. If the directory is new and still
+        empty at the end, it is removed.
         """
         self.check()
         is_new = not os.path.isdir(self.path)
@@ -152,20 +164,21 @@ class RunFolder:
                 os.rmdir(self.path)
 
     def claim(self, config: RunConfig) -> None:
-        """Writes what identifies the run, and config and vocabulary."""
-        kept, current = read_fingerprint(self.path), self.fingerprint
-        before, now = kept.get(_START_DIGEST), current.get(_START_DIGEST)
+        """Writes the fingerprint, the flags, the config and the vocabulary."""
+        recorded, current = read_fingerprint(self.path), self.fingerprint
+        before, now = recorded.get(_START_DIGEST), current.get(_START_DIGEST)
         if None not in (before, now) and before != now:
             _LOGGER.warning(
                 "The weights of %s have changed since this run began. To start "
                 "from the new ones, pass another --output_dir.",
                 current[_START],
             )
-        # What was recorded first stays, but a run may become longer.
-        values = {**current, **{k: v for k, v in kept.items() if v is not None}}
+        # The first record of a value stays, but a run may become longer.
+        recorded = {k: v for k, v in recorded.items() if v is not None}
+        values = {**current, **recorded}
         if _NUM_STEPS in current:
             values[_NUM_STEPS] = current[_NUM_STEPS]
-        values[run_checkpoints.VERSION_KEY] = run_checkpoints.VERSION
+        values[_VERSION_KEY] = _VERSION
         # The fingerprint first, so that a killed run leaves a known directory.
         files.write_json(os.path.join(self.path, FINGERPRINT_FILE), values)
         config.albert_config.to_json_file(os.path.join(self.path, CONFIG_FILE))
@@ -173,6 +186,41 @@ class RunFolder:
             vocabularies.write(config.vocabulary, self.path)
         flags_file = os.path.join(self.path, run_checkpoints.FLAGS_FILE)
         files.write_text(flags_file, config.flags_text)
+
+    def check_continues(self, other_run: str) -> tuple[str, set[str]]:
+        """Checks that this run can go on where another pretraining is.
+
+        Returns:
+            The newest checkpoint of the other run; and the lengths of records
+            that are read on, because both runs read the same ones in the same
+            order.
+        """
+        other = read_fingerprint(other_run)
+        checkpoint = run_checkpoints.latest_checkpoint(other_run)
+        if checkpoint is None or not other or other.get("task"):
+            raise ValueError(
+                f"{other_run!r} is not the output directory of a pretraining "
+                "with a checkpoint. Pass that of one as --continue_from."
+            )
+        discovery.open(other_run).check_task(self.metadata)
+        # Weights and slots mean the same only if these are the same.
+        names = ("optimizer", "objectives")
+        different = checks.differences(
+            *(
+                _model_of(values) | {name: values[name] for name in names}
+                for values in (other, self.fingerprint)
+            )
+        )
+        if different:
+            raise ValueError(
+                f"The run of {other_run!r} cannot go on with other settings of "
+                f"the model or the optimizer: {checks.listed(different)}. Pass "
+                "--init_checkpoint instead to start from its weights alone."
+            )
+        if any(other[n] != self.fingerprint[n] for n in _ORDER_SETTINGS):
+            return checkpoint, set()
+        records = self.fingerprint["records"].items()
+        return checkpoint, {n for n, _ in other["records"].items() & records}
 
 
 def finetuning_folder(
@@ -187,7 +235,7 @@ def finetuning_folder(
     and of the main evaluation set; the directory of several seeds has none.
     """
     values: dict[str, Any] = {"task": data.name}
-    values[run_checkpoints.SETTINGS] = dict(data.settings)
+    values[_SETTINGS] = dict(data.settings)
     if config.num_seeds == 1:
         values |= fingerprint(
             config,
@@ -204,8 +252,8 @@ def finetuning_folder(
             # As it was given, so that the run may become longer.
             values["num_warmup_steps"] = f"{config.warmup_proportion:g} of all"
     else:
-        # What else each seed depends on is checked in its own directory, so
-        # that seeds can be added.
+        # Other settings of each seed are checked in its own directory, so that
+        # seeds can be added.
         values |= {
             "config": config.albert_config.to_dict(),
             **_start(config.init_checkpoint),
@@ -221,14 +269,14 @@ def check_model(config: RunConfig, task_name: str | None) -> None:
 
     Dropout may differ. The task of a pretraining is None.
     """
-    kept = read_fingerprint(config.output_dir)
+    recorded = read_fingerprint(config.output_dir)
     current = {"config": config.albert_config.to_dict(), "task": task_name}
-    if kept:
-        _check_same(config.output_dir, model_of(kept), model_of(current))
+    if recorded:
+        _check_same(config.output_dir, _model_of(recorded), _model_of(current))
 
 
-def model_of(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns what a fingerprint says of the model; dropout may differ."""
+def _model_of(values: Fingerprint) -> dict[str, Any]:
+    """Returns the part of a fingerprint that describes the model."""
     config = values.get("config", {}).items()
     return {
         "config": {k: v for k, v in config if k not in _DROPOUTS},
@@ -236,24 +284,26 @@ def model_of(values: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def weights_to_use(output_dir: str, given: str | None = None) -> str:
+def weights_to_use(output_dir: str, init_checkpoint: str | None = None) -> str:
     """Returns the path of the weights that a run evaluates and predicts with.
 
-    In the directory of a run, these are its best weights; those that are given
-    may be these, or what the run started from. Else they are the given ones.
+    In the directory of a run, these are its best weights; `init_checkpoint` may
+    name them, or the weights that the run started from. Elsewhere, they are
+    `init_checkpoint`.
     """
     trained = run_checkpoints.trained_weights(output_dir)
     run = read_fingerprint(output_dir)
-    if given and not run:
-        return given
+    if init_checkpoint and not run:
+        return init_checkpoint
     same = {os.path.realpath(path) for path in (output_dir, trained) if path}
-    if given and not (
-        _is_same_start(run, _start(given)) or os.path.realpath(given) in same
+    if init_checkpoint and not (
+        _is_same_start(run, _start(init_checkpoint))
+        or os.path.realpath(init_checkpoint) in same
     ):
         raise ValueError(
             f"{output_dir!r} has the results of its own run, which those of "
-            f"{given!r} would overwrite. Pass another --output_dir, or leave "
-            "--init_checkpoint out to use the weights of that run."
+            f"{init_checkpoint!r} would overwrite. Pass another --output_dir, "
+            "or leave --init_checkpoint out to use the weights of that run."
         )
     if trained is None:
         raise ValueError(
@@ -275,14 +325,14 @@ def write_results(
     results become `eval_results.json`. Earlier results are kept where they have
     all seeds, or where there is no evaluation now.
     """
-    folder, known = config.output_dir, weights.metadata
+    folder, metadata = config.output_dir, weights.metadata
     if evaluation:
-        known = known.measured(evaluation["scores"], evaluation)
+        metadata = metadata.measured(evaluation["scores"], evaluation)
     if weights.path == run_checkpoints.trained_weights(folder):
-        known.write(weights.path)
+        metadata.write(weights.path)
     if not evaluation:
-        return getattr(config, "do_train", False) and not known.evaluation
-    path = os.path.join(folder, run_checkpoints.RESULTS_FILE)
+        return getattr(config, "do_train", False) and not metadata.evaluation
+    path = os.path.join(folder, RESULTS_FILE)
     if SEEDS in files.read_json_object(path, missing_ok=True).keys() - results:
         _LOGGER.warning("%s, with the results of all seeds, is kept.", path)
         return False
@@ -292,18 +342,18 @@ def write_results(
 
 
 def _check_same(
-    output_dir: str, kept: Mapping[str, Any], current: Mapping[str, Any]
+    output_dir: str, recorded: Fingerprint, current: Fingerprint
 ) -> None:
-    ignored = {_START_DIGEST, run_checkpoints.VERSION_KEY}
-    if _is_same_start(kept, current):
+    ignored = {_START_DIGEST, _VERSION_KEY}
+    if _is_same_start(recorded, current):
         ignored.add(_START)
-    if kept.get(_NUM_STEPS, 0) <= current.get(_NUM_STEPS, 0):
+    if recorded.get(_NUM_STEPS, 0) <= current.get(_NUM_STEPS, 0):
         ignored.add(_NUM_STEPS)
-    if None in (kept.get(_EVAL_RECORDS), current.get(_EVAL_RECORDS)):
+    if None in (recorded.get(_EVAL_RECORDS), current.get(_EVAL_RECORDS)):
         ignored.add(_EVAL_RECORDS)
     compared = (
         {name: value for name, value in values.items() if name not in ignored}
-        for values in (kept, current)
+        for values in (recorded, current)
     )
     if different := checks.differences(*compared):
         raise ValueError(
@@ -313,7 +363,7 @@ def _check_same(
         )
 
 
-def _is_same_start(run: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
+def _is_same_start(run: Fingerprint, other: Fingerprint) -> bool:
     """Returns whether two runs start from the same weights, or path."""
     digests = run.get(_START_DIGEST), other.get(_START_DIGEST)
     if None not in digests and digests[0] == digests[1]:

@@ -139,7 +139,7 @@ def run_folds(
             entries.append(Score(f"{key}_std", deviation))
         entries += observers.additional_scores(rows, outputs, scores)
         scores = Scores(entries=tuple(entries))
-        path = os.path.join(config.output_dir, run_checkpoints.RESULTS_FILE)
+        path = os.path.join(config.output_dir, run_folder.RESULTS_FILE)
         workers.run_in_chief(files.write_json, path, scores.flat())
         # No report: a fold has its own.
         result = Result(

@@ -5,7 +5,6 @@ import json
 
 import pytest
 
-from albert_tf.checkpoints import run_checkpoints
 from albert_tf.checkpoints.checkpoint import Checkpoint
 from albert_tf.checkpoints.metadata import Metadata
 from albert_tf.config import CONFIG_FILE, AlbertConfig
@@ -125,7 +124,7 @@ def test_what_does_not_change_the_numbers_is_not_compared(
 
     claim(tmp_path, **now)
 
-    found = run_checkpoints.read_fingerprint(str(tmp_path))
+    found = run_folder.read_fingerprint(str(tmp_path))
     expected = now if kept is None else kept
     assert {name: found[name] for name in expected} == expected
 
@@ -260,7 +259,6 @@ def test_an_evaluation_is_kept_with_the_weights_if_they_are_the_run_s(
     assert is_reported
     wanted = known.measured(_EVALUATION["scores"], _EVALUATION)
     assert Metadata.read(path) == (wanted if is_own else Metadata())
-    assert (tmp_path / "run" / "README.md").exists() == is_own
 
 
 @pytest.mark.parametrize(
