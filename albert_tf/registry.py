@@ -16,6 +16,12 @@ STEPS_AFTER_EXAMPLES = {
     "early_exit": "albert_tf.tasks.head_flags:check_devices",
 }
 
+# Functions that return the factors of the learning rates of weights, by path.
+RATES = {
+    "layerwise": (
+        "albert_tf.optimization.layerwise_decay:learning_rate_multipliers"
+    )
+}
 # Context managers that start the workers of a run, by the name of a strategy.
 WORKERS = {"multi_worker": "albert_tf.devices.workers:connected"}
 # Standard callbacks of every run, in the order in which they are called.

@@ -19,6 +19,7 @@ from typing import Any, NamedTuple, cast
 
 import numpy as np
 
+from albert_tf import registry
 from albert_tf.checkpoints import discovery, heads, run_checkpoints
 from albert_tf.checkpoints.checkpoint import Checkpoint
 from albert_tf.checkpoints.metadata import Metadata
@@ -225,9 +226,13 @@ class FinetuningRun:
         """Trains, or resumes; returns the best weights, None if stopped."""
         config = self._config
         multipliers = None
-        if config.has_learning_rates:
-            reference = registry.LEARNING_RATES["layerwise"]
-            multipliers = registry.load(reference)(
+        if (
+            config.layerwise_lr_decay < 1
+            or config.freeze_embeddings
+            or config.train_adapters_only
+        ):
+            find_multipliers = registry.load(registry.RATES["layerwise"])
+            multipliers = find_multipliers(
                 [v.path for v in self._task.model.trainable_variables],
                 decay=config.layerwise_lr_decay,
                 freeze_embeddings=config.freeze_embeddings,
