@@ -9,7 +9,7 @@ import os
 
 from albert_tf import checks, files, registry
 from albert_tf.checkpoints import tf1, vocabularies
-from albert_tf.checkpoints.checkpoint import Checkpoint
+from albert_tf.checkpoints.checkpoint import Checkpoint, naming
 from albert_tf.config import AlbertConfig, load_config
 from albert_tf.text import tokenizer
 from albert_tf.text.tokenizer import Tokenizer
@@ -39,7 +39,11 @@ def open(  # noqa: A001
     name = files.check_local(local_path(path))
     modules = map(registry.load, registry.CHECKPOINT_FORMATS.values())
     readers = (module for module in modules if module.recognises(name))
-    checkpoint: Checkpoint = next(readers, tf1).describe(name, wanted)
+    if reader := next(readers, None):
+        with naming(name):
+            checkpoint: Checkpoint = reader.describe(name, wanted)
+    else:
+        checkpoint = tf1.describe(name)
     return with_config(checkpoint, wanted, may_change_layers=may_change_layers)
 
 

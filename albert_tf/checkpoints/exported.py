@@ -34,7 +34,7 @@ def recognises(path: str) -> bool:
     return bool(_format(path))
 
 
-def describe(path: str, _: AlbertConfig | None) -> Checkpoint:
+def describe(path: str, albert_config: AlbertConfig | None) -> Checkpoint:
     """Describes an export, which has no arrays."""
     checkpoint = tf1.describe_folders([path], LazyArrays(path, _no_arrays))
     if not checkpoint.metadata.head:

@@ -35,7 +35,7 @@ from albert_tf.checkpoints.metadata import (
     Metadata,
 )
 from albert_tf.config import AlbertConfig
-from albert_tf.text.base import SYMBOLS, WORDPIECE
+from albert_tf.text.base import SYMBOLS
 
 _LOGGER = logging.getLogger(__name__)
 _CONFIG_FILE = "config.json"
@@ -86,11 +86,6 @@ def recognises(path: str) -> bool:
 def describe(path: str, albert_config: AlbertConfig | None) -> Checkpoint:
     """Describes a folder; a config says what `hidden_act="gelu"` means."""
     folder = _model_folder(path)
-    with naming(folder):
-        return _describe(folder, albert_config)
-
-
-def _describe(folder: str, albert_config: AlbertConfig | None) -> Checkpoint:
     config = _read_config(os.path.join(folder, _CONFIG_FILE), albert_config)
     facts, tokenizer = huggingface_tokenizer.read(folder)
     checkpoint = Checkpoint(
@@ -106,9 +101,7 @@ def _describe(folder: str, albert_config: AlbertConfig | None) -> Checkpoint:
 
 def metadata_beside(folder: str, vocabulary_kind: str) -> Metadata:
     """Returns the metadata in the files of transformers of another folder."""
-    facts = huggingface_tokenizer.settings_of(
-        folder, is_wordpiece=vocabulary_kind == WORDPIECE
-    )
+    facts = huggingface_tokenizer.settings_of(folder, vocabulary_kind)
     return _metadata_of(folder, facts)
 
 

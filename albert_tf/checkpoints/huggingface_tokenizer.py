@@ -28,15 +28,11 @@ from albert_tf.text import (
     sentencepiece_tokenizer,
     tokenizer_json,
 )
-from albert_tf.text.base import SENTENCEPIECE, SYMBOLS, WORDPIECE, Tokenizer
+from albert_tf.text.base import SENTENCEPIECE, WORDPIECE, Tokenizer
+from albert_tf.text.tokenizer import kind_of
 
 CONFIG_FILE = "tokenizer_config.json"
-_VOCABULARIES = (
-    vocabularies.FILE_NAMES[SYMBOLS],
-    vocabularies.FILE_NAMES[SENTENCEPIECE],
-    vocabularies.FILE_NAMES[WORDPIECE],
-    tokenizer_json.FILE_NAME,
-)
+_VOCABULARIES = (*vocabularies.FILE_NAMES.values(), tokenizer_json.FILE_NAME)
 # Settings of which only these values are supported.
 _SUPPORTED: Mapping[str, tuple[Any, ...]] = {
     "tokenizer_class": (
@@ -78,11 +74,11 @@ a_b@c.org #1 & ボール がっこう mạ İzmir
 _NUMBER_COMMA = re.compile(r"\S*\d,\S*")
 
 
-def settings_of(folder: str, *, is_wordpiece: bool) -> dict[str, Any]:
+def settings_of(folder: str, vocabulary_kind: str) -> dict[str, Any]:
     """Returns the settings that `tokenizer_config.json` states, by name."""
     config = _object(folder, CONFIG_FILE)
     keeps = config.get("keep_accents") or None
-    if is_wordpiece:
+    if vocabulary_kind == WORDPIECE:
         strips = config.get("strip_accents")
         keeps = None if strips is None else not strips
     chinese = config.get("tokenize_chinese_chars")
@@ -100,7 +96,7 @@ def read(folder: str) -> tuple[dict[str, Any], dict[str, Any]]:
     """
     paths = (os.path.join(folder, name) for name in _VOCABULARIES)
     path = next(filter(os.path.isfile, paths), "")
-    facts = settings_of(folder, is_wordpiece=path.endswith(".txt"))
+    facts = settings_of(folder, kind_of(path))
     if not path:
         return facts, {}
     if path.endswith(base.SYMBOLS_FILE):

@@ -10,12 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from albert_tf.checkpoints import heads, variable_names, vocabularies
-from albert_tf.checkpoints.checkpoint import (
-    Arrays,
-    Checkpoint,
-    LazyArrays,
-    naming,
-)
+from albert_tf.checkpoints.checkpoint import Arrays, Checkpoint, LazyArrays
 from albert_tf.checkpoints.metadata import Metadata
 from albert_tf.config import AlbertConfig
 
@@ -30,13 +25,8 @@ def recognises(path: str) -> bool:
     return path.endswith(".keras")
 
 
-def describe(path: str, _: AlbertConfig | None) -> Checkpoint:
+def describe(path: str, albert_config: AlbertConfig | None) -> Checkpoint:
     """Describes a file, and the vocabulary in its folder if it fits."""
-    with naming(path):
-        return _describe(path)
-
-
-def _describe(path: str) -> Checkpoint:
     with zipfile.ZipFile(path) as archive:
         saved = json.loads(archive.read("config.json"))
     if not str(saved.get("module")).startswith("albert_tf."):

@@ -21,7 +21,6 @@ from albert_tf.checkpoints.checkpoint import (
     LazyArrays,
     Note,
     WriteReport,
-    naming,
 )
 from albert_tf.checkpoints.metadata import Metadata
 from albert_tf.config import AlbertConfig
@@ -65,13 +64,8 @@ def recognises(path: str) -> bool:
     return "registered_name" in files.read_json_object(config, missing_ok=True)
 
 
-def describe(path: str, _: AlbertConfig | None) -> Checkpoint:
+def describe(path: str, albert_config: AlbertConfig | None) -> Checkpoint:
     """Describes a folder."""
-    with naming(path):
-        return _describe(path)
-
-
-def _describe(path: str) -> Checkpoint:
     config = _read_config(os.path.join(path, CONFIG_FILE))
     vocabulary = os.path.join(path, _VOCABULARY)
     metadata, notes = Metadata.read(path, name=METADATA_FILE), []

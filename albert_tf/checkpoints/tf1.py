@@ -36,7 +36,7 @@ _HUB_FILE = "tfhub_module.pb"
 _ENDING = re.compile(r"\.(index|meta|data-\d{5}-of-\d{5})$")
 
 
-def describe(path: str, _: AlbertConfig | None = None) -> Checkpoint:
+def describe(path: str) -> Checkpoint:
     """Describes a checkpoint: a prefix, a file or folder of it, or a run."""
     prefix = resolve(path)
     folders = run_checkpoints.folders_of(prefix)

@@ -37,9 +37,9 @@ from albert_tf.text.tokenizer import VocabularyBeside
 _LOGGER = logging.getLogger(__name__)
 # The usual names of the files, by kind.
 FILE_NAMES = {
+    SYMBOLS: SYMBOLS_FILE,
     SENTENCEPIECE: "spiece.model",
     WORDPIECE: "vocab.txt",
-    SYMBOLS: SYMBOLS_FILE,
 }
 _PATTERNS = ("*.model", "*vocab*.txt", f"*{SYMBOLS_FILE}")
 _ROWS_BY_TOKEN = {
