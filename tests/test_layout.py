@@ -83,6 +83,8 @@ TESTED_TOGETHER = {
     **dict.fromkeys(
         (
             "tasks/classification/model.py",
+            "tasks/label_task.py",
+            "tasks/race/model.py",
             "tasks/squad/model.py",
             "tasks/tagging/model.py",
         ),
@@ -95,6 +97,8 @@ TESTED_TOGETHER = {
         f"tasks/pooled/{name}.py": "heads/test_new_head.py"
         for name in ("data", "head", "model", "signatures")
     },
+    "tasks/classification/config.py": "tasks/classification/test_refusals.py",
+    "tasks/prediction_tables.py": "tasks/test_all_tasks.py",
     "tasks/tagging/examples.py": "tasks/tagging/test_sets.py",
 }
 

@@ -21,14 +21,12 @@ class MeanLossTask(AnswerTask, abc.ABC):
     """A `task.Task`, but for `model` and `_measure`.
 
     `accuracies` maps fields of `LossSums` to names of scores in the log;
-    `loss_options` are extra arguments of the model's call in `loss`;
-    `_exit_patience` is `HeadFlags.exit_patience`.
+    `loss_options` are extra arguments of the model's call in `loss`.
     """
 
     accuracies: Mapping[str, str] = {"correct": "accuracy"}
     sequence_outputs: frozenset[str] = frozenset()
     loss_options: Mapping[str, bool] = {}
-    _exit_patience = 0
     # Whether baselines have a score of the weights before the training.
     compares_start = False
 
@@ -87,16 +85,6 @@ class MeanLossTask(AnswerTask, abc.ABC):
             "loss": loss,
         } | {name: getattr(measured, name) for name in self.accuracies}
         return loss / loss_denominators["weights"], totals
-
-    def final_outputs(self, batch: Batch) -> Totals:
-        """Returns the outputs, with early exit if there is any."""
-        if not self._exit_patience:
-            return self.outputs(batch)
-        from albert_tf.tasks import early_exit
-
-        return early_exit.outputs(
-            self.model, batch, patience=self._exit_patience
-        )
 
     def start_outputs(self, batch: Batch) -> Totals:
         """Returns the outputs of weights before the training."""

@@ -216,6 +216,8 @@ class TaskData(AnswerData):
         reason = "all labels are equal"
         if columns.num_records < LEAST_RECORDS:
             reason = f"there are fewer than {LEAST_RECORDS} records"
+        elif not self.label_array:
+            reason = "the loss of a record depends on others"
         elif self.label_array not in {spec.name for spec in columns.specs}:
             reason = f"records have no array {self.label_array!r}"
         return (

@@ -12,7 +12,7 @@ from absl import flags as absl_flags
 from albert_tf import settings
 from albert_tf.cli import flags, run_classifier
 from albert_tf.settings import setting
-from albert_tf.tasks.classification.sets import ClassificationConfig
+from albert_tf.tasks.classification.config import ClassificationConfig
 from albert_tf.tasks.race.sets import RaceConfig
 from albert_tf.tasks.squad.sets import SquadConfig
 from tests.cli.processes import ROOT

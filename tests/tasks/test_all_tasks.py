@@ -11,15 +11,13 @@ import tensorflow as tf
 from albert_tf.metrics.scores import Scores
 from albert_tf.tasks.classification import sets as classification
 from albert_tf.tasks.classification.data import ClassificationData
-from albert_tf.tasks.classification.examples import ClassificationExample
-from albert_tf.tasks.classification.model import (
-    ClassificationTask,
-    MultipleChoiceTask,
-)
+from albert_tf.tasks.classification.model import ClassificationTask
+from albert_tf.tasks.labelled_texts import ClassificationExample
 from albert_tf.tasks.pretraining.objectives import PretrainingTask
 from albert_tf.tasks.race import sets as race
 from albert_tf.tasks.race.data import MultipleChoiceData
 from albert_tf.tasks.race.examples import ChoiceLengths, MultipleChoiceExample
+from albert_tf.tasks.race.model import MultipleChoiceTask
 from albert_tf.tasks.squad import sets as squad
 from albert_tf.tasks.squad.data import SquadData
 from albert_tf.tasks.squad.examples import Answer, SquadExample

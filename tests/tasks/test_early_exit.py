@@ -6,11 +6,9 @@ import pytest
 import tensorflow as tf
 
 from albert_tf.tasks import early_exit
-from albert_tf.tasks.classification.model import (
-    ClassificationTask,
-    MultipleChoiceTask,
-)
+from albert_tf.tasks.classification.model import ClassificationTask
 from albert_tf.tasks.head_flags import HeadFlags
+from albert_tf.tasks.race.model import MultipleChoiceTask
 from tests import tiny
 
 # Predictions of three examples after each of six layers.

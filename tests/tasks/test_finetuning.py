@@ -6,10 +6,8 @@ import pytest
 import tensorflow as tf
 
 from albert_tf.modeling.sequence_models import ClassifierModel
-from albert_tf.tasks.classification.model import (
-    ClassificationTask,
-    MultipleChoiceTask,
-)
+from albert_tf.tasks.classification.model import ClassificationTask
+from albert_tf.tasks.race.model import MultipleChoiceTask
 from albert_tf.tasks.squad.model import BeamSpanTask, SpanTask
 from albert_tf.tasks.tagging.model import TaggingTask
 from tests import tiny

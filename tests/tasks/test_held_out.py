@@ -4,8 +4,8 @@ import functools
 import pytest
 
 from albert_tf.tasks import held_out as held_out_lib
-from albert_tf.tasks.classification.examples import ClassificationExample
 from albert_tf.tasks.held_out import FileFlags
+from albert_tf.tasks.labelled_texts import ClassificationExample
 from albert_tf.tasks.spec import DataRequest
 
 REQUEST = DataRequest(uses=(), tokenizer=None, max_seq_length=8)

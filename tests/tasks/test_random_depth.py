@@ -6,13 +6,11 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from albert_tf.tasks.classification.model import (
-    ClassificationTask,
-    MultipleChoiceTask,
-)
+from albert_tf.tasks.classification.model import ClassificationTask
 from albert_tf.tasks.encoder.model import SimilarityTask
 from albert_tf.tasks.head_flags import HeadFlags
 from albert_tf.tasks.pretraining.objectives import PretrainingTask
+from albert_tf.tasks.race.model import MultipleChoiceTask
 from albert_tf.tasks.squad.model import BeamSpanTask
 from tests import tiny
 

@@ -11,11 +11,9 @@ from albert_tf.checkpoints import load, variable_names
 from albert_tf.config import AlbertConfig
 from albert_tf.data import packing
 from albert_tf.modeling.fused import fusion
-from albert_tf.tasks.classification.model import (
-    ClassificationTask,
-    MultipleChoiceTask,
-)
+from albert_tf.tasks.classification.model import ClassificationTask
 from albert_tf.tasks.pretraining.objectives import PretrainingTask
+from albert_tf.tasks.race.model import MultipleChoiceTask
 from albert_tf.training import step
 from tests.training import runs
 

@@ -13,11 +13,9 @@ from albert_tf.data import bucketed_batches, record_columns
 from albert_tf.data.bucketed_batches import BucketedOrder
 from albert_tf.data.example_order import InputShard
 from albert_tf.devices import strategies
-from albert_tf.tasks.classification.model import (
-    ClassificationTask,
-    MultipleChoiceTask,
-)
+from albert_tf.tasks.classification.model import ClassificationTask
 from albert_tf.tasks.pretraining.objectives import PretrainingTask
+from albert_tf.tasks.race.model import MultipleChoiceTask
 from albert_tf.tasks.squad.model import BeamSpanTask, SpanTask
 from albert_tf.training import finetuning_data, pretrain, step
 from tests.training import runs

@@ -6,7 +6,6 @@ Data flow: flags of a custom task -> [this file] -> `sets.read_sets`.
 import collections
 import dataclasses
 import functools
-import itertools
 import logging
 from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
@@ -16,17 +15,14 @@ import numpy as np
 from albert_tf import checks
 from albert_tf.checkpoints.checkpoint import Checkpoint
 from albert_tf.metrics import classification
-from albert_tf.tasks import held_out
-from albert_tf.tasks.classification import decision
-from albert_tf.tasks.classification import examples as examples_lib
+from albert_tf.tasks import held_out, labelled_texts
+from albert_tf.tasks.classification.config import ClassificationConfig
 from albert_tf.tasks.classification.data import ClassificationData
-from albert_tf.tasks.classification.examples import ClassificationExample
-from albert_tf.tasks.classification.sets import ClassificationConfig
+from albert_tf.tasks.labelled_texts import ClassificationExample
 from albert_tf.tasks.spec import DataRequest
 from albert_tf.tasks.task import Examples
 
 _LOGGER = logging.getLogger(__name__)
-_VERBS = {"train": "train on", "eval": "evaluate"}
 _Examples: TypeAlias = Sequence[ClassificationExample]
 
 
@@ -52,7 +48,7 @@ def read_examples(
     known, validation = held_out.read(
         config,
         request,
-        lambda use: examples_lib.read_examples(
+        lambda use: labelled_texts.read_examples(
             find(use), config.columns, labels=labels
         ),
         label=lambda row: (
@@ -61,7 +57,7 @@ def read_examples(
     )
     examples: dict[str, Examples] = {**known}
     for use, rows in known.items():
-        check_rows(use, rows, labels)
+        labelled_texts.check_rows(use, rows, labels)
     fitted: dict[str, Any]
     if "train" not in uses:
         fitted = {
@@ -90,7 +86,9 @@ def read_examples(
     )
     if "predict" in uses:
         columns = dataclasses.replace(config.columns, label=None)
-        examples["predict"] = examples_lib.TableStream(find("predict"), columns)
+        examples["predict"] = labelled_texts.TableStream(
+            find("predict"), columns
+        )
     return data, examples
 
 
@@ -137,40 +135,9 @@ def _labels(
             "--label_column; or the --output_dir of the run that trained "
             "the model."
         )
-    return examples_lib.read_labels(
+    return labelled_texts.read_labels(
         path, config.label_column, separator=config.columns.separator
     )
-
-
-def check_rows(use: str, rows: _Examples, labels: Sequence[str]) -> None:
-    """Refuses rows that teach nothing; logs rare labels and missing texts."""
-    each = (r.label if isinstance(r.label, tuple) else [r.label] for r in rows)
-    counts = collections.Counter(itertools.chain(*each))
-    rare = [
-        f"{label!r} ({counts[i]})"
-        for i, label in enumerate(labels)
-        if counts[i] < decision.LEAST_EXAMPLES
-    ]
-    if rare:
-        _LOGGER.warning(
-            "Of the %d rows to %s, too few to rely on have the label %s. Check "
-            "how it is spelt, or pass more rows.",
-            len(rows),
-            _VERBS[use],
-            checks.listed(rare),
-        )
-    of_each = {counts[i] for i in range(len(labels))}
-    if use == "train" and of_each == {len(rows)}:
-        raise ValueError(
-            f"All {len(rows)} rows to train on have all {len(labels)} labels. "
-            "A 0 or 1 for every label needs a column for each."
-        )
-    if not labels and len(counts) == 1:
-        text = "All %d rows to %s have the same number, %s."
-        _LOGGER.warning(text, len(rows), _VERBS[use], *counts)
-    if empty := sum(row.text_a.strip() in ("", "nan") for row in rows):
-        text = "%d of the %d rows to %s have no text."
-        _LOGGER.warning(text, empty, len(rows), _VERBS[use])
 
 
 def _positive_label(config: ClassificationConfig, labels: Sequence[str]) -> str:
@@ -190,7 +157,7 @@ def _class_weights(
     config: ClassificationConfig, labels: Sequence[str], examples: _Examples
 ) -> tuple[float, ...]:
     """Returns the weights of the labels in the loss; empty for 1."""
-    if config.class_weights == (examples_lib.BALANCED,):
+    if config.class_weights == (labelled_texts.BALANCED,):
         counts = collections.Counter(example.label for example in examples)
         return tuple(
             # A label that does not occur has nothing to weigh.
@@ -202,7 +169,7 @@ def _class_weights(
         checks.check_number("class_weights", weight, above=0)
     if len(weights) not in (0, len(labels)):
         raise ValueError(
-            f"--class_weights must be {examples_lib.BALANCED}, or one weight "
+            f"--class_weights must be {labelled_texts.BALANCED}, or one weight "
             f"for each of the labels {checks.listed(map(repr, labels))}. "
             f"Received: {len(weights)} weights."
         )

@@ -10,28 +10,24 @@ import itertools
 import json
 import logging
 import math
-import os
-import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
 
-from albert_tf import files
 from albert_tf.checkpoints.metadata import Metadata
 from albert_tf.features import ArraySpec
 from albert_tf.metrics import classification
 from albert_tf.metrics.scores import Role, Score, Scores
-from albert_tf.tasks import error_tables, task
+from albert_tf.tasks import error_tables, prediction_tables, task
 from albert_tf.tasks.classification import decision as decision_lib
 from albert_tf.tasks.classification.decision import Decision
-from albert_tf.tasks.classification.examples import ClassificationExample
+from albert_tf.tasks.labelled_texts import ClassificationExample
 from albert_tf.tasks.task import Outputs, Record, TaskData
 from albert_tf.text.tokenizer import Tokenizer
 
 _LOGGER = logging.getLogger(__name__)
 
-_TEST_RESULTS = "test_results.tsv"
 # Scores of two classes that depend on which one is positive.
 _OF_ONE_CLASS = ("f1", "average_precision")
 # Examples encoded by one call: more would take more memory, save no time.
@@ -282,13 +278,7 @@ class ClassificationData(TaskData):
     def open_predictions(
         self, output_dir: str, scores: Scores
     ) -> Iterator[Callable[[_Examples, Outputs], None]]:
-        """Opens `test_results.tsv` and a submission; see `task.TaskData`.
-
-        `test_results.tsv`, as in the original, has no header and in each row
-        the probabilities of the labels, or the number. The submission has
-        GLUE's header and in each row the id, the prediction and, where it is
-        known, the true label with the texts. Numbers have all their digits.
-        """
+        """Opens the tables of probabilities or numbers, and of predictions."""
         decision = self.decided_by(scores)
         if decision.thresholds is None and self.is_multi_label:
             _LOGGER.warning(
@@ -302,28 +292,15 @@ class ClassificationData(TaskData):
                 "predicted.",
                 decision.goal,
             )
-        results_path = os.path.join(output_dir, _TEST_RESULTS)
-        submission_path = os.path.join(output_dir, self.submission_file)
-        with (
-            files.atomic_write(results_path) as results,
-            files.atomic_write(submission_path) as submission,
-        ):
+        with prediction_tables.open_tables(
+            output_dir, self.submission_file, self._text
+        ) as write_row:
 
             def write(examples: _Examples, outputs: Outputs) -> None:
                 numbers, answers = self._answers(outputs, decision)
-                for example, row, answer in zip(
-                    examples, numbers.tolist(), answers, strict=True
-                ):
-                    text = self._text(answer)
-                    fields = {"index": example.guid, "prediction": text}
-                    if example.label is not None:
-                        fields["label"] = self._text(example.label)
-                        fields["text_a"] = example.text_a
-                        fields["text_b"] = example.text_b
-                    if not submission.tell():
-                        submission.write(_tsv_row(fields))
-                    submission.write(_tsv_row(fields.values()))
-                    results.write(_tsv_row(map(str, row)))
+                rows = zip(examples, numbers.tolist(), answers, strict=True)
+                for row in rows:
+                    write_row(*row)
 
             yield write
 
@@ -406,9 +383,3 @@ class ClassificationData(TaskData):
             return np.array(label or 0, np.int32)
         offset = 0.0 if label is None else label - self.target_mean
         return np.array(offset / self.target_scale, np.float32)
-
-
-def _tsv_row(fields: Iterable[str]) -> bytes:
-    # An id of a JSON line or of a quoted CSV may have what ends a field.
-    cells = (re.sub(r"[\t\r\n]", " ", field) for field in fields)
-    return ("\t".join(cells) + "\n").encode()

@@ -13,10 +13,9 @@ import scipy.optimize
 import scipy.special
 
 from albert_tf.metrics import classification
+from albert_tf.tasks.labelled_texts import LEAST_EXAMPLES
 
 DEFAULT_THRESHOLD = 0.5
-# Of fewer examples of a label, its threshold and scores say nothing.
-LEAST_EXAMPLES = 5
 _NUM_BINS = 15
 
 

@@ -10,9 +10,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from albert_tf import files
-from albert_tf.tasks import example_files
-from albert_tf.tasks.classification import examples
-from albert_tf.tasks.classification.examples import ClassificationExample
+from albert_tf.tasks import example_files, labelled_texts
+from albert_tf.tasks.labelled_texts import ClassificationExample
 
 
 class SetFile(NamedTuple):
@@ -36,7 +35,7 @@ class GlueDataset:
             labels; the first of each is the main set.
         id_column: Column of the row's id, in files that have it.
         labelled_header: Columns of labelled files that have no header row.
-        skips_broken_rows: See `examples.read_examples`.
+        skips_broken_rows: See `labelled_texts.read_examples`.
     """
 
     name: str
@@ -160,13 +159,13 @@ def read_examples(
     is_labelled = split != "test"
     header = dataset.labelled_header if is_labelled else None
     has_id = dataset.id_column in (header or example_files.read_header(path))
-    columns = examples.Columns(
+    columns = labelled_texts.Columns(
         texts=dataset.text_columns,
         label=dataset.label_column if is_labelled else None,
         guid=dataset.id_column if has_id else None,
         header=header,
     )
-    return examples.read_examples(
+    return labelled_texts.read_examples(
         path,
         columns,
         labels=dataset.labels,

@@ -1,27 +1,23 @@
-"""Classification, regression and multiple choice, the model half.
+"""Classification and regression, the model half.
 
 Source: Devlin et al. 2019, section 4.1; Lan et al. 2020, appendix A.3;
-google-research/albert, `classifier_utils`, `race_utils`.
+google-research/albert, `classifier_utils`.
 """
 
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 from keras import ops
 
 from albert_tf.config import AlbertConfig
 from albert_tf.modeling import Tensor, losses
-from albert_tf.modeling.sequence_models import (
-    ClassifierModel,
-    MultipleChoiceModel,
-)
+from albert_tf.modeling.sequence_models import ClassifierModel
 from albert_tf.tasks import head_flags
-from albert_tf.tasks.finetuning import MeanLossTask
 from albert_tf.tasks.head_flags import HeadFlags
-from albert_tf.tasks.task import Batch, Totals
+from albert_tf.tasks.label_task import LabelTask
+from albert_tf.tasks.task import Batch
 
 
-class ClassificationTask(MeanLossTask):
+class ClassificationTask(LabelTask):
     """Predicts labels, or a number, for a sequence.
 
     `label_ids` are int32 indices of labels `[B]`; float32 numbers `[B]`; or,
@@ -35,8 +31,6 @@ class ClassificationTask(MeanLossTask):
             the accuracy of the training log; empty for 1.
         head: Dropout rate of the pooled output, and early exit.
     """
-
-    model_class = ClassifierModel
 
     def __init__(
         self,
@@ -53,15 +47,14 @@ class ClassificationTask(MeanLossTask):
             head.exit_patience,
             has_one_label=bool(num_labels) and not multi_label,
         )
-        self._exit_patience = head.exit_patience
+        super().__init__(head)
         self._class_weights = tuple(class_weights)
-        self._sums: Callable[..., losses.LossSums] = losses.cross_entropy_sums
         if multi_label:
             self._sums = losses.multi_label_sums
         elif not num_labels:
             self._sums = losses.regression_sums
             self.accuracies = {}
-        self.model = self.model_class(
+        self.model = ClassifierModel(
             config,
             num_labels=num_labels or 1,
             dropout_prob=head.dropout_prob,
@@ -74,21 +67,3 @@ class ClassificationTask(MeanLossTask):
         if not self._class_weights:
             return weights
         return weights * ops.take(self._class_weights, batch["label_ids"])
-
-    def _measure(
-        self, outputs: Totals, batch: Batch, weights: Tensor
-    ) -> losses.LossSums:
-        return self._sums(outputs["logits"], batch["label_ids"], weights)
-
-
-class MultipleChoiceTask(ClassificationTask):
-    """Predicts which of any number of choices is right.
-
-    Sequences are `[B, C, S]`, `label_ids` int32 `[B]`. The outputs are
-    `logits`, float32 `[B, C]`.
-    """
-
-    model_class = MultipleChoiceModel
-
-    def __init__(self, config: AlbertConfig, **options: Any) -> None:
-        super().__init__(config, num_labels=1, **options)

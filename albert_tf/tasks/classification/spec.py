@@ -15,8 +15,8 @@ from albert_tf.checkpoints.metadata import Metadata
 from albert_tf.settings import setting
 from albert_tf.tasks import inputs
 from albert_tf.tasks.classification import glue
-from albert_tf.tasks.classification.examples import ClassificationExample
 from albert_tf.tasks.head_flags import EarlyExitSettings
+from albert_tf.tasks.labelled_texts import ClassificationExample
 from albert_tf.tasks.spec import HeadSpec
 from albert_tf.tasks.task import AnswerData, ExampleSet, Outputs
 

@@ -3,6 +3,7 @@
 Data flow: texts -> records -> [model] -> vectors -> scores, files.
 """
 
+import contextlib
 import dataclasses
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -14,13 +15,13 @@ from albert_tf import checks
 from albert_tf.features import ArraySpec
 from albert_tf.metrics import classification, similarity
 from albert_tf.metrics.scores import Score, Scores
-from albert_tf.tasks import task
-from albert_tf.tasks.classification.data import ClassificationData
+from albert_tf.tasks import prediction_tables, task
 from albert_tf.tasks.inputs import OneOrTwoTexts
-from albert_tf.tasks.task import AnswerData, Outputs, Record
+from albert_tf.tasks.task import AnswerData, Outputs, Record, TaskData
 from albert_tf.text.base import Tokenizer
 
 POOLINGS = ("mean", "cls")
+_CORRELATIONS = ("spearman", "pearson")
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -59,8 +60,8 @@ class VectorData(AnswerData):
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class SimilarityData(ClassificationData):
-    """The data half of pairs: a regression, whose numbers are cosines.
+class SimilarityData(TaskData):
+    """The data half of pairs of texts, whose similarities are cosines.
 
     Outputs are `vectors`, `[N, C, H]`, and `logits`, the cosines `[N, 1]`.
 
@@ -69,18 +70,22 @@ class SimilarityData(ClassificationData):
         num_texts: The texts of a record, C.
         has_scores: Whether pairs have labels, the higher, the more similar;
             or else they belong together.
+        validation: See `held_out.read`.
     """
 
+    name = "similarity"
+    is_regression = True
+    has_one_label = True
     # Its losses compare the rows of a batch.
     label_array = ""
 
-    name: str = "similarity"
-    labels: tuple[str, ...] = ()
-    score_names: tuple[str, ...] = ("spearman", "pearson")
+    tokenizer: Tokenizer
+    max_seq_length: int
     pooling: str = "mean"
     normalizes: bool = False
     num_texts: int = 2
     has_scores: bool
+    validation: list[Any] | None = None
 
     @property
     def primary_metric(self) -> str:
@@ -100,10 +105,14 @@ class SimilarityData(ClassificationData):
     @property
     def settings(self) -> Mapping[str, Any]:
         """See `TaskData.settings`."""
-        left_out = ("labels", "text_columns", "class_weights")
-        values = {**super().settings, "pooling": self.pooling}
-        values["normalizes"] = self.normalizes
-        return {n: x for n, x in values.items() if n not in left_out}
+        return {
+            "task": self.name,
+            "max_seq_length": self.max_seq_length,
+            **self.tokenizer.identity(),
+            "validation": self.validation,
+            "pooling": self.pooling,
+            "normalizes": self.normalizes,
+        }
 
     def records(
         self, examples: Iterable[Any], *, is_training: bool
@@ -144,7 +153,7 @@ class SimilarityData(ClassificationData):
         if self.has_scores:
             labels = np.array([one.label for one in examples])
             found = similarity.of_pairs(*rows)
-            return classification.of_numbers(self.score_names, labels, found)
+            return classification.of_numbers(_CORRELATIONS, labels, found)
         ranks = similarity.ranks(*_texts(examples), *rows)
         values = {
             "mrr_at_10": (ranks <= 10) / ranks,
@@ -171,11 +180,29 @@ class SimilarityData(ClassificationData):
         found = {name: x[self.primary_metric] for name, x in scores.items()}
         return {self.primary_metric: max(found.values()), **found}
 
-    def report_sections(
-        self, examples: Sequence[Any], outputs: Outputs, scores: Scores
-    ) -> list[dict[str, Any]]:
-        """Returns none: cosines and labels have no common scale."""
-        return []
+    def answers(
+        self, examples: Sequence[Any], outputs: Outputs
+    ) -> Iterator[dict[str, Any]]:
+        """Yields the cosine of each pair, `prediction`."""
+        for cosine in np.asarray(outputs["logits"])[:, 0].tolist():
+            yield {"prediction": cosine}
+
+    @contextlib.contextmanager
+    def open_predictions(
+        self, output_dir: str, scores: Scores
+    ) -> Iterator[Callable[[Sequence[Any], Outputs], None]]:
+        """Opens the tables of cosines; see `task.TaskData`."""
+        with prediction_tables.open_tables(
+            output_dir, "predictions.tsv", str
+        ) as write_row:
+
+            def write(examples: Sequence[Any], outputs: Outputs) -> None:
+                answers = self.answers(examples, outputs)
+                for example, answer in zip(examples, answers, strict=True):
+                    cosine = answer["prediction"]
+                    write_row(example, [cosine], cosine)
+
+            yield write
 
 
 def _texts(examples: Sequence[Any]) -> tuple[list[str], list[str]]:

@@ -11,11 +11,10 @@ from typing import Any
 from albert_tf import checks
 from albert_tf.checkpoints.checkpoint import Checkpoint
 from albert_tf.settings import setting
-from albert_tf.tasks import held_out, task
-from albert_tf.tasks.classification import examples as examples_lib
-from albert_tf.tasks.classification.examples import Columns
+from albert_tf.tasks import held_out, labelled_texts, task
 from albert_tf.tasks.encoder.spec import EncoderSpec
 from albert_tf.tasks.held_out import FileFlags
+from albert_tf.tasks.labelled_texts import Columns
 from albert_tf.tasks.spec import DataRequest, FinetuningSpec
 from albert_tf.tasks.task import ExampleSet, MakeTask, Sets
 
@@ -78,7 +77,6 @@ class SimilarityConfig(FileFlags):
 
 def read_sets(config: SimilarityConfig, request: DataRequest) -> Sets[Any]:
     """Reads the pairs of a run, and checks that they can be used."""
-    from albert_tf.tasks.classification import custom
     from albert_tf.tasks.encoder.data import SimilarityData
 
     def read(use: str) -> list[Any]:
@@ -87,12 +85,12 @@ def read_sets(config: SimilarityConfig, request: DataRequest) -> Sets[Any]:
             texts=config.text_columns[: 3 if use == "train" else 2],
             label=None if use == "predict" else config.label_column,
         )
-        return examples_lib.read_examples(path, columns, labels=())
+        return labelled_texts.read_examples(path, columns, labels=())
 
     examples, validation = held_out.read(config, request, read)
     if config.label_column:
         for use, rows in examples.items():
-            custom.check_rows(use, rows, labels=())
+            labelled_texts.check_rows(use, rows, labels=())
     if "predict" in request.uses:
         examples["predict"] = read("predict")
     is_cosine = config.label_column and config.loss == "cosine"

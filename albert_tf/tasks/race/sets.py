@@ -102,7 +102,7 @@ def read_sets(config: RaceConfig, request: DataRequest) -> Sets[Any]:
 
 def make_task(config: RaceConfig, sets: Sets[Any]) -> MakeTask:
     """Returns the class of the model half, with its arguments."""
-    from albert_tf.tasks.classification.model import MultipleChoiceTask
+    from albert_tf.tasks.race.model import MultipleChoiceTask
 
     return functools.partial(MultipleChoiceTask, head=config)
 

@@ -8,7 +8,7 @@ from albert_tf.checkpoints.checkpoint import Checkpoint
 from albert_tf.checkpoints.metadata import Metadata
 from albert_tf.metrics.scores import Scores
 from albert_tf.tasks.classification import sets as sets_lib
-from albert_tf.tasks.classification.sets import ClassificationConfig
+from albert_tf.tasks.classification.config import ClassificationConfig
 from albert_tf.tasks.spec import DataRequest
 
 

@@ -13,7 +13,7 @@ from albert_tf.tasks.classification import data as data_lib
 from albert_tf.tasks.classification import glue
 from albert_tf.tasks.classification.data import ClassificationData
 from albert_tf.tasks.classification.decision import Decision
-from albert_tf.tasks.classification.examples import (
+from albert_tf.tasks.labelled_texts import (
     ClassificationExample,
     split_labels,
 )

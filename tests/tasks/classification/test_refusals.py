@@ -4,8 +4,9 @@ import pytest
 
 from albert_tf.checkpoints.checkpoint import Checkpoint
 from albert_tf.checkpoints.metadata import Metadata
-from albert_tf.tasks.classification import examples, sets
-from albert_tf.tasks.classification.sets import ClassificationConfig
+from albert_tf.tasks import labelled_texts
+from albert_tf.tasks.classification import sets
+from albert_tf.tasks.classification.config import ClassificationConfig
 from albert_tf.tasks.spec import DataRequest
 
 CUSTOM = {"task_name": "custom", "text_columns": ("text",)}
@@ -175,23 +176,23 @@ def test_labels_and_ids_that_cannot_be_used(
 ):
     path = tmp_path / "train.tsv"
     path.write_text(f"kind\ttext\tid\n{rows}")
-    columns = examples.Columns(
+    columns = labelled_texts.Columns(
         texts=("text",), label="kind", guid="id", separator=separator
     )
 
     with pytest.raises(ValueError, match=message):
         if labels is None:
-            examples.read_labels(path, "kind", separator=separator)
+            labelled_texts.read_labels(path, "kind", separator=separator)
         else:
-            examples.read_examples(path, columns, labels=labels)
+            labelled_texts.read_examples(path, columns, labels=labels)
 
 
 def test_columns_that_are_a_label_each_hold_0_and_1(tmp_path):
     path = tmp_path / "train.csv"
     path.write_text("text,toxic,insult\none,0,-1\n")
-    columns = examples.Columns(
+    columns = labelled_texts.Columns(
         texts=("text",), label="toxic,insult", separator=";"
     )
 
     with pytest.raises(ValueError, match="line 2: .*toxic=0, insult=-1"):
-        examples.read_examples(path, columns, labels=("toxic", "insult"))
+        labelled_texts.read_examples(path, columns, labels=("toxic", "insult"))

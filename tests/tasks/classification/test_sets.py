@@ -6,7 +6,7 @@ from albert_tf.checkpoints.checkpoint import Checkpoint
 from albert_tf.checkpoints.metadata import Metadata
 from albert_tf.tasks.classification import glue
 from albert_tf.tasks.classification import sets as sets_lib
-from albert_tf.tasks.classification.sets import ClassificationConfig
+from albert_tf.tasks.classification.config import ClassificationConfig
 from albert_tf.tasks.spec import DataRequest
 
 CUSTOM = {"task_name": "custom", "text_columns": ("text",)}

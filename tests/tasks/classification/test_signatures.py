@@ -9,7 +9,7 @@ from albert_tf.checkpoints.metadata import Metadata
 from albert_tf.metrics.classification import sigmoid
 from albert_tf.tasks.classification.data import ClassificationData
 from albert_tf.tasks.classification.decision import Decision
-from albert_tf.tasks.classification.examples import ClassificationExample
+from albert_tf.tasks.labelled_texts import ClassificationExample
 
 TEXTS = [
     "The house stood on a hill.",

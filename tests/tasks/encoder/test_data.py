@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from albert_tf.tasks.classification.examples import ClassificationExample
 from albert_tf.tasks.encoder.data import SimilarityData
+from albert_tf.tasks.labelled_texts import ClassificationExample
 
 TEXTS = [
     ("Snow is white.", "Snow is white"),

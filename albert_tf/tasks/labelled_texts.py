@@ -1,10 +1,11 @@
-"""Examples of classification and regression, and the tables that hold them.
+"""Texts with a label, labels or a number, and the tables that hold them.
 
-Data flow: TSV, CSV or JSONL -> [this file] -> examples -> `ClassificationData`.
+Data flow: TSV, CSV or JSONL -> [this file] -> examples -> data half.
 """
 
 import collections
 import dataclasses
+import itertools
 import json
 import logging
 import math
@@ -17,6 +18,9 @@ from albert_tf.tasks.example_files import Source
 
 _LOGGER = logging.getLogger(__name__)
 
+# Thresholds and scores of a label with fewer examples say nothing.
+LEAST_EXAMPLES = 5
+_VERBS = {"train": "train on", "eval": "evaluate"}
 # The weights of the classes that make all of them equally heavy.
 BALANCED = "balanced"
 _MAX_LABELS = 1000
@@ -306,3 +310,36 @@ def _index(label: str, labels: Sequence[str], where: str) -> int:
         f"{where}: the label must be one of "
         f"{checks.listed(map(repr, labels))}. Received: {label!r}."
     )
+
+
+def check_rows(
+    use: str, rows: Sequence[ClassificationExample], labels: Sequence[str]
+) -> None:
+    """Refuses rows that teach nothing; logs rare labels and missing texts."""
+    each = (r.label if isinstance(r.label, tuple) else [r.label] for r in rows)
+    counts = collections.Counter(itertools.chain(*each))
+    rare = [
+        f"{label!r} ({counts[i]})"
+        for i, label in enumerate(labels)
+        if counts[i] < LEAST_EXAMPLES
+    ]
+    if rare:
+        _LOGGER.warning(
+            "Of the %d rows to %s, too few to rely on have the label %s. Check "
+            "how it is spelt, or pass more rows.",
+            len(rows),
+            _VERBS[use],
+            checks.listed(rare),
+        )
+    of_each = {counts[i] for i in range(len(labels))}
+    if use == "train" and of_each == {len(rows)}:
+        raise ValueError(
+            f"All {len(rows)} rows to train on have all {len(labels)} labels. "
+            "A 0 or 1 for every label needs a column for each."
+        )
+    if not labels and len(counts) == 1:
+        text = "All %d rows to %s have the same number, %s."
+        _LOGGER.warning(text, len(rows), _VERBS[use], *counts)
+    if empty := sum(row.text_a.strip() in ("", "nan") for row in rows):
+        text = "%d of the %d rows to %s have no text."
+        _LOGGER.warning(text, empty, len(rows), _VERBS[use])

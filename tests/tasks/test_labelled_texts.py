@@ -1,7 +1,7 @@
 import pytest
 
-from albert_tf.tasks.classification import examples
-from albert_tf.tasks.classification.examples import (
+from albert_tf.tasks import labelled_texts
+from albert_tf.tasks.labelled_texts import (
     ClassificationExample,
     Columns,
     TableStream,
@@ -19,7 +19,7 @@ def table(tmp_path):
 
 
 def read(path, columns, labels=("ham", "spam"), **options):
-    return examples.read_examples(path, columns, labels=labels, **options)
+    return labelled_texts.read_examples(path, columns, labels=labels, **options)
 
 
 def test_a_row_gives_its_texts_its_label_and_its_id(table):
@@ -40,7 +40,7 @@ def test_a_row_may_have_one_text_alone(table):
 
 
 def test_labels_are_those_of_the_file_sorted(table):
-    assert examples.read_labels(table, "kind") == ("ham", "spam")
+    assert labelled_texts.read_labels(table, "kind") == ("ham", "spam")
 
 
 @pytest.mark.parametrize(
@@ -59,7 +59,7 @@ def test_labels_are_those_of_the_file_sorted(table):
     ],
 )
 def test_a_row_may_have_several_labels(text, expected):
-    assert examples.split_labels(text, ";", "line 1") == expected
+    assert labelled_texts.split_labels(text, ";", "line 1") == expected
 
 
 def test_several_labels_become_their_places(tmp_path):
@@ -67,7 +67,7 @@ def test_several_labels_become_their_places(tmp_path):
     path.write_text('text,kinds\n"one, two","c,a,c"\nthree,\nfour,b\n')
     columns = Columns(texts=("text",), label="kinds", separator=",")
 
-    labels = examples.read_labels(path, "kinds", separator=",")
+    labels = labelled_texts.read_labels(path, "kinds", separator=",")
     found = read(path, columns, labels=labels)
 
     assert labels == ("a", "b", "c")
@@ -84,7 +84,7 @@ def test_a_column_may_be_a_label(tmp_path):
         texts=("text",), label="toxic,insult,threat", guid="id", separator=","
     )
 
-    labels = examples.read_labels(path, columns.label, separator=",")
+    labels = labelled_texts.read_labels(path, columns.label, separator=",")
     found = read(path, columns, labels=labels)
 
     assert labels == ("toxic", "insult", "threat")
@@ -102,7 +102,7 @@ def test_one_and_one_point_zero_are_one_class(tmp_path):
     )
 
     for path in (table, lines):
-        labels = examples.read_labels(path, "kind")
+        labels = labelled_texts.read_labels(path, "kind")
         assert labels == ("0.0", "0.50", "1")
         columns = Columns(texts=("text",), label="kind")
         found = read(path, columns, labels=labels)
@@ -125,7 +125,7 @@ def test_many_numbers_may_be_no_classes(labels, is_warned, tmp_path, caplog):
     path = tmp_path / "a.tsv"
     path.write_text("".join(f"{label}\n" for label in ("kind", *labels)))
 
-    examples.read_labels(path, "kind")
+    labelled_texts.read_labels(path, "kind")
 
     assert ("pass --regression" in caplog.text) == is_warned
 
@@ -146,7 +146,7 @@ def test_a_number_may_have_a_decimal_comma(text, number, tmp_path):
 def test_labels_that_look_alike_are_reported(table, caplog):
     table.write_text("kind\nspam\nspam \nSpam\nham\n")
 
-    assert len(examples.read_labels(table, "kind")) == 4
+    assert len(labelled_texts.read_labels(table, "kind")) == 4
 
     assert "'Spam', 'spam', 'spam ' differ only in case" in caplog.text
     assert "'ham'" not in caplog.text
