@@ -98,6 +98,7 @@ TESTED_TOGETHER = {
         for name in ("data", "head", "model", "signatures")
     },
     "tasks/classification/config.py": "tasks/classification/test_refusals.py",
+    "tasks/encoder_records.py": "tasks/test_all_tasks.py",
     "tasks/prediction_tables.py": "tasks/test_all_tasks.py",
     "tasks/tagging/examples.py": "tasks/tagging/test_sets.py",
 }

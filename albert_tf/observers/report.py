@@ -12,6 +12,7 @@ from albert_tf import files
 from albert_tf.checkpoints import run_checkpoints
 from albert_tf.metrics.scores import Role, Scores
 from albert_tf.observers import metric_log
+from albert_tf.tasks import error_tables
 from albert_tf.training import run_folder
 from albert_tf.training.callbacks import (
     EVALUATION_PREFIX,
@@ -48,9 +49,11 @@ class Report(Callback):
         sections: list[Section] = []
         if run.sets and run.sets.evaluation:
             main = run.sets.evaluation[0]
-            sections = main.data.report_sections(
-                main.examples, result.outputs, result.scores
-            )
+            sections = [
+                *error_tables.sections(
+                    main.data, main.examples, result.outputs, result.scores
+                )
+            ]
         path = os.path.join(config.output_dir, FILE_NAME)
         write(
             path,

@@ -12,10 +12,30 @@ from typing import Any
 import numpy as np
 from sklearn import metrics
 
-from albert_tf.metrics.scores import Role, Score
+from albert_tf.metrics import classification
+from albert_tf.metrics.scores import Role, Score, Scores
+from albert_tf.tasks.task import Examples, Outputs, TaskData
 
 MAX_ERRORS = 20
 _MAX_TEXT_CHARACTERS = 300
+
+
+def sections(
+    data: TaskData, examples: Examples, outputs: Outputs, scores: Scores
+) -> list[dict[str, Any]]:
+    """Returns the sections of a task: its errors, its own, and its classes."""
+    found = data.report_sections(examples, outputs, scores)
+    predicted = data.predictions_of(examples, outputs, scores)
+    if not predicted:
+        return found
+    errors = prediction_sections(examples, *predicted)
+    if not predicted.names:
+        return [*errors, *found]
+    scores_of = classification.class_scores(
+        predicted.labels, predicted.predictions, predicted.names
+    )
+    table = class_table("Scores of each class", scores_of)
+    return [*errors, *found, table]
 
 
 def prediction_sections(

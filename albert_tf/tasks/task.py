@@ -15,6 +15,7 @@ from typing import (
     Any,
     ClassVar,
     Generic,
+    NamedTuple,
     Protocol,
     TypeAlias,
     TypeVar,
@@ -28,8 +29,7 @@ from albert_tf.features import ArraySpec
 from albert_tf.metrics.scores import Scores
 from albert_tf.tasks import label_frequencies
 from albert_tf.tasks.label_frequencies import Comparison
-from albert_tf.text import base
-from albert_tf.text.base import SpecialIds, Tokenizer
+from albert_tf.text.base import Tokenizer
 
 if TYPE_CHECKING:
     import keras
@@ -55,6 +55,19 @@ NO_WEIGHTS = Checkpoint()
 # Fewer records say too little for a comparison with chance.
 LEAST_RECORDS = 16
 _CORRELATIONS = ("pearson", "spearman", "matthews_correlation")
+
+
+class Predictions(NamedTuple):
+    """Labels and predictions of N examples: classes, or numbers.
+
+    Classes are int `[N]`, or 0 and 1 `[N, K]` where an example has any number
+    of labels; then they have `probabilities` `[N, K]` and perhaps K `names`.
+    """
+
+    labels: np.ndarray
+    predictions: np.ndarray
+    probabilities: np.ndarray | None = None
+    names: Sequence[str] = ()
 
 
 class AnswerData(abc.ABC):
@@ -235,6 +248,12 @@ class TaskData(AnswerData):
         of the evaluation, empty without one. Examples may have no labels.
         """
 
+    def predictions_of(
+        self, examples: Examples, outputs: Outputs, scores: Scores
+    ) -> Predictions | None:
+        """Returns the predictions whose errors `report.html` shows, if any."""
+        return None
+
     def report_sections(
         self, examples: Examples, outputs: Outputs, scores: Scores
     ) -> list[dict[str, Any]]:
@@ -244,71 +263,6 @@ class TaskData(AnswerData):
         `unit`, `curves` of points by name, `x_label`).
         """
         return []
-
-
-def encoder_specs(
-    pad_id: int, shape: tuple[int, ...] = ()
-) -> tuple[ArraySpec, ...]:
-    """Returns the arrays of a record that the encoder takes, `[*shape, s]`."""
-    pad_values = {"input_ids": pad_id, "input_mask": 0, "segment_ids": 0}
-    return tuple(
-        ArraySpec(
-            name=name,
-            dtype="int32",
-            shape=shape,
-            is_sequence=True,
-            pad_value=pad_value,
-        )
-        for name, pad_value in pad_values.items()
-    )
-
-
-def pair_record(
-    data: AnswerData, ids_a: list[int], ids_b: Sequence[int] = ()
-) -> Record:
-    """Returns the arrays of `encoder_specs` of one text, or of two."""
-    ids, segment_ids = base.encode_pair(
-        ids_a,
-        ids_b,
-        max_seq_length=data.max_seq_length,
-        special=data.tokenizer.special_ids,
-    )
-    return {
-        "input_ids": np.array(ids, np.int32),
-        "input_mask": np.ones(len(ids), np.int32),
-        "segment_ids": np.array(segment_ids, np.int32),
-    }
-
-
-def two_text_record(
-    ids_a: np.ndarray, ids_b: np.ndarray, special: SpecialIds
-) -> Record:
-    """Returns the arrays of `encoder_specs` of two texts that fit together."""
-    start = len(ids_a) + special.num_around(2) - 1
-    input_ids = np.full(start + len(ids_b) + 1, special.sep, np.int32)
-    input_ids[0] = special.cls or 0
-    input_ids[1 : start - 1] = ids_a
-    input_ids[start:-1] = ids_b
-    segment_ids = np.zeros(len(input_ids), np.int32)
-    segment_ids[start:] = 1
-    return {
-        "input_ids": input_ids,
-        "input_mask": np.ones(len(input_ids), np.int32),
-        "segment_ids": segment_ids,
-    }
-
-
-def stacked_record(rows: Sequence[Record], pad_id: int) -> Record:
-    """Returns the arrays of C sequences, `[C, s]`, padded to the longest."""
-    shape = (len(rows), max(len(row["input_ids"]) for row in rows))
-    arrays = {
-        spec.name: np.full(shape, spec.pad_value, np.int32)
-        for spec in encoder_specs(pad_id)
-    }
-    for i, row in enumerate(rows):
-        for name, values in row.items():
-            arrays[name][i, : len(values)] = values
-    return arrays
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, eq=False)

@@ -150,7 +150,10 @@ def written(tmp_path):
             path = pathlib.Path(folders.get(seed, tmp_path), "metrics.jsonl")
             path.parent.mkdir(exist_ok=True)
             path.write_text("".join(f"{json.dumps(line)}\n" for line in lines))
-        data = types.SimpleNamespace(report_sections=lambda *_: sections)
+        data = types.SimpleNamespace(
+            report_sections=lambda *_: sections,
+            predictions_of=lambda *_: None,
+        )
         callback = report.Report()
         callback.run = Run(
             config=config,

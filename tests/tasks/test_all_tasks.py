@@ -9,6 +9,7 @@ import pytest
 import tensorflow as tf
 
 from albert_tf.metrics.scores import Scores
+from albert_tf.tasks import error_tables
 from albert_tf.tasks.classification import sets as classification
 from albert_tf.tasks.classification.data import ClassificationData
 from albert_tf.tasks.classification.model import ClassificationTask
@@ -394,7 +395,7 @@ def test_predictions_are_files_and_the_report_has_sections(data_case, tmp_path):
     assert {type(score.value) for score in own} == {float}
     for scores in (Scores(), own):
         assert write_predictions(data, examples, outputs, tmp_path, scores)
-        sections = data.report_sections(examples, outputs, scores)
+        sections = error_tables.sections(data, examples, outputs, scores)
         for section in sections:
             assert section["title"]
 

@@ -8,7 +8,7 @@ import pytest
 from albert_tf.data import record_columns
 from albert_tf.features import ArraySpec
 from albert_tf.metrics.scores import Score, Scores
-from albert_tf.tasks import task
+from albert_tf.tasks import encoder_records
 from albert_tf.tasks.task import TaskData
 
 
@@ -25,7 +25,7 @@ class Moods(TaskData):
 
     @property
     def array_specs(self):
-        return (*task.encoder_specs(0), self.spec)
+        return (*encoder_records.array_specs(0), self.spec)
 
     @property
     def settings(self):

@@ -19,11 +19,11 @@ from albert_tf.checkpoints.metadata import Metadata
 from albert_tf.features import ArraySpec
 from albert_tf.metrics import classification
 from albert_tf.metrics.scores import Role, Score, Scores
-from albert_tf.tasks import error_tables, prediction_tables, task
+from albert_tf.tasks import encoder_records, prediction_tables
 from albert_tf.tasks.classification import decision as decision_lib
 from albert_tf.tasks.classification.decision import Decision
 from albert_tf.tasks.labelled_texts import ClassificationExample
-from albert_tf.tasks.task import Outputs, Record, TaskData
+from albert_tf.tasks.task import Outputs, Predictions, Record, TaskData
 from albert_tf.text.tokenizer import Tokenizer
 
 _LOGGER = logging.getLogger(__name__)
@@ -99,7 +99,7 @@ class ClassificationData(TaskData):
         """Those of the encoder, and `label_ids`; see `ClassificationTask`."""
         is_float = self.is_regression or self.is_multi_label
         return (
-            *task.encoder_specs(self.tokenizer.special_ids.pad),
+            *encoder_records.array_specs(self.tokenizer.special_ids.pad),
             ArraySpec(
                 name="label_ids",
                 dtype="float32" if is_float else "int32",
@@ -145,7 +145,7 @@ class ClassificationData(TaskData):
             for example, ids_a, ids_b in zip(
                 chunk, ids[::2], ids[1::2], strict=True
             ):
-                record = task.pair_record(self, ids_a, ids_b)
+                record = encoder_records.of_pair(self, ids_a, ids_b)
                 wanted = len(ids_a) + len(ids_b) + (3 if ids_b else 2)
                 num_cut += wanted > record["input_ids"].size
                 yield record | {"label_ids": self._label_ids(example)}
@@ -345,32 +345,32 @@ class ClassificationData(TaskData):
             return json.dumps(names, ensure_ascii=False)
         return self.label_separator.join(names)
 
-    def report_sections(
+    def predictions_of(
         self, examples: _Examples, outputs: Outputs, scores: Scores
-    ) -> list[dict[str, Any]]:
-        """Returns tables of the errors, and of the scores of each class."""
+    ) -> Predictions:
+        """Returns the numbers, or the labels, by the thresholds in use."""
         labels = self._label_array(examples)
         if self.is_regression:
-            numbers = self._numbers(outputs)
-            return error_tables.prediction_sections(examples, labels, numbers)
+            return Predictions(labels, self._numbers(outputs))
         logits = np.asarray(outputs["logits"])
         decision = self.decided_by(scores)
-        predictions = decision.predictions(logits)
-        tables = error_tables.prediction_sections(
-            examples,
+        return Predictions(
             labels,
-            predictions,
+            decision.predictions(logits),
             decision.probabilities(logits),
             self.labels,
         )
-        if not self.is_multi_label:
-            chart = decision_lib.calibration_chart(labels, logits, decision)
-            tables.append(chart)
-        scores_of = classification.class_scores(
-            labels, predictions, self.labels
-        )
-        title = "Scores of each class"
-        return [*tables, error_tables.class_table(title, scores_of)]
+
+    def report_sections(
+        self, examples: _Examples, outputs: Outputs, scores: Scores
+    ) -> list[dict[str, Any]]:
+        """Returns a chart of the calibration."""
+        if self.is_regression or self.is_multi_label:
+            return []
+        labels = self._label_array(examples)
+        logits = np.asarray(outputs["logits"])
+        decision = self.decided_by(scores)
+        return [decision_lib.calibration_chart(labels, logits, decision)]
 
     def _label_ids(self, example: ClassificationExample) -> np.ndarray:
         """Returns the label as the loss takes it, 0 where there is none."""

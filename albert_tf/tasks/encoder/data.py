@@ -15,7 +15,7 @@ from albert_tf import checks
 from albert_tf.features import ArraySpec
 from albert_tf.metrics import classification, similarity
 from albert_tf.metrics.scores import Score, Scores
-from albert_tf.tasks import prediction_tables, task
+from albert_tf.tasks import encoder_records, prediction_tables
 from albert_tf.tasks.inputs import OneOrTwoTexts
 from albert_tf.tasks.task import AnswerData, Outputs, Record, TaskData
 from albert_tf.text.base import Tokenizer
@@ -42,7 +42,7 @@ class VectorData(AnswerData):
     @property
     def array_specs(self) -> tuple[ArraySpec, ...]:
         """Ids, mask and segments."""
-        return task.encoder_specs(self.tokenizer.special_ids.pad)
+        return encoder_records.array_specs(self.tokenizer.special_ids.pad)
 
     def records(
         self, examples: Sequence[OneOrTwoTexts], *, is_training: bool
@@ -50,7 +50,7 @@ class VectorData(AnswerData):
         """Yields one record for each example."""
         for example in examples:
             ids_a, ids_b = map(self.tokenizer.encode, example)
-            yield task.pair_record(self, ids_a, ids_b)
+            yield encoder_records.of_pair(self, ids_a, ids_b)
 
     def answers(
         self, examples: Sequence[OneOrTwoTexts], outputs: Outputs
@@ -97,7 +97,7 @@ class SimilarityData(TaskData):
         """Those of C texts, hashes of the texts, and the label or 0."""
         shape = (self.num_texts,)
         return (
-            *task.encoder_specs(self.tokenizer.special_ids.pad, shape),
+            *encoder_records.array_specs(self.tokenizer.special_ids.pad, shape),
             ArraySpec(name="text_hashes", dtype="int32", shape=shape),
             ArraySpec(name="scores", dtype="float32"),
         )
@@ -121,10 +121,10 @@ class SimilarityData(TaskData):
         for one in examples:
             texts = [one.text_a, one.text_b, one.text_c][: self.num_texts]
             encoded = map(self.tokenizer.encode, texts)
-            rows = [task.pair_record(self, ids) for ids in encoded]
+            rows = [encoder_records.of_pair(self, ids) for ids in encoded]
             hashes = [zlib.crc32(text.encode()) for text in texts]
             yield {
-                **task.stacked_record(rows, self.tokenizer.special_ids.pad),
+                **encoder_records.stacked(rows, self.tokenizer.special_ids.pad),
                 "text_hashes": np.array(hashes, np.uint32).view(np.int32),
                 "scores": np.array(one.label or 0.0, np.float32),
             }

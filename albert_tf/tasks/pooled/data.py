@@ -15,7 +15,7 @@ import numpy as np
 from albert_tf import files
 from albert_tf.features import ArraySpec
 from albert_tf.metrics.scores import Scores
-from albert_tf.tasks import task
+from albert_tf.tasks import encoder_records
 from albert_tf.tasks.task import Outputs, Record, TaskData
 from albert_tf.text.tokenizer import Tokenizer
 
@@ -79,7 +79,10 @@ class PooledData(TaskData):
             dtype="int32" if self._has_classes else "float32",
             shape=() if self._has_classes else (self.head.num_outputs,),
         )
-        return (*task.encoder_specs(self.tokenizer.special_ids.pad), labels)
+        return (
+            *encoder_records.array_specs(self.tokenizer.special_ids.pad),
+            labels,
+        )
 
     @property
     def settings(self) -> Mapping[str, Any]:
@@ -102,7 +105,7 @@ class PooledData(TaskData):
             ids = map(self.tokenizer.encode, (each.text_a, each.text_b))
             label = nothing if each.label is None else each.label
             yield {
-                **task.pair_record(self, *ids),
+                **encoder_records.of_pair(self, *ids),
                 labels.name: np.asarray(label, labels.dtype),
             }
 

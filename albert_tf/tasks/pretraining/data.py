@@ -13,7 +13,7 @@ from keras import ops
 
 from albert_tf.features import ArraySpec
 from albert_tf.metrics import classification
-from albert_tf.tasks import task
+from albert_tf.tasks import encoder_records
 from albert_tf.tasks.inputs import OneOrTwoTexts
 from albert_tf.tasks.task import (
     AnswerData,
@@ -48,7 +48,10 @@ class MaskedTextData(AnswerData):
         positions = ArraySpec(
             name="masked_lm_positions", dtype="int32", shape=(MAX_MASKS,)
         )
-        return (*task.encoder_specs(self.tokenizer.special_ids.pad), positions)
+        return (
+            *encoder_records.array_specs(self.tokenizer.special_ids.pad),
+            positions,
+        )
 
     def records(
         self, examples: Sequence[OneOrTwoTexts], *, is_training: bool
@@ -56,7 +59,7 @@ class MaskedTextData(AnswerData):
         """Yields one record for each example."""
         for example in examples:
             ids_a, ids_b = map(self._encode, example)
-            record = task.pair_record(self, ids_a, ids_b)
+            record = encoder_records.of_pair(self, ids_a, ids_b)
             is_mask = record["input_ids"] == self.tokenizer.special_ids.mask
             positions = np.flatnonzero(is_mask)[:MAX_MASKS]
             self._check_masks(example, len(positions))

@@ -24,11 +24,11 @@ from albert_tf import files
 from albert_tf.features import ArraySpec
 from albert_tf.metrics import classification
 from albert_tf.metrics.scores import Score, Scores
-from albert_tf.tasks import error_tables, task
+from albert_tf.tasks import encoder_records
 from albert_tf.tasks.lengths import NUM_SPECIAL_TOKENS
 from albert_tf.tasks.race import examples as examples_lib
 from albert_tf.tasks.race.examples import ChoiceLengths, MultipleChoiceExample
-from albert_tf.tasks.task import Outputs, Record, TaskData
+from albert_tf.tasks.task import Outputs, Predictions, Record, TaskData
 from albert_tf.text.tokenizer import Tokenizer
 
 _LOGGER = logging.getLogger(__name__)
@@ -65,7 +65,7 @@ class MultipleChoiceData(TaskData):
         """The arrays of a record."""
         pad_id = self.tokenizer.special_ids.pad
         return (
-            *task.encoder_specs(pad_id, (self.num_choices,)),
+            *encoder_records.array_specs(pad_id, (self.num_choices,)),
             ArraySpec(name="label_ids", dtype="int32"),
         )
 
@@ -105,11 +105,11 @@ class MultipleChoiceData(TaskData):
                 num_cut_questions += max(map(len, whole)) > longest
                 # With as much of the article as fits beside each choice.
                 rows = [
-                    task.two_text_record(article[: room - len(c)], c, special)
+                    encoder_records.of_two(article[: room - len(c)], c, special)
                     for c in choices
                 ]
                 label_ids = np.array(example.label or 0, np.int32)
-                record = task.stacked_record(rows, special.pad)
+                record = encoder_records.stacked(rows, special.pad)
                 yield record | {"label_ids": label_ids}
         _LOGGER.info(
             "Made records of %d questions; truncated the article of %d, and "
@@ -200,15 +200,13 @@ class MultipleChoiceData(TaskData):
                 "probabilities": classification.softmax(logits).tolist(),
             }
 
-    def report_sections(
+    def predictions_of(
         self, examples: _Examples, outputs: Outputs, scores: Scores
-    ) -> list[dict[str, Any]]:
-        """Returns tables of the errors."""
-        labels = np.array(examples_lib.known_labels(examples))
+    ) -> Predictions:
+        """Returns the choices."""
         logits = np.asarray(outputs["logits"])
-        return error_tables.prediction_sections(
-            examples,
-            labels,
+        return Predictions(
+            np.array(examples_lib.known_labels(examples)),
             logits.argmax(axis=-1),
             classification.softmax(logits),
         )

@@ -19,7 +19,7 @@ from albert_tf.data.record_columns import RecordColumns
 from albert_tf.features import ArraySpec
 from albert_tf.metrics import squad as metrics
 from albert_tf.metrics.scores import Role, Score, Scores
-from albert_tf.tasks import label_frequencies, task
+from albert_tf.tasks import encoder_records, label_frequencies
 from albert_tf.tasks.label_frequencies import Comparison
 from albert_tf.tasks.squad import examples as examples_lib
 from albert_tf.tasks.squad import predictions, windows
@@ -83,7 +83,7 @@ class SquadData(TaskData):
     def array_specs(self) -> tuple[ArraySpec, ...]:
         """The arrays of a record; two more if there may be no answer."""
         specs = [
-            *task.encoder_specs(self.tokenizer.special_ids.pad),
+            *encoder_records.array_specs(self.tokenizer.special_ids.pad),
             ArraySpec(name="start_positions", dtype="int32"),
             ArraySpec(name="end_positions", dtype="int32"),
         ]

@@ -25,7 +25,7 @@ import numpy as np
 
 from albert_tf import checks
 from albert_tf.metrics import squad as metrics
-from albert_tf.tasks import task
+from albert_tf.tasks import encoder_records
 from albert_tf.tasks.lengths import NUM_SPECIAL_TOKENS, Lengths
 from albert_tf.tasks.squad.examples import Answer, SquadExample
 from albert_tf.tasks.task import Record
@@ -252,7 +252,7 @@ def make_records(
                 start, end = tokens[0] + shift, tokens[1] + shift
                 is_impossible = False
             ids = question.paragraph.ids[window.start : window.stop]
-            record = task.two_text_record(question.question_ids, ids, special)
+            record = encoder_records.of_two(question.question_ids, ids, special)
             p_mask = 1 - record["segment_ids"].astype(np.float32)
             p_mask[[0, -1]] = 0, 1
             yield record | {

@@ -24,7 +24,7 @@ from albert_tf.features import ArraySpec
 from albert_tf.metrics import entities
 from albert_tf.metrics.entities import OUTSIDE, PLAIN
 from albert_tf.metrics.scores import Role, Score, Scores
-from albert_tf.tasks import error_tables, task
+from albert_tf.tasks import encoder_records, error_tables
 from albert_tf.tasks.tagging import words as words_lib
 from albert_tf.tasks.tagging.examples import TaggedText
 from albert_tf.tasks.tagging.words import TextWords
@@ -70,7 +70,10 @@ class TaggingData(TaskData):
         tag_ids = ArraySpec(
             name="tag_ids", dtype="int32", is_sequence=True, pad_value=_NO_TAG
         )
-        return (*task.encoder_specs(self.tokenizer.special_ids.pad), tag_ids)
+        return (
+            *encoder_records.array_specs(self.tokenizer.special_ids.pad),
+            tag_ids,
+        )
 
     @property
     def settings(self) -> Mapping[str, Any]:
@@ -137,7 +140,7 @@ class TaggingData(TaskData):
             tags = [numbers.get(tag, _NO_TAG) for tag in one.tags or ()]
             tag_ids = np.array(tags or [_NO_TAG] * len(one.words.starts))
             for ids, words, places in self._windows(one.words):
-                record = task.pair_record(self, ids.tolist())
+                record = encoder_records.of_pair(self, ids.tolist())
                 row = np.full(len(record["input_ids"]), _NO_TAG, np.int32)
                 row[places] = tag_ids[words]
                 if not is_training or np.any(row != _NO_TAG):

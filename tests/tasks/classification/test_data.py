@@ -9,6 +9,7 @@ from scipy import special
 from albert_tf.checkpoints.metadata import Metadata
 from albert_tf.metrics import classification
 from albert_tf.metrics.scores import Score, Scores
+from albert_tf.tasks import error_tables
 from albert_tf.tasks.classification import data as data_lib
 from albert_tf.tasks.classification import glue
 from albert_tf.tasks.classification.data import ClassificationData
@@ -172,8 +173,8 @@ def test_the_f1_of_two_classes_names_its_class(positive, make_data):
     )
     assert not {"f1", "average_precision"} & found.flat().keys()
     assert data.primary_metric == "accuracy"
-    *_, table = data.report_sections(
-        make_examples(*labels), {"logits": logits}, Scores()
+    *_, table = error_tables.sections(
+        data, make_examples(*labels), {"logits": logits}, Scores()
     )
     of_rows = data.score_of_rows(
         make_examples(*labels), {"logits": logits}, found
@@ -319,7 +320,7 @@ def test_what_an_evaluation_decides_every_file_and_answer_has(spam, tmp_path):
     assert again["threshold_of_spam"] == scores["threshold_of_spam"]
     by_title = {
         section["title"]: section
-        for section in data.report_sections(examples, outputs, scores)
+        for section in error_tables.sections(data, examples, outputs, scores)
     }
     [_, *matrix] = by_title["Labels (rows) and predictions (columns)"]["rows"]
     assert int(matrix[0][2]) == round(
