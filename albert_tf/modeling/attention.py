@@ -63,10 +63,13 @@ class AttentionSublayer(base.AlbertLayer):
         query = self.query(to_query, fusion=fusion)  # [B, Q, H]
         key = self.key(to_key, fusion=fusion)  # [B, S, H]
         value = self.value(to_value, fusion=fusion)
+        # Read once: for each of two, tf2onnx takes the shape before `linear`
+        # restores the axes.
+        shape = ops.shape(key)
         attended = self.attend(
-            self._split_heads(query),  # [B, N, Q, D]
-            self._split_heads(key),
-            self._split_heads(value),
+            self._split_heads(query, ops.shape(query)),  # [B, N, Q, D]
+            self._split_heads(key, shape),
+            self._split_heads(value, shape),
             attention_mask,
             seed=seed,
             dropout_index=dropout_index,
@@ -95,9 +98,9 @@ class AttentionSublayer(base.AlbertLayer):
         )
         return fused.attend(*inputs, drop=drop, **options)
 
-    def _split_heads(self, inputs: Tensor) -> Tensor:
+    def _split_heads(self, inputs: Tensor, shape: Tensor) -> Tensor:
         """Splits vectors, `[B, S, H]`, into a slice a head, `[B, N, S, D]`."""
-        *leading, width = ops.shape(inputs)
+        *leading, width = shape
         num_heads = self.config.num_attention_heads
         shape = (*leading, num_heads, width // num_heads)
         return ops.transpose(ops.reshape(inputs, shape), (0, 2, 1, 3))

@@ -115,6 +115,22 @@ def test_an_exported_model_runs_at_any_shape(make, fields, runtime, tmp_path):
             np.testing.assert_allclose(found[name], values, atol=1e-5)
 
 
+def test_an_onnx_file_runs_at_other_shapes_than_it_was_exported_at(tmp_path):
+    for module in _MODULES["onnx"]:
+        pytest.importorskip(module)
+    model = AlbertModel(tiny.config(num_hidden_layers=1))
+    path = str(tmp_path / "model.onnx")
+
+    model.export(path, format="onnx", verbose=False)
+
+    run = _onnx(path)
+    for shape in [(2, 7), (3, 5)]:
+        batch = _batch(model, *shape)
+        outputs = run(batch)
+        for name, expected in model(batch).items():
+            np.testing.assert_allclose(outputs[name], expected, atol=1e-5)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("runtime", _RUNTIMES)
 def test_the_shared_block_is_stored_once(runtime, tmp_path):
