@@ -17,9 +17,8 @@ ACTIVATIONS = ("gelu", "gelu_erf", "relu", "tanh", "linear")
 # Shared weights could be applied without end.
 _MOST_BLOCKS = 10_000
 SHARING_STRATEGIES = ("all", "attention", "ffn", "none")
-# Fields that the paper does not have. 0 is the ALBERT of the paper.
-EXTENSIONS = ("attention_window", "adapter_rank")
-_NEWER = (*EXTENSIONS, "always_projects")
+# Fields that the paper does not have; written only where they have an effect.
+_EXTENSIONS = ("attention_window", "always_projects")
 
 # Keys of the released JSON files that no code ever read, with the only value
 # that is accepted: any other would promise a behaviour that does not exist.
@@ -38,6 +37,7 @@ INERT_KEYS: Mapping[str, Any] = {
     "pooler_num_attention_heads": None,
     "pooler_num_fc_layers": None,
     "pooler_size_per_head": None,
+    "adapter_rank": 0,
 }
 
 
@@ -72,9 +72,6 @@ class AlbertConfig:
         attention_window: Number of tokens, on either side, that a token
             attends to, W, besides a few global ones, see `modeling.windows`;
             0 for all. Not in the paper.
-        adapter_rank: Rank of what is added to the linear maps of a shared
-            block in each of its passes, see `modeling.layers.Linear`; 0 for
-            nothing. Not in the paper.
         always_projects: Whether there is a projection even if E equals H, as
             in transformers and KerasHub.
     """
@@ -95,14 +92,13 @@ class AlbertConfig:
     initializer_range: float = 0.02
     parameter_sharing: str = "all"
     attention_window: int = 0
-    adapter_rank: int = 0
     always_projects: bool = False
 
     def __post_init__(self) -> None:
         for field in dataclasses.fields(self):
             if field.type is int:
                 value = getattr(self, field.name)
-                least = 0 if field.name in EXTENSIONS else 1
+                least = 0 if field.name in _EXTENSIONS else 1
                 checks.check_integer(field.name, value, at_least=least)
         dropouts = "hidden_dropout_prob", "attention_probs_dropout_prob"
         checks.check_numbers(self, *dropouts, at_least=0, below=1)
@@ -127,14 +123,6 @@ class AlbertConfig:
         checks.check_integer(
             "num_hidden_groups", groups, at_least=1, at_most=layers
         )
-        is_any_shared = self.parameter_sharing != "none" and groups < layers
-        if self.adapter_rank and not is_any_shared:
-            raise ValueError(
-                "`adapter_rank` needs layers that share weights. Received: "
-                f"adapter_rank={self.adapter_rank}, "
-                f"parameter_sharing={self.parameter_sharing}, "
-                f"num_hidden_groups={groups}, num_hidden_layers={layers}."
-            )
 
     @property
     def has_projection(self) -> bool:
@@ -173,19 +161,12 @@ class AlbertConfig:
     def check_shared(self, name: str) -> None:
         """Checks, for a setting of this name, that layers share all weights."""
         num_sets = max(map(self.num_weight_sets, ("attention", "ffn")))
-        if num_sets > 1 or self.adapter_rank:
+        if num_sets > 1:
             raise ValueError(
                 f"`{name}` needs a model whose layers share all their weights. "
                 f"Received: parameter_sharing={self.parameter_sharing!r}, "
-                f"num_hidden_groups={self.num_hidden_groups}, "
-                f"adapter_rank={self.adapter_rank}."
+                f"num_hidden_groups={self.num_hidden_groups}."
             )
-
-    def has_adapters(self, half: str, weight_set: int) -> bool:
-        """Returns whether the layers that use a set of weights may differ."""
-        layers = range(self.num_hidden_layers)
-        sets = [self.weight_set(half, layer) for layer in layers]
-        return bool(self.adapter_rank) and sets.count(weight_set) > 1
 
     @classmethod
     def from_dict(
@@ -229,11 +210,10 @@ class AlbertConfig:
     def to_dict(self) -> dict[str, Any]:
         """Returns the fields by name; `from_dict` reads them back.
 
-        Those that the paper does not have are left out where they are 0.
+        Fields that the paper does not have are left out where they are 0.
         """
-        values = dataclasses.asdict(self)
-        unused = [name for name in _NEWER if not values[name]]
-        return {n: value for n, value in values.items() if n not in unused}
+        fields = dataclasses.asdict(self)
+        return {n: v for n, v in fields.items() if v or n not in _EXTENSIONS}
 
     def to_json_file(self, path: files.Path) -> None:
         """Writes an `albert_config.json`."""

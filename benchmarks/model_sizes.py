@@ -82,22 +82,8 @@ def encoder_parts(
             ),
             num_blocks * 2 * hidden * inner,
         ),
-        _adapters(config),
         Part("pooler", _linear(hidden, hidden), hidden * hidden / length),
     ]
-
-
-def _adapters(config: AlbertConfig) -> Part:
-    """Returns what each pass of a shared block adds to its linear maps."""
-    hidden, inner = config.hidden_size, config.intermediate_size
-    widths = {"attention": 4 * 2 * hidden, "ffn": 2 * (hidden + inner)}
-    parameters = sum(
-        config.inner_group_num * config.adapter_rank * width
-        for half, width in widths.items()
-        for layer in range(config.num_hidden_layers)
-        if config.has_adapters(half, config.weight_set(half, layer))
-    )
-    return Part("adapters", parameters, parameters)
 
 
 def head_parts(

@@ -20,7 +20,6 @@ from albert_tf.cli import program
 from albert_tf.settings import setting
 from albert_tf.text import documents
 from experiments import (
-    adapters,
     commands,
     depth,
     downstream,
@@ -48,7 +47,6 @@ EXPERIMENTS = {
     "masking": masking.EXPERIMENT,
     FIGURE: layer_similarity.EXPERIMENT,
     "equal_operations": equal_operations.EXPERIMENT,
-    "adapters": adapters.EXPERIMENT,
     LONG_TEXTS: long_texts.EXPERIMENT,
 }
 HELD_OUT_EVERY = 40

@@ -36,14 +36,6 @@ def test_defaults_are_those_of_xxlarge():
             "`num_hidden_groups` .*at most 2.*groups=3",
         ),
         ({"num_hidden_layers": 10**9}, "at most 10000.*=1000000000"),
-        (
-            {"adapter_rank": 2, "num_hidden_layers": 1},
-            "needs layers that share weights.*num_hidden_layers=1",
-        ),
-        (
-            {"adapter_rank": 2, "parameter_sharing": "none"},
-            "needs layers that share weights.*parameter_sharing=none",
-        ),
     ],
 )
 def test_impossible_values_are_refused_by_name(fields, words):

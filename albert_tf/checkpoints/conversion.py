@@ -32,8 +32,6 @@ LARGEST_DIFFERENCE = 1e-5
 _CHANGES = {field.name for field in dataclasses.fields(AlbertConfig)} & {
     field.name for field in dataclasses.fields(ConversionConfig)
 }
-# Settings that leave the blocks as they are.
-_AROUND_BLOCKS = {"max_position_embeddings", "attention_window"}
 _POSITIONS = "bert/embeddings/position_embeddings"
 _BATCH_SIZE = 2
 _SEQUENCE_LENGTH = 16
@@ -180,8 +178,7 @@ def warm_start(checkpoint: Checkpoint, **changes: Any) -> Checkpoint:
     where every layer has its own weights, each new layer copies the layer at
     the same relative depth. All `num_hidden_groups` are copies of the
     first. With another `parameter_sharing`, the layers copy shared weights.
-    New positions copy the old ones, from the first on; adapters are those of a
-    new model, and change nothing yet.
+    New positions copy the old ones, beginning with the first.
 
     Source: Beltagy et al. 2020, "Longformer", section 5 (positions).
     """
@@ -200,12 +197,6 @@ def warm_start(checkpoint: Checkpoint, **changes: Any) -> Checkpoint:
             "--num_hidden_groups cannot be used for a model whose layers share "
             "nothing (parameter_sharing='none'). Leave it out."
         )
-    refused = sorted(changes.keys() - _AROUND_BLOCKS)
-    if old.adapter_rank and refused:
-        raise ValueError(
-            "A model with adapters keeps its layers and their adapter_rank, "
-            f"{old.adapter_rank}. Leave out {checks.listed(refused)}."
-        )
     arrays = checkpoint.weights
     for half in ("attention", "ffn"):
         layers = range(new.num_hidden_layers)
@@ -221,15 +212,6 @@ def warm_start(checkpoint: Checkpoint, **changes: Any) -> Checkpoint:
         arrays = _copy_sets(arrays, half, origins)
     size = new.max_position_embeddings, new.embedding_size
     arrays[_POSITIONS] = np.resize(arrays[_POSITIONS], size)
-    if new.adapter_rank and not old.adapter_rank:
-        named = variable_names.variables_by_tf1_name(
-            heads.ENCODER.make_model(new, checkpoint).weights
-        )
-        arrays |= {
-            name: np.asarray(variable)
-            for name, variable in named.items()
-            if "/adapters/" in name
-        }
     return dataclasses.replace(checkpoint, arrays=arrays, config=new)
 
 
@@ -238,10 +220,10 @@ def _copy_sets(
 ) -> dict[str, np.ndarray]:
     """Gives set i of one half of the layers the weights of set origins[i]."""
     copied = {}
-    rows, adapters = variable_names.SUBLAYERS[half]
+    rows = variable_names.SUBLAYERS[half]
     for name, array in arrays.items():
         row, numbers = variable_names.find(name, "tf1") or (None, {})
-        if row not in rows + adapters:
+        if row not in rows:
             copied[name] = array
             continue
         for target, origin in enumerate(origins):

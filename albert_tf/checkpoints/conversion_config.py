@@ -66,11 +66,6 @@ class ConversionConfig(NewTokens, VocabularyBeside):
         "Tokens on either side that a token of the output attends to; 0 for "
         "all. Default: as the input.",
     )
-    adapter_rank: int | None = setting(
-        None,
-        "Rank of new adapters, by which the passes of a shared block may "
-        "differ; they change nothing before they are trained.",
-    )
     verify: bool = setting(
         False,
         "Run a fixed batch through the weights of both sides, print the "

@@ -199,14 +199,13 @@ def check_shapes(checkpoint: Checkpoint) -> None:
         r for r in variable_names.HEADS if head_of(r.tf1) in checkpoint.heads
     ]
     names = {row.tf1 for row in rows}
-    for half, (sublayer, adapters) in variable_names.SUBLAYERS.items():
-        for weight_set in range(config.num_weight_sets(half)):
-            has_adapters = config.has_adapters(half, weight_set)
-            names |= {
-                row.tf1.format(set=weight_set, inner=inner)
-                for row in sublayer + (adapters if has_adapters else ())
-                for inner in range(config.inner_group_num)
-            }
+    for half, sublayer in variable_names.SUBLAYERS.items():
+        names |= {
+            row.tf1.format(set=weight_set, inner=inner)
+            for row in sublayer
+            for weight_set in range(config.num_weight_sets(half))
+            for inner in range(config.inner_group_num)
+        }
     shapes = {name: variable_names.shape_of(name, config) for name in names}
     check_fit(checkpoint.weights, shapes, checkpoint.path)
 

@@ -17,7 +17,7 @@ from albert_tf.checkpoints.checkpoint import (
     head_groups,
 )
 from albert_tf.checkpoints.metadata import Metadata
-from albert_tf.config import EXTENSIONS, AlbertConfig
+from albert_tf.config import AlbertConfig
 
 
 def notes_on_metadata(metadata: Metadata, reason: str) -> list[Note]:
@@ -43,7 +43,7 @@ def stored_head(metadata: Metadata, left_out: Iterable[str]) -> Metadata:
 
 def as_groups(config: AlbertConfig, format_name: str) -> AlbertConfig:
     """Returns an equivalent config in which groups share whole layers."""
-    inexpressible = sorted({*config.to_dict()} & {*EXTENSIONS})
+    inexpressible = ["attention_window"] if config.attention_window else []
     if config.parameter_sharing not in ("all", "none"):
         inexpressible.append(f"parameter_sharing={config.parameter_sharing!r}")
     if inexpressible:

@@ -9,7 +9,7 @@ transformers' `modeling_albert.py` and of keras_hub's `AlbertBackbone`.
 import dataclasses
 import functools
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from albert_tf.config import AlbertConfig
@@ -39,8 +39,8 @@ class Row:
 
     Args:
         shape: Shape in TF1, as letters: V, E, H, F; S positions, T segment
-            types; D twice H; R rank of adapters; K a number that no config
-            contains, of labels or passes. A digit stands for itself.
+            types; D twice H; K a number of labels, which no config contains. A
+            digit stands for itself.
     """
 
     shape: str
@@ -154,29 +154,8 @@ _FEED_FORWARD = _rows(
 )
 
 
-def _adapters(rows: Sequence[Row]) -> tuple[Row, ...]:
-    """Returns the adapters of linear layers, from the rows of a sublayer."""
-    return tuple(
-        Row(
-            shape=shape,
-            ours=row.ours.replace("kernel", f"adapters/{name}"),
-            tf1=row.tf1.replace("kernel", f"adapters/{name}"),
-        )
-        for row in rows
-        if row.ours.endswith("kernel")
-        for name, shape in (
-            ("down", f"K{row.shape[0]}R"),
-            ("up", f"KR{row.shape[1]}"),
-        )
-    )
-
-
-# The rows of each half of a layer, and of its adapters, which exist in our
-# models if passes differ.
-SUBLAYERS = {
-    "attention": (_ATTENTION, _adapters(_ATTENTION)),
-    "ffn": (_FEED_FORWARD, _adapters(_FEED_FORWARD)),
-}
+# The rows of each half of a layer.
+SUBLAYERS = {"attention": _ATTENTION, "ffn": _FEED_FORWARD}
 POOLER = _rows(
     "dense HH albert/pooler bert/pooler/dense albert.pooler pooled_dense"
 )
@@ -202,7 +181,8 @@ HEADS = _rows("""
 TABLE = (
     *EMBEDDINGS,
     *PROJECTION,
-    *(row for rows in SUBLAYERS.values() for both in rows for row in both),
+    *_ATTENTION,
+    *_FEED_FORWARD,
     *POOLER,
     *HEADS,
 )
@@ -268,7 +248,6 @@ def shape_of(name: str, config: AlbertConfig) -> tuple[int | None, ...]:
         "S": config.max_position_embeddings,
         "T": config.type_vocab_size,
         "D": 2 * config.hidden_size,
-        "R": config.adapter_rank,
         "1": 1,
         "2": 2,
     }

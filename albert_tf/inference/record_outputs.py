@@ -139,7 +139,7 @@ class OutputComputer:
         Two batches are computed at a time, because parts of a model use a
         single core.
         """
-        # An adapter and a quantization are new variables.
+        # LoRA and a quantization make new variables.
         variables = getattr(self._task.model, "variables", ())
         key = columns.specs, *map(id, variables)
         if key not in self._compiled:

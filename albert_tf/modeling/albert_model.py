@@ -101,11 +101,9 @@ class AlbertModel(BaseModel):
         trained too. A saved encoder has their sum. Source: Hu et al. 2021.
         """
         for layer in self._flatten_layers(include_self=False):
-            # A linear layer may contain adapters.
-            has_parts = any(layer._flatten_layers(include_self=False))
             if layer.name in ("query", "value"):
                 layer.enable_lora(rank)
-            elif isinstance(layer, layers.Linear) or not has_parts:
+            elif not any(layer._flatten_layers(include_self=False)):
                 layer.trainable = False
 
     def dropout_seed(

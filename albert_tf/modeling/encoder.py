@@ -11,7 +11,7 @@ from typing import Any
 from keras import ops
 
 from albert_tf.config import AlbertConfig
-from albert_tf.modeling import Tensor, adapters, base, dropout, layers
+from albert_tf.modeling import Tensor, base, dropout, layers
 from albert_tf.modeling.attention import AttentionSublayer
 from albert_tf.modeling.feed_forward import FeedForwardSublayer
 from albert_tf.modeling.fused import Fusion, shared_weights
@@ -137,9 +137,6 @@ class Encoder(base.AlbertLayer):
             sublayer = layer_class(
                 self.config, seed=seed, dtype=self.dtype_policy, name=name
             )
-            num_passes = indices.count(index)
-            if self.config.adapter_rank and num_passes > 1:
-                adapters.add_to(sublayer, num_passes)
             sublayers.append(sublayer)
         return sublayers
 

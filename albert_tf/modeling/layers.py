@@ -47,14 +47,7 @@ class Linear(keras.layers.Dense):
 
     # Set by `dense`.
     input_width: int
-    # Set if the config has an `adapter_rank`.
-    adapters: keras.layers.Layer | None = None
     stays_float: bool = False
-
-    def build(self, input_shape: Any = None) -> None:
-        super().build(input_shape)
-        if self.adapters:
-            self.adapters.build()
 
     def add_weight(self, *args: Any, **kwargs: Any) -> keras.Variable:
         return super().add_weight(*args, **(kwargs | {"autocast": False}))
@@ -66,11 +59,10 @@ class Linear(keras.layers.Dense):
             self.bias,
             activation=self.activation,
             fusion=fusion,
-            addend=self.adapters(inputs) if self.adapters else None,
         )
 
     def quantize(self, mode: Any = None, **options: Any) -> None:
-        if self.adapters or self.stays_float:
+        if self.stays_float:
             raise NotImplementedError(f"{self.name!r} stays float32.")
         # Keras refuses subclasses of `Dense`; this one has the same weights.
         super().quantize(mode, **(options | {"type_check": False}))

@@ -20,7 +20,6 @@ fine-tuning". The levels are ours.
 import re
 from collections.abc import Mapping, Sequence
 
-_ENCODER = re.compile(r"(^|/)(embeddings|encoder|pooler)/")
 _EMBEDDINGS = re.compile(r"(^|/)embeddings/")
 _PROJECTION = re.compile(r"(^|/)embedding_projection/")
 _BLOCK = re.compile(r"(^|/)(?P<half>attention|feed_forward)_(?P<set>\d+)_\d+/")
@@ -31,7 +30,6 @@ def learning_rate_multipliers(
     *,
     decay: float = 1.0,
     freeze_embeddings: bool = False,
-    adapters_only: bool = False,
 ) -> dict[str, float]:
     """Returns the number that each weight's learning rate is multiplied by.
 
@@ -43,7 +41,6 @@ def learning_rate_multipliers(
         paths: `path` of all weights of the model.
         decay: Factor from one level to the level below, at most 1.
         freeze_embeddings: Whether the multiplier of the embeddings is 0.
-        adapters_only: Whether nothing of the encoder is trained but adapters.
     """
     # The sets of weights of each half of the layers.
     num_sets: dict[str, int] = {}
@@ -56,10 +53,7 @@ def learning_rate_multipliers(
         path: decay ** highest_first.index(key) for path, key in keys.items()
     }
     for path in paths:
-        is_unused = _ENCODER.search(path) and "/adapters/" not in path
-        if (freeze_embeddings and _EMBEDDINGS.search(path)) or (
-            adapters_only and is_unused
-        ):
+        if freeze_embeddings and _EMBEDDINGS.search(path):
             multipliers[path] = 0.0
     return multipliers
 

@@ -27,11 +27,7 @@ from albert_tf.modeling import Tensor, fused
 from albert_tf.optimization import schedules
 from albert_tf.optimization.optimizer_config import OptimizerConfig
 
-# `down` and `up` are adapters: the trust ratio would hardly let a weight grow
-# that is 0 at first.
-EXCLUDED_ROLES = frozenset(
-    {"beta", "bias", "down", "gamma", "output_bias", "up"}
-)
+EXCLUDED_ROLES = frozenset({"beta", "bias", "gamma", "output_bias"})
 _KERNEL_OF_BLOCK = re.compile(
     r"(^|/)encoder/(attention|feed_forward)_\d+_\d+/\w+/kernel$"
 )
@@ -111,7 +107,7 @@ def is_orthogonalized(path: str) -> bool:
     """Returns whether Muon makes the update of a weight orthogonal.
 
     These are the kernels of the blocks, of every group; not the embeddings,
-    the heads, adapters, norms and biases. `path` is as of `is_excluded`.
+    the heads, norms and biases. `path` is as of `is_excluded`.
 
     >>> is_orthogonalized("albert/encoder/attention_0_0/query/kernel")
     True

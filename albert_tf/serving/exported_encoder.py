@@ -11,7 +11,7 @@ google-research/albert, export_to_tfhub.py, for the signature `tokens`.
 """
 
 import copy
-from collections.abc import Callable, Sequence, Set
+from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 import keras
@@ -80,22 +80,9 @@ class ExportedWeights:
         weights.depth = depth
         return weights
 
-    def scope(self, pass_index: int = 0, stacks: Set[int] = frozenset()) -> Any:
-        """Returns a context in which the model computes with the copies.
-
-        The `stacks` are the variables, by `id`, that have a matrix for each
-        pass.
-        """
-        values = [
-            # Stacks with fewer matrices are those of other blocks.
-            copied[min(pass_index, copied.shape[0] - 1)]
-            if id(original) in stacks
-            else copied
-            for original, copied in zip(
-                self._originals, self.copies, strict=True
-            )
-        ]
-        return shared_weights.in_place_of(self._originals, values)
+    def scope(self) -> Any:
+        """Returns a context in which the model computes with the copies."""
+        return shared_weights.in_place_of(self._originals, self.copies)
 
 
 class ExportedEncoder:
@@ -106,7 +93,7 @@ class ExportedEncoder:
         self._weights = weights
         depth = weights.depth or albert.config.num_hidden_layers
         num_blocks = depth * albert.config.inner_group_num
-        calls = _calls_of_blocks(albert.encoder)[:num_blocks]
+        calls = albert.encoder.sublayers_of_blocks[:num_blocks]
         # Blocks that share weights are one function.
         blocks = {
             call: tf.function(self._block(*call), autograph=False)
@@ -195,17 +182,14 @@ class ExportedEncoder:
         with self._weights.scope():
             return self._albert.pool(hidden)
 
-    def _block(
-        self, attention: int, feed_forward: int, pass_index: int
-    ) -> encoder_lib.Block:
-        """Returns a function of two sublayers, given by index, in one pass."""
+    def _block(self, attention: int, feed_forward: int) -> encoder_lib.Block:
+        """Returns a function of two sublayers, given by index."""
         encoder = self._albert.encoder
-        stacks = shared_weights.ids_of_stacks(encoder)
 
         def block(
             hidden: tf.Tensor, mask: tf.Tensor, **options: Any
         ) -> tf.Tensor:
-            with self._weights.scope(pass_index, stacks):
+            with self._weights.scope():
                 return encoder_lib.apply_block(
                     hidden,
                     mask,
@@ -241,18 +225,6 @@ class ExportedEncoder:
                 tf.Assert(tf.reduce_all(is_valid), [message, invalid])
             )
         return checks
-
-
-def _calls_of_blocks(encoder: Any) -> list[tuple[int, int, int]]:
-    """Returns the sublayers of each block, and its pass, if passes differ."""
-    pairs = encoder.sublayers_of_blocks
-    if not encoder.config.adapter_rank:
-        return [(*pair, 0) for pair in pairs]
-    attentions, feed_forwards = zip(*pairs, strict=True)
-    return [
-        (a, f, max(attentions[:i].count(a), feed_forwards[:i].count(f)))
-        for i, (a, f) in enumerate(pairs)
-    ]
 
 
 def vectors(sequence: tf.Tensor, pooled: tf.Tensor | None) -> Tensors:

@@ -226,17 +226,12 @@ class FinetuningRun:
         """Trains, or resumes; returns the best weights, None if stopped."""
         config = self._config
         multipliers = None
-        if (
-            config.layerwise_lr_decay < 1
-            or config.freeze_embeddings
-            or config.train_adapters_only
-        ):
+        if config.layerwise_lr_decay < 1 or config.freeze_embeddings:
             find_multipliers = registry.load(registry.RATES["layerwise"])
             multipliers = find_multipliers(
                 [v.path for v in self._task.model.trainable_variables],
                 decay=config.layerwise_lr_decay,
                 freeze_embeddings=config.freeze_embeddings,
-                adapters_only=config.train_adapters_only,
             )
         with resume.prepare_training(
             config,

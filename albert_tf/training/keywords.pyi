@@ -168,8 +168,6 @@ class FinetuningSettings(TypedDict, total=False):
     """Name or address of the TPU."""
     tpu_zone: str | PathLike[str] | None
     """Zone of the TPU."""
-    train_adapters_only: bool
-    """Train the adapters of the model and the head of the task, nothing else; see --adapter_rank of convert_checkpoint.py."""
     train_batch_size: int | Sequence[int]
     """Global training batch size: examples per update."""
     train_file: str | PathLike[str] | None

@@ -254,11 +254,6 @@ class FinetuningConfig(NewTokens, VocabularyBeside, RunConfig):
     freeze_embeddings: bool = setting(
         False, "Keep the embeddings at their initial values."
     )
-    train_adapters_only: bool = setting(
-        False,
-        "Train the adapters of the model and the head of the task, nothing "
-        "else; see --adapter_rank of convert_checkpoint.py.",
-    )
     # What the weights depend on besides these settings and the records.
     task_settings: Mapping[str, Any] = dataclasses.field(default_factory=dict)
 
@@ -270,11 +265,6 @@ class FinetuningConfig(NewTokens, VocabularyBeside, RunConfig):
                 "The hosts of a TPU with a name cannot make the batches of a "
                 "fine-tuning. Run the command on the machine of the TPU, "
                 f"without --tpu_name. Received: tpu_name={self.tpu_name!r}."
-            )
-        if self.train_adapters_only and not self.albert_config.adapter_rank:
-            raise ValueError(
-                "--train_adapters_only needs a model with adapters, which "
-                "convert_checkpoint.py --adapter_rank=8 adds."
             )
         if not (self.do_train or self.do_eval or self.do_predict):
             raise ValueError(

@@ -246,8 +246,6 @@ def finetuning_folder(
             freeze_embeddings=config.freeze_embeddings,
             best_metric=config.best_metric or data.primary_metric,
         )
-        if config.train_adapters_only:
-            values["train_adapters_only"] = True
         if config.warmup_proportion is not None:
             # As it was given, so that the run may become longer.
             values["num_warmup_steps"] = f"{config.warmup_proportion:g} of all"

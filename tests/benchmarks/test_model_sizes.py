@@ -1,5 +1,3 @@
-import itertools
-
 import pytest
 
 from albert_tf.config import AlbertConfig, published_config
@@ -53,16 +51,10 @@ def test_sharing_strategies_have_the_sizes_of_table_4(
     assert abs(count / 1e6 - millions) < 1.1
 
 
-@pytest.mark.parametrize(
-    ("strategy", "rank"),
-    [*itertools.product(["all", "attention", "ffn"], [0, 3]), ("none", 0)],
-)
-def test_the_parts_add_up_to_the_built_model(strategy, rank):
+@pytest.mark.parametrize("strategy", ["all", "attention", "ffn", "none"])
+def test_the_parts_add_up_to_the_built_model(strategy):
     config = tiny.config(
-        parameter_sharing=strategy,
-        num_hidden_groups=2,
-        inner_group_num=2,
-        adapter_rank=rank,
+        parameter_sharing=strategy, num_hidden_groups=2, inner_group_num=2
     )
     parts = model_sizes.encoder_parts(config)
     parts += model_sizes.head_parts(config)

@@ -321,29 +321,6 @@ def test_new_positions_are_copies(make):
     _assert_same_outputs(source, longer)
 
 
-@pytest.mark.parametrize("sharing", ["all", "attention"])
-def test_new_adapters_change_nothing(make, sharing, tmp_path):
-    source = make(num_hidden_layers=4, parameter_sharing=sharing)
-
-    adapted = conversion.warm_start(source, adapter_rank=2)
-
-    load.check_shapes(adapted)
-    assert len(adapted.arrays) == len(source.arrays) + {"all": 12}.get(
-        sharing, 8
-    )
-    _assert_same_outputs(source, adapted)
-    tf1.write_ours(str(tmp_path), adapted)
-    check_same(discovery.open(tmp_path).arrays, adapted.arrays)
-
-
-def test_new_adapters_bring_no_pooler(make):
-    source = make()
-    arrays = {n: a for n, a in source.arrays.items() if "pooler" not in n}
-    without = dataclasses.replace(source, arrays=arrays)
-
-    assert not conversion.warm_start(without, adapter_rank=2).has_pooler
-
-
 def test_every_group_is_a_copy_of_the_first(make):
     source = make(num_hidden_groups=2)
 

@@ -326,7 +326,6 @@ _NAN = {_POOLER: np.full(8, np.inf, "float32")}
 _HALF_DROPOUT = {"hidden_dropout_prob": 0.1}
 _UNEVEN = {"num_hidden_layers": 3, "num_hidden_groups": 2}
 _NONE, _HALF = {"parameter_sharing": "none"}, {"parameter_sharing": "attention"}
-_ADAPTED = {"adapter_rank": 2}
 _PROJECTED = {"embedding_size": 8, "always_projects": True}
 _EPSILON = {"layer_norm_eps": 1e-5}
 _ROUNDED = {"num_hidden_layers": 18, "num_hidden_groups": 14}
@@ -414,8 +413,6 @@ _ROWS = [
     (_start(_NONE, parameter_sharing="all"), "none.*cannot become 'all'"),
     (_start(_HALF, parameter_sharing="ffn"), "cannot become 'ffn'"),
     (_start(_NONE, num_hidden_groups=2), "--num_hidden_groups cannot be used"),
-    (_start(_ADAPTED, num_hidden_layers=5), "Leave out num_hidden_layers"),
-    (_start(_ADAPTED, adapter_rank=3), "Leave out adapter_rank"),
     (_setting(input_path=None), "`input_path` must be given"),
     (_setting(output_format="x"), "`output_format` must be"),
 ]

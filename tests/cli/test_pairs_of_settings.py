@@ -31,33 +31,31 @@ FLAGS = NEUTRAL | {
     "dynamic": "--input_file=dynamic128",
     "dynamic length": "--input_file=dynamic64,dynamic128",
     "window": "--albert_config_file=window.json",
-    "adapters": "--albert_config_file=adapters.json",
-    "window adapters": "--albert_config_file=both.json",
     "base": "--albert_config_file=base_v2",
 }
 # The values of each setting besides its default.
 SETTINGS = [
     *([name] for name in NEUTRAL),
     *(["bfloat16", "float16"], ["depth", "length", "batch", "mask"]),
-    *(["adamw"], ["dynamic"], ["window"], ["adapters"]),
+    *(["adamw"], ["dynamic"], ["window"]),
 ]
 # Every two values of two settings, defaults among them, are in a row.
 ROWS = [
     "accumulated packed recomputed mirrored bfloat16 adamw batch dynamic "
     "window",
-    "mirrored float16 adamw depth dynamic adapters",
-    "accumulated packed recomputed float16 length window adapters",
-    "recomputed adamw mask dynamic window adapters",
+    "mirrored float16 adamw depth dynamic",
+    "accumulated packed recomputed float16 length window",
+    "recomputed adamw mask dynamic window",
     "accumulated packed mirrored bfloat16 mask dynamic",
-    "packed recomputed mirrored bfloat16 adamw window adapters",
+    "packed recomputed mirrored bfloat16 adamw window",
     "accumulated packed recomputed depth window",
-    "accumulated recomputed bfloat16 batch adapters",
+    "accumulated recomputed bfloat16 batch",
     "mirrored adamw length dynamic",
     "accumulated packed float16 adamw dynamic window",
     "packed adamw batch dynamic",
-    "packed recomputed float16 batch window adapters",
-    "accumulated packed recomputed bfloat16 depth dynamic adapters",
-    "packed recomputed mirrored bfloat16 length adapters",
+    "packed recomputed float16 batch window",
+    "accumulated packed recomputed bfloat16 depth dynamic",
+    "packed recomputed mirrored bfloat16 length",
     "float16 adamw mask dynamic window",
 ]
 # Relative errors of losses and of gradient norms. In float32, only the order
@@ -110,11 +108,7 @@ def folder(run_alone, tmp_path_factory):
             *("--dupe_factor=1", "--short_seq_prob=0.4"),
             folder=folder,
         )
-    window, adapters = {"attention_window": 16}, {"adapter_rank": 4}
-    for name, numbers in (
-        *(("plain", {}), ("window", window), ("adapters", adapters)),
-        ("both", window | adapters),
-    ):
+    for name, numbers in (("plain", {}), ("window", {"attention_window": 16})):
         config = {
             "vocab_size": VOCAB_SIZE,
             "hidden_size": 128,
@@ -191,8 +185,8 @@ def test_settings_together_give_what_the_plain_run_gives(row, curve):
 @pytest.mark.parametrize("name", itertools.chain(*SETTINGS[len(NEUTRAL) :]))
 def test_what_changes_the_numbers_does(name, curve):
     names = {name} | ({"dynamic"} if name == "mask" else set())
-    # Optimizers, and adapters, which begin at 0, change what is learnt.
-    changes_first = name not in ("adamw", "adapters")
+    # An optimizer changes only what is learnt.
+    changes_first = name != "adamw"
 
     losses = curve(names)[0]
 

@@ -194,7 +194,6 @@ def test_the_head_of_a_checkpoint(asked_for, groups, head):
         (5, {}, "`depth` must .*at least 1.*at most 4.*depth=5"),
         (0, {}, "at least 1.*depth=0"),
         (1, {"parameter_sharing": "none"}, "whose layers share all.*'none'"),
-        (1, {"adapter_rank": 2}, "whose layers share all.*adapter_rank=2"),
     ],
 )
 def test_depths_that_a_model_does_not_have(depth, changes, words):

@@ -30,7 +30,6 @@ from albert_tf import (
     SpanModel,
     modeling,
 )
-from albert_tf.modeling.adapters import Adapters
 from albert_tf.modeling.albert_model import ModelWithHead
 from albert_tf.modeling.attention import AttentionSublayer
 from albert_tf.modeling.base import AlbertLayer, SerializableLayer
@@ -86,12 +85,6 @@ _LAYERS = {
         (tiny.floats(B, S, H), _KEYS), (B, S, H), fields={"attention_window": 2}
     ),
     FeedForwardSublayer: Row((tiny.floats(B, S, H),), (B, S, H)),
-    Adapters: Row(
-        (tiny.floats(B, S, H),),
-        (B, S, 6),
-        {"num_passes": 1, "width": H, "units": 6},
-        fields={"num_hidden_layers": 2, "adapter_rank": 2},
-    ),
     Encoder: Row((tiny.floats(B, S, E), _KEYS), [(B, S, H)] * 2),
     OutputLayer: Row(
         (tiny.floats(B, S, H),),
@@ -155,8 +148,6 @@ _POOLER = {"pooler/kernel", "pooler/bias"}
 _KEY = {"key/bias"}
 _BEAM = {"start_dense/bias", "end_dense_1/bias", "end_layer_norm/beta"}
 _WITHOUT_GRADIENT = {
-    # What it is multiplied by is 0 at first.
-    Adapters: {"adapters/down"},
     AttentionSublayer: _KEY,
     AttentionWithinWindow: _KEY,
     Encoder: _KEY,
@@ -425,16 +416,11 @@ def _own_inputs(kind):
     return {name: inputs[name] for name in _make(kind).input_specs()}
 
 
-@pytest.mark.parametrize(
-    "fields",
-    [
-        *({"parameter_sharing": way} for way in ("attention", "ffn", "none")),
-        {"adapter_rank": 2},
-    ],
-    ids=str,
-)
-def test_every_way_of_sharing_is_saved(fields, tmp_path):
-    config = tiny.config(num_hidden_layers=2, inner_group_num=2, **fields)
+@pytest.mark.parametrize("way", ["attention", "ffn", "none"])
+def test_every_way_of_sharing_is_saved(way, tmp_path):
+    config = tiny.config(
+        num_hidden_layers=2, inner_group_num=2, parameter_sharing=way
+    )
     model = _make(AlbertModel, config=config)
     for weight in model.weights:
         weight.assign(weight + 0.25)

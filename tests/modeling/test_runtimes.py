@@ -92,9 +92,7 @@ _RUNTIMES = {"onnx": _onnx, "litert": _litert, "openvino": _openvino}
         SpanModel,
     ],
 )
-@pytest.mark.parametrize(
-    "fields", [{}, {"attention_window": 5, "adapter_rank": 2}]
-)
+@pytest.mark.parametrize("fields", [{}, {"attention_window": 5}])
 def test_an_exported_model_runs_at_any_shape(make, fields, runtime, tmp_path):
     for module in _MODULES[runtime]:
         pytest.importorskip(module)

@@ -100,7 +100,7 @@ def multiple_choice(**head):
 def test_the_longest_patience_gives_what_all_layers_give(
     make_task, batch, monkeypatch
 ):
-    config = dataclasses.replace(CONFIG, attention_window=2, adapter_rank=2)
+    config = dataclasses.replace(CONFIG, attention_window=2)
     monkeypatch.setattr(sys.modules[__name__], "CONFIG", config)
     task = make_task(exit_patience=5)
 

@@ -90,7 +90,6 @@ NOT_SHARED = "`depth_schedule` needs a model whose layers share all"
         ),
         (finetuning, {"tpu_name": "pod"}, "without --tpu_name.*='pod'"),
         (finetuning, {"do_eval": False}, NOTHING_TO_DO),
-        (finetuning, {"train_adapters_only": True}, "a model with adapters"),
         (pretraining, {"do_train": False}, NOTHING_TO_DO),
         (finetuning, {"layerwise_lr_decay": 1.1}, "above 0 and at most 1"),
         (pretraining, {"masked_lm_prob": 0.0}, "`masked_lm_prob` must be"),

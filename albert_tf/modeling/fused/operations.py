@@ -41,20 +41,16 @@ def linear(
     *,
     activation: Callable[..., Tensor] = keras.activations.linear,
     fusion: Fusion | None = None,
-    addend: Tensor | None = None,
 ) -> Tensor:
     """Applies a linear map to vectors, and an activation to its outputs.
 
     The inputs are float `[..., in]`, the kernel `[in, out]` and the bias
-    `[out]`; the result has the dtype of the inputs. The addend, `[..., out]`,
-    is added to the product.
+    `[out]`; the result has the dtype of the inputs.
     """
     *leading, size = ops.shape(inputs)
     shape = (*leading, kernel.shape[-1])
     rows = ops.reshape(inputs, (-1, size))
     outputs = ops.matmul(rows, ops.cast(kernel, inputs.dtype))
-    if addend is not None:
-        outputs = outputs + ops.reshape(addend, (-1, kernel.shape[-1]))
     # Without a change of shape between them, TensorFlow computes product, bias
     # and activation in one kernel. That pays for an activation alone.
     is_linear = activation is keras.activations.linear

@@ -65,35 +65,19 @@ def in_place_of(
     return scope
 
 
-def ids_of_stacks(layer: keras.layers.Layer) -> set[int]:
-    """Returns the `id` of each variable that has a matrix for each pass.
-
-    A call of its layer sees the matrices of one pass alone.
-    """
-    return {
-        id(variable)
-        for inner in layer._flatten_layers()
-        if getattr(inner, "has_matrix_per_pass", False)
-        for variable in inner.variables
-    }
-
-
 def _passes(
     layer: keras.layers.Layer,
     num_passes: int,
     recompute: bool,
     fusion: Fusion | None,
 ) -> list[Function]:
-    stacks = ids_of_stacks(layer)
     is_cast = layer.compute_dtype != layer.variable_dtype
-    if not (recompute or is_cast or stacks):
+    if not (recompute or is_cast):
         return [layer] * num_passes
     dtype = _dtype_of_matrices(layer)
     copies_of = _one_by_one if recompute else copy_for_gradients
     weights = [
-        ops.unstack(ops.cast(variable, dtype))[:num_passes]
-        if id(variable) in stacks
-        else copies_of(
+        copies_of(
             variable.value,
             num_passes,
             fusion,
