@@ -25,7 +25,8 @@ if TYPE_CHECKING:
     from albert_tf.tasks.pooled.head import PooledHead
     from albert_tf.tasks.spec import HeadSpec
     from albert_tf.training.callbacks import Callback
-    from albert_tf.training.interface import finetune, pretrain
+    from albert_tf.training.interface import RunResult, finetune, pretrain
+    from albert_tf.training.loop import TrainingDiverged
 
 __all__ = [
     "AlbertConfig",
@@ -38,11 +39,13 @@ __all__ = [
     "PooledHead",
     "Predictor",
     "PretrainingModel",
+    "RunResult",
     "Score",
     "Scores",
     "SpanModel",
     "TokenClassifierModel",
     "TokenizerLayer",
+    "TrainingDiverged",
     "finetune",
     "load_checkpoint",
     "load_model",
@@ -62,11 +65,13 @@ _MODULES = {
     "PooledHead": "albert_tf.tasks.pooled.head",
     "Predictor": "albert_tf.inference.predictor",
     "PretrainingModel": "albert_tf.modeling.pretraining_model",
+    "RunResult": "albert_tf.training.interface",
     "Score": "albert_tf.metrics.scores",
     "Scores": "albert_tf.metrics.scores",
     "SpanModel": "albert_tf.modeling.span_models",
     "TokenClassifierModel": "albert_tf.modeling.sequence_models",
     "TokenizerLayer": "albert_tf.serving.tokenizer_layer",
+    "TrainingDiverged": "albert_tf.training.loop",
     "finetune": "albert_tf.training.interface",
     "load_checkpoint": "albert_tf.checkpoints.load",
     "load_model": "albert_tf.checkpoints.load",

@@ -79,7 +79,7 @@ def measure(arguments: argparse.Namespace) -> dict[str, Any]:
 
     from albert_tf import config as configs
     from albert_tf.tasks.classification.model import ClassificationTask
-    from albert_tf.training import finetuning_data
+    from albert_tf.training import record_sets
     from albert_tf.training.run_config import FinetuningConfig
 
     columns, num_labels = read_records(arguments)
@@ -97,7 +97,7 @@ def measure(arguments: argparse.Namespace) -> dict[str, Any]:
         dtype=settings.dtype_policy,
     )
     strategy = tf.distribute.get_strategy()
-    padding = finetuning_data.padding_for(settings, strategy)
+    padding = record_sets.padding_for(settings, strategy)
     time_pass = TIMERS[arguments.mode]
     number, seconds = time_pass(settings, task, columns, padding, arguments)
     return {

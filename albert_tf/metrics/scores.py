@@ -4,7 +4,7 @@ import dataclasses
 import enum
 import math
 import statistics
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 
@@ -49,9 +49,11 @@ class Score(NamedTuple):
         return cls(f"{key}_baseline", value, Role.BASELINE, key)
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class Scores:
-    """The scores of a model, in the order in which they are shown.
+@dataclasses.dataclass(frozen=True, kw_only=True, repr=False)
+class Scores(Mapping[str, float]):
+    """The scores of a model by key, in the order in which they are shown.
+
+    `entries` are the same numbers with their roles.
 
     `seeds` has the number of seeds, the number of failed seeds and the best
     seed. `is_degenerate` says that the loss is at chance level.
@@ -62,40 +64,49 @@ class Scores:
     seeds: Mapping[str, int] = dataclasses.field(default_factory=dict)
     step: int | None = None
 
-    def __iter__(self) -> Iterator[Score]:
-        return iter(self.entries)
+    def __iter__(self) -> Iterator[str]:
+        return (score.key for score in self.entries)
 
-    def __contains__(self, key: str) -> bool:
-        return any(score.key == key for score in self)
+    def __len__(self) -> int:
+        return len(self.entries)
 
     def __getitem__(self, key: str) -> float:
-        return {score.key: score.value for score in self}[key]
+        return {score.key: score.value for score in self.entries}[key]
 
-    def __add__(self, others: "Scores") -> "Scores":
-        return dataclasses.replace(self, entries=(*self, *others))
+    def __repr__(self) -> str:
+        shown = (f"{key}={value:.4g}" for key, value in self.shown().items())
+        return f"Scores({', '.join(shown)})"
+
+    def with_entries(self, entries: Iterable[Score]) -> "Scores":
+        """Returns these scores and more of them."""
+        return dataclasses.replace(self, entries=(*self.entries, *entries))
 
     @property
     def baselines(self) -> dict[str, float]:
         """The baselines, by the key of the model's score."""
-        return {s.of: s.value for s in self if s.role is Role.BASELINE}
+        return {s.of: s.value for s in self.entries if s.role is Role.BASELINE}
 
     @property
     def thresholds(self) -> dict[str, float]:
         """The thresholds by label; SQuAD 2.0 has one, under the label ""."""
-        return {s.of: s.value for s in self if s.role is Role.THRESHOLD}
+        return {s.of: s.value for s in self.entries if s.role is Role.THRESHOLD}
 
     def interval(self, key: str) -> tuple[float, ...]:
         """Returns the bounds of the 95% interval of a score; or an empty tuple.
 
         Their keys are `<key>_interval_low` and `<key>_interval_high`.
         """
-        bounds = (score for score in self if score.role is Role.INTERVAL)
+        bounds = (
+            score for score in self.entries if score.role is Role.INTERVAL
+        )
         return tuple(bound.value for bound in bounds if bound.of == key)
 
     @property
     def loss(self) -> float:
         """The sum of the losses; infinite if there is none, or it is NaN."""
-        losses = [s.value for s in self if s.role is Role.LOSS and not s.of]
+        losses = [
+            s.value for s in self.entries if s.role is Role.LOSS and not s.of
+        ]
         total = sum(losses) if losses else math.inf
         return math.inf if math.isnan(total) else total
 
@@ -105,7 +116,7 @@ class Scores:
         It ranks the score with this key, or another `value` of the same
         metric. A missing score and NaN rank lowest.
         """
-        score = {score.key: score for score in self}.get(key)
+        score = {score.key: score for score in self.entries}.get(key)
         if score is None:
             return -math.inf
         number = score.value if value is None else value
@@ -143,14 +154,13 @@ class Scores:
     def shown(self) -> dict[str, float]:
         """Returns the main scores by key, without details."""
         roles = (Role.SCORE, Role.ERROR, Role.LOSS)
-        scores = {s.key: s.value for s in self if s.role in roles}
+        scores = {s.key: s.value for s in self.entries if s.role in roles}
         return scores | self._degenerate
 
     def flat(self) -> dict[str, float]:
         """Returns all numbers by key, as `eval_results.json` has them."""
-        scores = {score.key: score.value for score in self}
         step = {} if self.step is None else {"global_step": self.step}
-        return {**scores, **self._degenerate, **self.seeds, **step}
+        return {**self, **self._degenerate, **self.seeds, **step}
 
     @property
     def _degenerate(self) -> dict[str, float]:
@@ -168,7 +178,7 @@ def medians(
     lacks is left out.
     """
     entries: list[Score] = []
-    for score in by_seed[best]:
+    for score in by_seed[best].entries:
         if score.role in (Role.THRESHOLD, Role.FITTED, Role.BASELINE):
             entries.append(score)
             continue

@@ -121,7 +121,9 @@ def _charts(
         lines = metric_log.read_lines(config.output_dir)
         keys = sorted({key for line in lines for key in line})
         # Errors and losses are not on the scale of the scores.
-        names = {s.key for s in scores if s.role is Role.SCORE} | {metric}
+        names = {s.key for s in scores.entries if s.role is Role.SCORE} | {
+            metric
+        }
         evaluations = {
             key.removeprefix(EVALUATION_PREFIX): points(lines, key)
             for key in keys

@@ -48,7 +48,7 @@ class Run:
     sets: Sets[Any] | None = None
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
+@dataclasses.dataclass(frozen=True, kw_only=True, eq=False)
 class Result:
     """The result of a run.
 

@@ -31,14 +31,14 @@ from albert_tf.metrics.scores import Role, Score, Scores
 from albert_tf.tasks.label_frequencies import Comparison
 from albert_tf.tasks.task import ExampleSet, MakeTask, Outputs, Sets, TaskData
 from albert_tf.training import (
-    finetuning_data,
     loop,
+    record_sets,
     resume,
     run_folder,
     several_runs,
 )
 from albert_tf.training.callbacks import Callback, CallbackList, Result, Run
-from albert_tf.training.finetuning_data import RecordSet
+from albert_tf.training.record_sets import RecordSet
 from albert_tf.training.run_config import FinetuningConfig
 
 _LOGGER = logging.getLogger(__name__)
@@ -99,19 +99,21 @@ def run(
             )
 
         # 2. Records, which all seeds share.
-        record_sets = finetuning_data.make_sets(config, sets)
+        with_records = record_sets.make_sets(config, sets)
         workers.check_same(
-            finetuning_data.fingerprints(record_sets),
+            record_sets.fingerprints(with_records),
             "All workers need the same files.",
         )
 
         # 3. Training, evaluation, predictions, report.
         if config.num_seeds > 1:
-            workers.run_in_chief(several_runs.claim, config, record_sets, stack)
-            return several_runs.run_seeds(
-                config, record_sets, make_run, workers
+            workers.run_in_chief(
+                several_runs.claim, config, with_records, stack
             )
-        return make_run(config, record_sets).run()
+            return several_runs.run_seeds(
+                config, with_records, make_run, workers
+            )
+        return make_run(config, with_records).run()
 
 
 def _check_settings(config: FinetuningConfig, sets: Sets[ExampleSet]) -> None:
@@ -188,7 +190,7 @@ class FinetuningRun:
         self._workers = workers
         self._start = start
         self._observers = _observers(config, sets, callbacks, workers)
-        self._padding = finetuning_data.padding_for(config, workers.strategy)
+        self._padding = record_sets.padding_for(config, workers.strategy)
         with workers.strategy.scope():
             self._task = make_task(
                 config.albert_config,
@@ -235,7 +237,7 @@ class FinetuningRun:
             )
         with resume.prepare_training(
             config,
-            folder=finetuning_data.folder_of(config, self._sets),
+            folder=record_sets.folder_of(config, self._sets),
             task=self._task,
             workers=self._workers,
             multipliers=multipliers,
@@ -248,7 +250,7 @@ class FinetuningRun:
                 training,
                 observers=self._observers,
                 batches_from=functools.partial(
-                    finetuning_data.training_batches,
+                    record_sets.training_batches,
                     config,
                     cast(RecordSet, self._sets.train),
                     self._workers.strategy,
@@ -284,7 +286,7 @@ class FinetuningRun:
             # The first set chooses thresholds.
             if entries:
                 data = data.with_decision(Scores(entries=tuple(entries)))
-            results = [*data.scores(eval_set.examples, outputs)]
+            results = [*data.scores(eval_set.examples, outputs).entries]
             if "num_layers" in outputs:
                 mean = float(np.mean(outputs["num_layers"]))
                 results.append(Score("mean_layers", mean))
@@ -330,10 +332,11 @@ class FinetuningRun:
             main, thresholds = sets.evaluation[0], evaluation.scores
             if not evaluation.comparison:
                 _LOGGER.info("%s", main.data.why_not_compared(main.columns))
-            added = self._observers.additional_scores(
-                main, evaluation.outputs[main], scores, **before
+            scores = scores.with_entries(
+                self._observers.additional_scores(
+                    main, evaluation.outputs[main], scores, **before
+                )
             )
-            scores += Scores(entries=tuple(added))
             facts = main.describe(scores, config.evaluated)
 
         # 2. Predictions. A set that is evaluated and predicted has one file.
@@ -348,7 +351,11 @@ class FinetuningRun:
             evaluation=facts,
             outputs=next(iter(evaluation.outputs.values()), {}),
         )
-        workers.run_in_chief(self._finish, weights, result)
+        workers.run_in_chief(
+            lambda: self._observers.end(
+                run_folder.write_results(config, weights, result)
+            )
+        )
         return result
 
     def _predict(
@@ -373,13 +380,6 @@ class FinetuningRun:
             record_outputs.write_predictions(
                 each, chunks, folder, thresholds, self._workers
             )
-
-    def _finish(self, weights: Checkpoint, result: Result) -> None:
-        """Writes the results, then tells the callbacks."""
-        is_current = run_folder.write_results(
-            self._config, weights, result.as_json(), result.evaluation
-        )
-        self._observers.end(dataclasses.replace(result, is_current=is_current))
 
     def _start_outputs(self, weights: Checkpoint) -> dict[str, Any]:
         """Returns an argument of `baselines`, if a task compares the start."""
@@ -411,7 +411,7 @@ class FinetuningRun:
             return None
         if evaluation.comparison and not evaluation.comparison.is_at_chance:
             return None
-        sample = finetuning_data.sample(train_set)
+        sample = record_sets.sample(train_set)
         # A number of rows that the replicas divide.
         num_rows = config.train_batch_size // config.gradient_accumulation_steps
         trained = sample.data.compare_with_chance(

@@ -6,6 +6,7 @@ The commands call the same functions with their flags.
 import contextlib
 import dataclasses
 import functools
+import html
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -33,19 +34,46 @@ if TYPE_CHECKING:
         PretrainingSettings,
     )
 
+_COLUMNS = ("score", "value", "baseline", "low", "high")
 _PATHS = ("output_dir", "weights")
 _STOPPED = "The run was stopped, after a checkpoint. Call it again to go on."
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True, eq=False)
+@dataclasses.dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class RunResult(Result):
     """The result of a run.
+
+    `dict(result.scores)` has all scores as floats; the keys are those of
+    `eval_results.json`. Notebooks show the table.
 
     Args:
         head_spec: HeadSpec that answers; default: the checkpoint's.
     """
 
     head_spec: HeadSpec | None = None
+
+    def __repr__(self) -> str:
+        return f"RunResult({self.scores!r}, output_dir={self.output_dir!r})"
+
+    def table(self) -> list[dict[str, str | float | None]]:
+        """Returns a row for each main score, as `pandas.DataFrame` takes them.
+
+        Each has the `score`, its `value`, its `baseline`, and the bounds of its
+        95% interval, `low` and `high`; None where one is unknown.
+        """
+        scores = self.scores
+        rows: list[dict[str, str | float | None]] = []
+        for key, value in scores.shown().items():
+            low, high = scores.interval(key) or (None, None)
+            cells = (key, value, scores.baselines.get(key), low, high)
+            rows.append(dict(zip(_COLUMNS, cells, strict=True)))
+        return rows
+
+    def _repr_html_(self) -> str:
+        rows: list[Any] = [_COLUMNS, *(row.values() for row in self.table())]
+        lines = ("".join(map(_html_cell, row)) for row in rows)
+        table = "".join(f"<tr>{line}</tr>" for line in lines)
+        return f"<table>{table}</table>{html.escape(self.output_dir)}"
 
     @property
     def baselines(self) -> dict[str, float]:
@@ -70,6 +98,12 @@ class RunResult(Result):
         It is loaded when it is first asked for.
         """
         return load_predictor(self.weights, head=self.head_spec)
+
+
+def _html_cell(content: str | float | None) -> str:
+    if isinstance(content, float):
+        content = f"{content:.4g}"
+    return f"<td>{html.escape(content or '')}</td>"
 
 
 def finetune(

@@ -432,7 +432,7 @@ def _log_scores(step: int, scores: Scores, metric: str) -> None:
     """Logs scores; of the scores of single classes, only the `metric`."""
     shown = ", ".join(
         f"{score.key} {score.value:.4g}"
-        for score in scores
+        for score in scores.entries
         if not score.of or score.key == metric
     )
     _LOGGER.info("Evaluation after step %d: %s", step, shown)

@@ -137,9 +137,9 @@ def _result(
     weights: Checkpoint,
     records: RecordSource | None,
 ) -> Result:
-    facts: dict[str, Any] | None = None
+    evaluation: dict[str, Any] | None = None
     if records:
-        facts = {
+        evaluation = {
             "data": config.evaluated,
             "examples": _num_evaluated(config, records),
             "step": scores.step,
@@ -149,7 +149,7 @@ def _result(
         scores=scores,
         output_dir=config.output_dir,
         weights=weights.path,
-        evaluation=facts,
+        evaluation=evaluation,
     )
 
 
@@ -159,11 +159,7 @@ def _finish(
     result: Result,
     observers: CallbackList,
 ) -> None:
-    """Writes the results, then tells the callbacks."""
-    is_current = run_folder.write_results(
-        config, weights, result.as_json(), result.evaluation
-    )
-    observers.end(dataclasses.replace(result, is_current=is_current))
+    observers.end(run_folder.write_results(config, weights, result))
 
 
 def _check_start(

@@ -26,7 +26,7 @@ from albert_tf.config import CONFIG_FILE
 from albert_tf.optimization.optimizer_config import OptimizerConfig
 from albert_tf.tasks.task import TaskData
 from albert_tf.text import base
-from albert_tf.training.callbacks import SEEDS
+from albert_tf.training.callbacks import SEEDS, Result
 from albert_tf.training.run_config import FinetuningConfig, RunConfig
 
 _LOGGER = logging.getLogger(__name__)
@@ -312,31 +312,33 @@ def weights_to_use(output_dir: str, init_checkpoint: str | None = None) -> str:
 
 
 def write_results(
-    config: RunConfig,
-    weights: Checkpoint,
-    results: Mapping[str, Any],
-    evaluation: Mapping[str, Any] | None,
-) -> bool:
-    """Writes the results of an evaluation; returns whether they are current.
+    config: RunConfig, weights: Checkpoint, result: Result
+) -> Result:
+    """Writes `eval_results.json`, and the evaluation into the metadata.
 
-    The evaluation becomes part of the metadata of the run's weights, and the
-    results become `eval_results.json`. Earlier results are kept where they have
-    all seeds, or where there is no evaluation now.
+    Earlier results are kept where they have all seeds, or where there is no
+    evaluation now: the result that is returned is then not current.
     """
     folder, metadata = config.output_dir, weights.metadata
+    evaluation, results = result.evaluation, result.as_json()
     if evaluation:
         metadata = metadata.measured(evaluation["scores"], evaluation)
     if weights.path == run_checkpoints.trained_weights(folder):
         metadata.write(weights.path)
-    if not evaluation:
-        return getattr(config, "do_train", False) and not metadata.evaluation
     path = os.path.join(folder, RESULTS_FILE)
-    if SEEDS in files.read_json_object(path, missing_ok=True).keys() - results:
+    if not evaluation:
+        has_trained = getattr(config, "do_train", False)
+        is_current = has_trained and not metadata.evaluation
+    elif SEEDS in (
+        files.read_json_object(path, missing_ok=True).keys() - results
+    ):
         _LOGGER.warning("%s, with the results of all seeds, is kept.", path)
-        return False
-    facts = {n: value for n, value in evaluation.items() if n != "scores"}
-    files.write_json(path, {**results, "evaluated": facts}, sort_keys=True)
-    return True
+        is_current = False
+    else:
+        facts = {n: value for n, value in evaluation.items() if n != "scores"}
+        files.write_json(path, {**results, "evaluated": facts}, sort_keys=True)
+        is_current = True
+    return dataclasses.replace(result, is_current=is_current)
 
 
 def _check_same(

@@ -19,9 +19,9 @@ from albert_tf.inference import record_outputs
 from albert_tf.metrics import scores as scores_lib
 from albert_tf.metrics.scores import Score, Scores
 from albert_tf.tasks.task import ExampleSet, Sets
-from albert_tf.training import finetuning_data, loop, run_folder
+from albert_tf.training import loop, record_sets, run_folder
 from albert_tf.training.callbacks import CallbackList, Result
-from albert_tf.training.finetuning_data import RecordSet
+from albert_tf.training.record_sets import RecordSet
 from albert_tf.training.run_config import FinetuningConfig
 
 if TYPE_CHECKING:
@@ -82,7 +82,7 @@ def claim(
     folder = run_folder.finetuning_folder(config, sets.data)
     stack.enter_context(folder.locked())
     for seed_config in config.seed_configs():
-        finetuning_data.folder_of(seed_config, sets).check()
+        record_sets.folder_of(seed_config, sets).check()
     folder.claim(config)
 
 
@@ -97,7 +97,7 @@ def run_folds(
 
     The scores are those of all rows together, and mean and deviation of folds.
     """
-    numbers = finetuning_data.fold_numbers(rows, config.num_folds)
+    numbers = record_sets.fold_numbers(rows, config.num_folds)
 
     def run_fold(fold: int) -> Result | None:
         folder = os.path.join(config.output_dir, f"fold-{fold}")
@@ -109,7 +109,7 @@ def run_folds(
             for chosen in (numbers != fold, numbers == fold)
         )
         sets = Sets(train=train, evaluation=(held_out,))
-        records = finetuning_data.make_sets(fold_config, sets)
+        records = record_sets.make_sets(fold_config, sets)
         return make_run(fold_config, records).run()
 
     folds = {fold: fold for fold in range(config.num_folds)}
@@ -131,7 +131,7 @@ def run_folds(
         folder = os.path.join(config.output_dir, "eval")
         chunks = iter([(rows.examples, outputs)])
         record_outputs.write_predictions(rows, chunks, folder, scores, workers)
-        entries = [*scores]
+        entries = [*scores.entries]
         for key in scores.shown():
             of_folds = [r.scores[key] for r in results if key in r.scores]
             deviation = float(np.std(of_folds, ddof=1))

@@ -190,7 +190,7 @@ def test_a_run_begins_with_how_good_it_is_and_folds_its_settings(written):
     own = {"title": "Own", "header": ["x"], "rows": [["y"]]}
     scores = Scores(
         entries=(
-            *ACCURACY,
+            *ACCURACY.entries,
             Score.baseline("accuracy", 0.5),
             Score("accuracy_interval_low", 1 / 3, Role.INTERVAL, "accuracy"),
             Score("accuracy_interval_high", 0.9, Role.INTERVAL, "accuracy"),
@@ -222,7 +222,10 @@ def test_a_run_begins_with_how_good_it_is_and_folds_its_settings(written):
 @pytest.mark.parametrize(
     ("others", "words"),
     [
-        ({"entries": (*ACCURACY, EQUAL)}, "No better than the baseline: "),
+        (
+            {"entries": (*ACCURACY.entries, EQUAL)},
+            "No better than the baseline: ",
+        ),
         (
             {"entries": ACCURACY.entries, "is_degenerate": True},
             "The model is degenerate: ",
@@ -238,7 +241,7 @@ def test_a_run_that_has_learnt_nothing_says_so_in_words(others, words, written):
 
 
 def test_what_is_doubtful_is_no_green_banner(written):
-    entries = (*ACCURACY, Score.baseline("accuracy", 0.5))
+    entries = (*ACCURACY.entries, Score.baseline("accuracy", 0.5))
     evaluation = {**EVALUATION, "cautions": ["All of them are trained on."]}
 
     _, text = written({"1": []}, Scores(entries=entries), evaluation=evaluation)
@@ -263,7 +266,7 @@ def test_of_several_seeds_each_has_a_curve_and_a_row(written):
 
     rows, text = written(
         logs,
-        Scores(entries=(*ACCURACY, Score("accuracy_std", 0.1))),
+        Scores(entries=(*ACCURACY.entries, Score("accuracy_std", 0.1))),
         by_seed={1: of_seed},
         failures={4: "It stuck."},
     )
@@ -278,7 +281,9 @@ def test_of_several_seeds_each_has_a_curve_and_a_row(written):
 def test_the_metric_that_selects_the_weights_is_in_the_chart(written):
     key = "f1_of_ham"
     lines = [{"step": step, f"eval_{key}": step / 9} for step in (5, 6)]
-    scores = Scores(entries=(*ACCURACY, Score.of_label("f1", "ham", 0.5)))
+    scores = Scores(
+        entries=(*ACCURACY.entries, Score.of_label("f1", "ham", 0.5))
+    )
 
     _, without = written({"1": lines}, scores)
     _, text = written({"1": lines}, scores, best_metric=key)

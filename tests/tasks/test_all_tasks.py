@@ -392,7 +392,7 @@ def test_predictions_are_files_and_the_report_has_sections(data_case, tmp_path):
     own = data.scores(examples, outputs)
     assert data.primary_metric in own
     assert data.primary_metric in data.baselines(examples)
-    assert {type(score.value) for score in own} == {float}
+    assert {type(score.value) for score in own.entries} == {float}
     for scores in (Scores(), own):
         assert write_predictions(data, examples, outputs, tmp_path, scores)
         sections = error_tables.sections(data, examples, outputs, scores)

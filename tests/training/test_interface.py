@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import albert_tf
+from albert_tf.metrics.scores import Role, Score, Scores
 from albert_tf.training import interface, loop
 from tests import tiny
 from tests.exported_models import write_checkpoint
@@ -268,3 +269,30 @@ def test_lists_that_cannot_be(given, message, start, tmp_path):
         )
 
     assert not (tmp_path / "grid").exists()
+
+
+def test_a_result_is_a_mapping_of_scores_and_a_short_table():
+    scores = Scores(
+        entries=(
+            Score("accuracy", 0.97),
+            Score.of_label("f1", "ham", 0.5),
+            Score.baseline("accuracy", 0.55),
+            Score("accuracy_interval_low", 0.9, Role.INTERVAL, "accuracy"),
+            Score("accuracy_interval_high", 0.99, Role.INTERVAL, "accuracy"),
+            Score("loss", 0.1, Role.LOSS),
+        ),
+        step=30,
+    )
+
+    result = albert_tf.RunResult(scores=scores, output_dir="a<b")
+
+    assert dict(result.scores)["f1_of_ham"] == 0.5
+    assert [*result.scores][:2] == ["accuracy", "f1_of_ham"]
+    accuracy = ("accuracy", 0.97, 0.55, 0.9, 0.99)
+    rows = [tuple(row.values()) for row in result.table()]
+    assert rows == [accuracy, ("loss", 0.1, None, None, None)]
+    text = "RunResult(Scores(accuracy=0.97, loss=0.1), output_dir='a<b')"
+    assert repr(result) == text
+    page = result._repr_html_()
+    assert "<td>0.97</td><td>0.55</td><td>0.9</td><td>0.99</td>" in page
+    assert "<td>0.1</td><td></td>" in page and "a&lt;b" in page

@@ -8,7 +8,9 @@ import pytest
 from albert_tf.checkpoints.checkpoint import Checkpoint
 from albert_tf.checkpoints.metadata import Metadata
 from albert_tf.config import CONFIG_FILE, AlbertConfig
+from albert_tf.metrics.scores import Score, Scores
 from albert_tf.training import run_folder
+from albert_tf.training.callbacks import Result
 from albert_tf.training.run_config import FinetuningConfig
 from albert_tf.training.run_folder import RunFolder
 from tests.training import runs
@@ -249,14 +251,15 @@ def test_an_evaluation_is_kept_with_the_weights_if_they_are_the_run_s(
     weights = Checkpoint(path=str(path), metadata=known)
     config = runs.run_config(output_dir=str(tmp_path / "run"))
 
-    is_reported = run_folder.write_results(
-        config, weights, {"f1": 0.5}, _EVALUATION
+    result = Result(
+        scores=Scores(entries=(Score("f1", 0.5),)), evaluation=_EVALUATION
     )
+    written = run_folder.write_results(config, weights, result)
 
     results = json.loads((tmp_path / "run/eval_results.json").read_text())
     assert results["f1"] == 0.5
     assert results["evaluated"] == {"step": 7, "data": "a.json"}
-    assert is_reported
+    assert written.is_current
     wanted = known.measured(_EVALUATION["scores"], _EVALUATION)
     assert Metadata.read(path) == (wanted if is_own else Metadata())
 
@@ -279,7 +282,8 @@ def test_a_training_without_evaluation_leaves_no_report_of_other_weights(
     known = Metadata(evaluation=evaluation)
     weights = Checkpoint(path=str(tmp_path / "best"), metadata=known)
 
-    assert run_folder.write_results(config, weights, {}, None) == is_reported
+    written = run_folder.write_results(config, weights, Result())
+    assert written.is_current == is_reported
     assert not (tmp_path / "eval_results.json").exists()
 
 

@@ -17,7 +17,7 @@ from albert_tf.tasks.classification.model import ClassificationTask
 from albert_tf.tasks.pretraining.objectives import PretrainingTask
 from albert_tf.tasks.race.model import MultipleChoiceTask
 from albert_tf.tasks.squad.model import BeamSpanTask, SpanTask
-from albert_tf.training import finetuning_data, pretrain, step
+from albert_tf.training import pretrain, record_sets, step
 from tests.training import runs
 from tests.training import tpu as simulation
 from tests.training.runs import S
@@ -212,7 +212,7 @@ def test_batches_of_a_fine_tuning_have_one_shape(tpu):
         runs.WordData.array_specs,
         max_seq_length=S,
     )
-    padding = finetuning_data.padding_for(runs.make_job("unused").config, tpu)
+    padding = record_sets.padding_for(runs.make_job("unused").config, tpu)
     plan = record_columns.plan_evaluation(
         columns.lengths, batch_size=B, padding=padding
     )

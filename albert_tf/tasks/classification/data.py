@@ -169,7 +169,7 @@ class ClassificationData(TaskData):
             temperature=decision.temperature,
             thresholds=decision.thresholds,
         )
-        others = [*known.chosen]
+        others = [*known.chosen.entries]
         if not self.is_multi_label:
             plain = Decision().probabilities(logits)
             for ending, each in (("", probabilities), ("_before", plain)):

@@ -288,7 +288,7 @@ class TaggingData(TaskData):
         texts.sort(key=lambda row: -len(row[2]))
         kinds = sorted({*itertools.chain(*pairs)})
         return [
-            error_tables.class_table("Scores of entities", scores),
+            error_tables.class_table("Scores of entities", scores.entries),
             {
                 "title": "Kinds of words (rows) and predictions (columns)",
                 "header": ("", *kinds),

@@ -238,7 +238,7 @@ def test_rows_of_one_class_take_no_model(labels, make_data):
     data = make_data(labels=labels)
     found = data.baselines(make_examples(1, 1))
     scores = data.scores(make_examples(1, 1), {"logits": np.eye(3)[[1, 1]]})
-    scores += [Score.baseline(*row) for row in found.items()]
+    scores = scores.with_entries(Score.baseline(*row) for row in found.items())
 
     assert found == {"accuracy": 1}
     assert "accuracy 1, against 1 without a model" in scores.verdict()

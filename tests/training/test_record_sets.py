@@ -11,7 +11,7 @@ from albert_tf.devices import strategies
 from albert_tf.metrics.scores import Score, Scores
 from albert_tf.tasks.labelled_texts import ClassificationExample
 from albert_tf.tasks.task import ExampleSet
-from albert_tf.training import finetuning_data
+from albert_tf.training import record_sets
 from tests.training import runs
 
 
@@ -23,7 +23,7 @@ def small(job):
 
 
 def make_sets(job):
-    return finetuning_data.make_sets(job.config, job.sets)
+    return record_sets.make_sets(job.config, job.sets)
 
 
 def test_records_are_made_except_those_that_are_only_predicted(small):
@@ -36,11 +36,11 @@ def test_records_are_made_except_those_that_are_only_predicted(small):
     assert sets.prediction[0] is sets.evaluation[0]
     assert sets.prediction[1] is extra
     # Workers compare them.
-    found = finetuning_data.fingerprints(sets)
+    found = record_sets.fingerprints(sets)
     assert found["predict"] == [3, 4]
     other = make_sets(small.replace(train=runs.example_set(5, seed=9)))
-    assert finetuning_data.fingerprints(other)["train"] != found["train"]
-    assert finetuning_data.fingerprints(other)["eval"] == found["eval"]
+    assert record_sets.fingerprints(other)["train"] != found["train"]
+    assert record_sets.fingerprints(other)["eval"] == found["eval"]
 
 
 def test_the_share_of_the_records_that_a_run_sees_is_logged(job, caplog):
@@ -68,8 +68,8 @@ def test_records_that_are_trained_on_and_evaluated_are_counted(job, caplog):
 
 def test_an_evaluation_of_all_rows_trained_on_says_so_later(job):
     one = job(train=runs.example_set(5), evaluation=(runs.example_set(5),))
-    with finetuning_data.folder_of(one.config, make_sets(one)).locked() as _:
-        finetuning_data.folder_of(one.config, make_sets(one)).claim(one.config)
+    with record_sets.folder_of(one.config, make_sets(one)).locked() as _:
+        record_sets.folder_of(one.config, make_sets(one)).claim(one.config)
 
     [seen] = make_sets(one.replace(train=None)).evaluation
     [others] = make_sets(
@@ -124,7 +124,7 @@ def test_batches_are_padded_to_buckets_or_on_a_tpu_to_one_length(
         jit_compile=jit_compile,
     ).config
 
-    padding = finetuning_data.padding_for(config, tf.distribute.get_strategy())
+    padding = record_sets.padding_for(config, tf.distribute.get_strategy())
 
     assert padding.bucket_width == expected
     assert padding.max_seq_length == length
@@ -138,11 +138,11 @@ def test_each_seed_has_an_order_of_its_own(small):
     train = make_sets(small).train
 
     def first_batches(seed):
-        found = finetuning_data.training_batches(
+        found = record_sets.training_batches(
             dataclasses.replace(config, random_seed=seed),
             train,
             strategy,
-            finetuning_data.padding_for(config, strategy),
+            record_sets.padding_for(config, strategy),
             *config.phases,
             position=0,
         )
@@ -153,11 +153,11 @@ def test_each_seed_has_an_order_of_its_own(small):
 
 def test_a_sample_is_some_of_the_records_and_always_the_same(job, monkeypatch):
     records = make_sets(job(train=runs.example_set(20))).train
-    everything = finetuning_data.sample(records)
+    everything = record_sets.sample(records)
     assert everything.columns.digest == records.columns.digest
 
-    monkeypatch.setattr(finetuning_data, "SAMPLE_SIZE", 7)
-    part = finetuning_data.sample(records).columns
+    monkeypatch.setattr(record_sets, "SAMPLE_SIZE", 7)
+    part = record_sets.sample(records).columns
 
     def rows(columns):
         return {
@@ -167,7 +167,7 @@ def test_a_sample_is_some_of_the_records_and_always_the_same(job, monkeypatch):
 
     assert part.num_records == 7
     assert rows(part) <= rows(records.columns)
-    again = finetuning_data.sample(records).columns
+    again = record_sets.sample(records).columns
     assert again.digest == part.digest
 
 
@@ -190,7 +190,7 @@ def test_folds_follow_from_texts_and_share_every_label():
     def fold_numbers(examples, **data):
         data = types.SimpleNamespace(**{"has_one_label": True, **data})
         examples = ExampleSet(examples=examples, data=data)
-        return finetuning_data.fold_numbers(examples, 4)
+        return record_sets.fold_numbers(examples, 4)
 
     folds = fold_numbers(rows)
 
@@ -211,7 +211,7 @@ def test_an_evaluation_is_described_with_what_makes_it_doubtful():
         Score.of_label("number", "spam", 0),
     ]
     data = types.SimpleNamespace(primary_metric="accuracy", is_regression=False)
-    evaluated = finetuning_data.RecordSet(
+    evaluated = record_sets.RecordSet(
         data=data,
         examples=range(4),
         columns=None,

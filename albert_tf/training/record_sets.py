@@ -56,7 +56,7 @@ class RecordSet(ExampleSet):
         cautions = [self.caution] * bool(self.caution)
         absent = [
             score.of
-            for score in scores
+            for score in scores.entries
             if score == Score.of_label("number", score.of, 0)
         ]
         if absent:
