@@ -1,15 +1,11 @@
 import unicodedata
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from albert_tf.text import normalization
-
-# Letters with accents in both forms, ligatures, fractions, Hangul, spaces of
-# several kinds, controls, and characters that lower-case oddly.
-_HARD = "aZ é\u0301ñ\tﬁ½1,İΣσ한\u1112\u1161\u00a0\u3000\x00\x1c你！\u0345ẞ$^"
-texts = st.text(max_size=40) | st.text(st.sampled_from(_HARD), max_size=40)
+from tests.text.text_files import hard_texts
 
 
 def reference_normalize(text, do_lower_case):
@@ -20,22 +16,11 @@ def reference_normalize(text, do_lower_case):
     return text.lower() if do_lower_case else text
 
 
-def traced_text(text, *, do_lower_case=True):
-    normalized = normalization.normalize(text, do_lower_case=do_lower_case)
-    return normalization.trace_all([text], [normalized])
-
-
-@settings(deadline=None)
-@given(texts, st.booleans())
+@given(hard_texts, st.booleans())
 def test_normalize_equals_the_reference(text, do_lower_case):
     assert normalization.normalize(
         text, do_lower_case=do_lower_case
     ) == reference_normalize(text, do_lower_case)
-
-
-def raw_spans(traced, spans):
-    """`TracedText.raw_spans` as a list of (start, end)."""
-    return list(map(tuple, traced.raw_spans(spans).T.tolist()))
 
 
 @pytest.mark.parametrize(
@@ -54,4 +39,8 @@ def raw_spans(traced, spans):
     ],
 )
 def test_spans_are_traced_to_the_raw_text(text, spans, expected):
-    assert raw_spans(traced_text(text), spans) == expected
+    normalized = normalization.normalize(text, do_lower_case=True)
+
+    traced = normalization.trace_all([text], [normalized])
+
+    assert [*map(tuple, traced.raw_spans(spans).T.tolist())] == expected

@@ -1,11 +1,9 @@
 """What the readers of text refuse: one table of inputs and messages."""
 
 import bz2
-import io
 import sys
 
 import pytest
-import sentencepiece
 from sentencepiece import sentencepiece_model_pb2
 
 from albert_tf.text import tokenizer_json, vocabulary_training
@@ -109,22 +107,29 @@ def test_a_vocabulary_that_cannot_be_trained_is_an_error(
 
 
 @pytest.mark.parametrize(
-    ("name", "file", "message"),
+    ("name", "file", "content", "message"),
     [
-        ("spm_model_file", "x.model", r"x\.model'.* not a SentencePiece"),
-        ("vocab_file", "x.txt", r"x\.txt: .* \[PAD\], \[UNK\], "),
-        ("vocab_file", "x.vocab", r"x\.vocab: .* the \.model"),
-        ("vocab_file", "nowhere.txt", r"nowhere\.txt"),
+        ("spm_model_file", "x.model", "a\nb", r"x\.model'.* not a SentencePie"),
+        ("spm_model_file", "tokenizer.json", "{", r"er\.json.* is damaged"),
+        ("spm_model_file", "tokenizer.json", '{"model": {}}', "is damaged"),
+        ("vocab_file", "x.txt", "a\nb", r"x\.txt: .* \[PAD\], \[UNK\], "),
+        ("vocab_file", "x.vocab", "a\nb", r"x\.vocab: .* the \.model"),
+        ("vocab_file", "nowhere.txt", None, r"nowhere\.txt"),
     ],
 )
 def test_a_vocabulary_that_cannot_be_used_is_an_error(
-    tmp_path, name, file, message
+    tmp_path, name, file, content, message
 ):
-    for existing in ("x.model", "x.txt", "x.vocab"):
-        (tmp_path / existing).write_bytes(b"a\nb")
+    if content:
+        (tmp_path / file).write_text(content)
 
     with pytest.raises((ValueError, FileNotFoundError), match=message):
         load_tokenizer(**{name: tmp_path / file})
+
+
+def test_no_vocabulary_at_all_is_an_error():
+    with pytest.raises(ValueError, match="No vocabulary is given"):
+        load_tokenizer()
 
 
 def test_a_token_with_a_space_is_refused_by_wordpiece(wordpiece):
@@ -132,18 +137,13 @@ def test_a_token_with_a_space_is_refused_by_wordpiece(wordpiece):
         wordpiece.with_tokens(["foo bar"])
 
 
-def test_a_model_whose_words_end_with_the_mark_is_an_error(tmp_path):
-    model = io.BytesIO()
-    sentencepiece.SentencePieceTrainer.train(
-        sentence_iterator=iter(["the snow fell"] * 9),
-        model_writer=model,
-        vocab_size=30,
-        hard_vocab_limit=False,
-        treat_whitespace_as_suffix=True,
-        minloglevel=2,
-    )
-    path = tmp_path / "suffix.model"
-    path.write_bytes(model.getvalue())
+def test_a_model_whose_words_end_with_the_mark_is_an_error(
+    tmp_path, tiny_spm_model, change_model
+):
+    def put_marks_at_ends(model):
+        model.trainer_spec.treat_whitespace_as_suffix = True
+
+    path = change_model(tiny_spm_model, tmp_path / "m.model", put_marks_at_ends)
 
     with pytest.raises(ValueError, match="has treat_whitespace_as_suffix, but"):
         load_tokenizer(spm_model_file=path)
@@ -154,12 +154,7 @@ def test_a_model_whose_words_end_with_the_mark_is_an_error(tmp_path):
     [
         ("trainer_spec", "model_type", 2, "with model_type=BPE"),
         ("trainer_spec", "byte_fallback", True, "with byte_fallback=true"),
-        (
-            "normalizer_spec",
-            "add_dummy_prefix",
-            False,
-            "add_dummy_prefix=false",
-        ),
+        ("normalizer_spec", "add_dummy_prefix", False, "dummy_prefix=false"),
     ],
 )
 def test_a_model_that_is_more_than_its_pieces_gives_no_tokenizer_json(
@@ -172,17 +167,3 @@ def test_a_model_that_is_more_than_its_pieces_gives_no_tokenizer_json(
 
     with pytest.raises(ValueError, match=message):
         tokenizer_json.make(model.SerializeToString(), TokenizerSettings())
-
-
-def test_no_vocabulary_at_all_is_an_error():
-    with pytest.raises(ValueError, match="No vocabulary is given"):
-        load_tokenizer()
-
-
-@pytest.mark.parametrize("text", ["{", '{"model": {}}'])
-def test_a_damaged_tokenizer_json_is_an_error(text, tmp_path):
-    path = tmp_path / "tokenizer.json"
-    path.write_text(text)
-
-    with pytest.raises(ValueError, match=r"tokenizer\.json.* is damaged"):
-        load_tokenizer(spm_model_file=path)

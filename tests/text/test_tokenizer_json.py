@@ -28,23 +28,18 @@ _TEXTS = [
 def test_pieces_scores_and_rules_are_those_of_the_model(
     is_old, tiny_spm_model, tmp_path
 ):
+    def facts(model):
+        pieces = [(p.piece, p.score, p.type) for p in model.pieces]
+        return pieces, model.normalizer_spec.precompiled_charsmap
+
     path = tmp_path / "tokenizer.json"
     model = write_tokenizer_json(path, tiny_spm_model, is_old=is_old)
 
-    found = sentencepiece_model_pb2.ModelProto.FromString(
-        tokenizer_json.read_model(path)
-    )
+    content = tokenizer_json.read_model(path)
 
-    pieces, wanted = (
-        [(p.piece, p.score, p.type) for p in one.pieces]
-        for one in (found, model)
-    )
-    assert pieces == wanted
-    rules, wanted = (
-        one.normalizer_spec.precompiled_charsmap for one in (found, model)
-    )
-    assert rules == wanted
-    assert tokenizer_json.read_model(path) == tokenizer_json.read_model(path)
+    read = sentencepiece_model_pb2.ModelProto.FromString(content)
+    assert facts(read) == facts(model)
+    assert tokenizer_json.read_model(path) == content
 
 
 @pytest.mark.parametrize("do_lower_case", [True, False])
@@ -69,24 +64,20 @@ def test_texts_have_the_ids_of_the_model(
 
 
 def test_texts_have_the_ids_of_the_released_model(shared_data, tmp_path):
-    model_file = shared_data / "data" / "spm" / "30k-clean.model"
+    model_file = shared_data / "data/spm/30k-clean.model"
     path = tmp_path / "tokenizer.json"
     model = write_tokenizer_json(path, model_file)
-    golden = shared_data / "golden" / "tokenization" / "sentencepiece.json"
-    texts = [
-        *_TEXTS,
-        *(case["text"] for case in json.loads(golden.read_text())),
-    ]
+    recorded = shared_data / "golden/tokenization/sentencepiece.json"
+    texts = [case["text"] for case in json.loads(recorded.read_text())]
 
-    found = SentencePieceTokenizer(path)
+    batch, expected = (
+        SentencePieceTokenizer(file).encode_batch([*_TEXTS, *texts])
+        for file in (path, model_file)
+    )
 
-    commas = [p for p in model.pieces if is_number_comma(p.piece)]
-    assert len(commas) > 100
-    wanted = SentencePieceTokenizer(model_file)
-    for ours, theirs in zip(
-        found.encode_batch(texts), wanted.encode_batch(texts), strict=True
-    ):
-        assert ours.tolist() == theirs.tolist()
+    assert sum(is_number_comma(p.piece) for p in model.pieces) > 100
+    for array, expected_array in zip(batch, expected, strict=True):
+        assert array.tolist() == expected_array.tolist()
 
 
 # What `make` returns.
@@ -185,23 +176,21 @@ def test_special_tokens_go_around_a_pair_and_are_found_in_text(
 
 
 def test_a_model_without_rules_has_no_step_for_them(
-    tiny_spm_model, tmp_path, make
+    tiny_spm_model, tmp_path, change_model, make
 ):
-    with open(tiny_spm_model, "rb") as file:
-        model = sentencepiece_model_pb2.ModelProto.FromString(file.read())
-    model.normalizer_spec.precompiled_charsmap = b""
-    path = tmp_path / "without.model"
-    path.write_bytes(model.SerializeToString())
+    def remove_rules(model):
+        model.normalizer_spec.precompiled_charsmap = b""
 
-    found = _their_ids(make(path), "the snow")
+    path = change_model(tiny_spm_model, tmp_path / "m.model", remove_rules)
 
-    assert found.ids == SentencePieceTokenizer(path).encode("the snow")
+    ids = _their_ids(make(path), "the snow").ids
+
+    assert ids == SentencePieceTokenizer(path).encode("the snow")
 
 
 def test_a_made_file_gives_the_ids_of_the_released_model(shared_data, make):
-    data = shared_data / "data"
-    model_file = data / "spm" / "30k-clean.model"
-    text = (data / "squad" / "dev-v1.1.json").read_text(encoding="utf-8")
+    model_file = shared_data / "data/spm/30k-clean.model"
+    text = (shared_data / "data/squad/dev-v1.1.json").read_text("utf-8")
     texts = [
         paragraph["context"]
         for article in json.loads(text)["data"]
@@ -211,9 +200,9 @@ def test_a_made_file_gives_the_ids_of_the_released_model(shared_data, make):
 
     ids, lengths = SentencePieceTokenizer(model_file).encode_batch(texts)
 
-    found = made.encode_batch(texts, add_special_tokens=False)
-    assert [len(one) for one in found] == lengths.tolist()
-    assert sum((one.ids for one in found), []) == ids.tolist()
+    encodings = made.encode_batch(texts, add_special_tokens=False)
+    assert [*map(len, encodings)] == lengths.tolist()
+    assert sum((row.ids for row in encodings), []) == ids.tolist()
 
 
 # Refused.

@@ -85,10 +85,9 @@ def test_the_vocabulary_has_capitals_only_if_asked(tiny_corpus, tmp_path):
 def test_accents_are_kept_if_asked_and_else_their_words_counted(
     tiny_corpus, tmp_path
 ):
-    # Six words become one, and another becomes one that is not there.
-    text = (
-        tiny_corpus.read_text(encoding="utf-8") + "mà má mã mả mạ ma\nボール\n"
-    )
+    # Six words become one, and two others become words that are not there.
+    text = tiny_corpus.read_text(encoding="utf-8")
+    text += "mà má mã mả mạ ma Ma\nđi ボール\n"
     corpus = write(tmp_path / "corpus.txt", text)
     kept, removed = (
         train(corpus, tmp_path / name, vocab_size=220, keep_accents=keep)
@@ -100,9 +99,8 @@ def test_accents_are_kept_if_asked_and_else_their_words_counted(
 
     assert loaded.special_ids.unk not in loaded.encode("má ボール")
     assert "merged by accents" not in kept
-    [share] = re.findall(r"merged by accents +([\d.]+)% of words", removed)
     num_words = len({*text.lower().split()})
-    assert float(share) == pytest.approx(600 / num_words, rel=0.3)
+    assert f"merged by accents   {6 / num_words:.1%} of words" in removed
 
 
 @pytest.mark.parametrize("name", ["p.model", "p.vocab"])
@@ -146,16 +144,3 @@ def test_bad_lines_are_counted_in_the_summary(tiny_corpus, tmp_path):
     summary = train(corpus, tmp_path / "p", max_bad_lines=1)
 
     assert "bad lines skipped   1" in summary.splitlines()
-
-
-def test_the_summary_says_how_many_words_only_accents_tell_apart(
-    tiny_corpus, tmp_path
-):
-    text = "ma má mà mả mã mạ đi Ma "
-    # With the corpus, there are enough characters.
-    corpus = write(tmp_path / "c.txt", text + "\n" + tiny_corpus.read_text())
-
-    summary = train(corpus, tmp_path / "p")
-
-    num_words = len({*corpus.read_text("utf-8").lower().split()})
-    assert f"merged by accents   {6 / num_words:.1%} of" in summary

@@ -1,21 +1,16 @@
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from albert_tf.text import word_splitting
-
-# Letters with accents in both forms, ligatures, fractions, Hangul, spaces of
-# several kinds, controls, and characters that lower-case oddly.
-_HARD = "aZ é\u0301ñ\tﬁ½1,İΣσ한\u1112\u1161\u00a0\u3000\x00\x1c你！\u0345ẞ$^"
-texts = st.text(max_size=40) | st.text(st.sampled_from(_HARD), max_size=40)
+from tests.text.text_files import hard_texts
 
 
 def options_of(do_lower_case):
     return {"do_lower_case": do_lower_case, "keep_accents": not do_lower_case}
 
 
-@settings(deadline=None)
-@given(texts, st.booleans())
+@given(hard_texts, st.booleans())
 def test_traced_words_equal_split_words(text, do_lower_case):
     options = options_of(do_lower_case)
     traced, words = word_splitting.split_words_traced(text, **options)
