@@ -53,16 +53,11 @@ def test_each_kind_has_scores():
         [["B-PER", "I-PER", "O", "B"]], [["B-PER", "O", "B-LOC", "B"]]
     )
 
-    found = {key: value for key, value in scores.items() if "_of_" in key}
-    assert found == {
+    names = ("f1", "precision", "recall", "number")
+    assert {key: scores[key] for key in scores if "_of_" in key} == {
         f"{name}_of_{kind}": value
         for kind, number, right in (("LOC", 0, 0), ("PER", 1, 0), ("_", 1, 1))
-        for name, value in (
-            ("f1", right),
-            ("precision", right),
-            ("recall", right),
-            ("number", number),
-        )
+        for name, value in zip(names, [right] * 3 + [number], strict=True)
     }
 
 

@@ -45,24 +45,26 @@ def test_characters_are_words_in_scripts_without_spaces(
     assert squad.f1(prediction, [answer]) == pytest.approx(expected)
 
 
-def test_nothing_left_on_both_sides_is_right_in_version_2_only():
-    assert squad.score_answers(["the"], [["a"]]).f1 == [0]
-    assert squad.score_answers(["the"], [["a"]]).exact == [1]
-    assert score_optional([""], [[]]).f1 == [1]
+def test_nothing_left_on_both_sides_is_exact_but_shares_no_word():
+    scores = squad.score_answers(["the"], [["a"]])
+    assert (scores.f1, scores.exact) == ([0], [1])
 
 
-def test_no_answer_is_wrong_where_there_is_one_and_an_answer_where_not():
-    scores = score_optional(["", "dog", ""], [["cat"], [], []])
-
-    assert scores.exact.tolist() == [0, 0, 1]
-    assert scores.f1.tolist() == [0, 0, 1]
-
-
-def test_true_answers_of_punctuation_do_not_count_in_version_2():
-    scores = score_optional(["cat"], [["?", "cat"]])
-
-    assert scores.exact.tolist() == [1]
-    assert score_optional([""], [["?"]]).exact.tolist() == [1]
+@pytest.mark.parametrize(
+    ("prediction", "answers", "score"),
+    [
+        ("", [], 1),
+        # No answer where there is one, and an answer where there is none.
+        ("", ["cat"], 0),
+        ("dog", [], 0),
+        # True answers of punctuation do not count.
+        ("cat", ["?", "cat"], 1),
+        ("", ["?"], 1),
+    ],
+)
+def test_version_2_scores_a_missing_answer(prediction, answers, score):
+    scores = score_optional([prediction], [answers])
+    assert scores.exact.tolist() == scores.f1.tolist() == [score]
 
 
 def test_every_point_of_the_curve_is_the_score_below_its_threshold():

@@ -51,30 +51,19 @@ def feed_forward(weight_set):
         (
             # Each group is a level.
             {"num_hidden_groups": 2},
-            {
-                attention(1): 0.5,
-                feed_forward(1): 0.5,
-                attention(0): 0.25,
-                EMBEDDINGS: 0.0625,
-            },
+            {attention(1): 0.5, feed_forward(1): 0.5}
+            | {attention(0): 0.25, EMBEDDINGS: 0.0625},
         ),
         (
             # A shared half belongs to the last layers that use it.
             {"parameter_sharing": "attention"},
-            {
-                attention(0): 0.5,
-                feed_forward(3): 0.5,
-                feed_forward(2): 0.25,
-                feed_forward(1): 0.125,
-                feed_forward(0): 0.0625,
-            },
+            {attention(0): 0.5}
+            | {feed_forward(i): 0.5 ** (4 - i) for i in range(4)},
         ),
     ],
 )
 def test_each_level_has_half_the_rate_of_the_level_above(settings, expected):
-    found = multipliers(**settings)
-
-    assert {path: found[path] for path in expected} == expected
+    assert expected.items() <= multipliers(**settings).items()
 
 
 @pytest.mark.parametrize("decay", [1.0, 0.5])
