@@ -15,7 +15,7 @@ import functools
 import hashlib
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple, Protocol, TypeVar
+from typing import Any, NamedTuple, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
 
@@ -84,6 +84,8 @@ class FileContents:
     is_left_out: np.ndarray | None = None
 
 
+# Beam checks arguments by their annotations.
+@runtime_checkable
 class Deduplicator(Protocol):
     """Finds documents to leave out; `deduplication.py` has the only one."""
 
