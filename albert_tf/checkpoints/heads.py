@@ -7,8 +7,8 @@ when it is made.
 """
 
 import dataclasses
+import importlib.metadata
 from collections.abc import Callable, Collection, Mapping
-from importlib import metadata
 from typing import TYPE_CHECKING, Any
 
 from albert_tf import checks, registry
@@ -37,7 +37,7 @@ class Head:
         model_class: Name of this class.
         groups: Groups of variables, of `variable_names.head_of`; a checkpoint
             with one of them may have this head. Empty for the bare encoder.
-        over_pooler: Those of them that are trained on the pooled output.
+        over_pooler: The groups that are trained on the pooled output.
         transformers: The class there that has exactly these groups, if any.
         pipeline: What model hubs call its task; "" if it has learnt none.
         command: The command that trains it.
@@ -132,7 +132,7 @@ TOKEN_CLASSIFIER = _head(
     pipeline="token-classification",
     command="run_ner.py",
 )
-# Those for a task, as exports may name them, too.
+# Heads by task, which an export may name in place of a head.
 OF_TASKS = {
     "squad": (SPAN, BEAM_SPAN),
     "race": (MULTIPLE_CHOICE,),
@@ -167,7 +167,9 @@ def in_package(name: str) -> Any:
     """
     reference = name
     if ":" not in name:
-        points = [*metadata.entry_points(group=ENTRY_POINTS, name=name)]
+        points = [
+            *importlib.metadata.entry_points(group=ENTRY_POINTS, name=name)
+        ]
         if not points:
             return None
         reference = points[0].value
@@ -187,30 +189,30 @@ def in_package(name: str) -> Any:
     return head_spec
 
 
-def present(groups: Collection[str], known: Metadata) -> list[Head]:
-    """Returns the heads that have one of some groups, those of tasks first.
+def present(groups: Collection[str], metadata: Metadata) -> list[Head]:
+    """Returns the heads that have one of some groups, heads of tasks first.
 
-    Of those with the same groups, it is the one that the metadata name, or else
-    the first.
+    Of several heads with the same groups, the result has the head that the
+    metadata name, or else the first.
     """
-    found: dict[frozenset[str], Head] = {}
+    by_groups: dict[frozenset[str], Head] = {}
     for head in HEADS.values():
-        is_named = head.name == known.head or head.groups not in found
-        if is_named and not head.groups.isdisjoint(groups):
-            found[head.groups] = head
-    return sorted(found.values(), key=lambda head: head is PRETRAINING)
+        is_chosen = head.name == metadata.head or head.groups not in by_groups
+        if is_chosen and not head.groups.isdisjoint(groups):
+            by_groups[head.groups] = head
+    return sorted(by_groups.values(), key=lambda head: head is PRETRAINING)
 
 
-def candidates(groups: Collection[str], known: Metadata) -> list[str]:
+def candidates(groups: Collection[str], metadata: Metadata) -> list[str]:
     """Returns the names of the heads that a checkpoint may be used with.
 
-    They are those of tasks, and groups that belong to no known head; or else
-    that of pretraining, or else the encoder.
+    They are heads of tasks, and groups that belong to no head of the table;
+    without any, `pretraining`, or else `encoder`.
     """
-    found = present(groups, known)
-    tasks = [head.name for head in found if head is not PRETRAINING]
-    tasks += unknown(groups)
-    return tasks or [head.name for head in found] or [ENCODER.name]
+    heads = present(groups, metadata)
+    names = [head.name for head in heads if head is not PRETRAINING]
+    names += unknown(groups)
+    return names or [head.name for head in heads] or [ENCODER.name]
 
 
 def unknown(

@@ -1,7 +1,7 @@
 """Text in, answers out: a trained model with its tokenizer.
 
 Data flow: texts -> examples -> records -> [model] -> outputs -> answers.
-Records, outputs and answers are those of `--do_predict`.
+Records, outputs and answers are the same as with `--do_predict`.
 """
 
 import copy
@@ -54,20 +54,20 @@ def load_predictor(  # noqa: PLR0913
         head: None for the head that the checkpoint has; a name, such as
             `encoder` for vectors; or, for a head of another package,
             `package.module:SPEC`, or its `HeadSpec`.
-        max_seq_length: Longest sequence in tokens; None for that of the export
-            or, unless the head is `encoder`, of the fine-tuning; or else 512
-            (384 for questions about a context); at most what the model takes.
+        max_seq_length: Longest sequence in tokens. Default: the length of the
+            export or, unless the head is `encoder`, of the fine-tuning; or else
+            512 (384 for questions about a context); at most the model's.
         depth: Number of layers to compute, the first ones; None for all. Fewer
             are good after a training with `--random_depth`.
         dtype: Keras dtype policy; None for the global policy of Keras. It has
             no effect on an export.
-        pooling: Of vectors: `mean` over the tokens of a text, or `cls`; None
-            for that of the training, or of sentence-transformers, or `mean`.
-        normalize: Whether vectors have the length 1; None likewise.
+        pooling: Of vectors: `mean` over the tokens of a text, or `cls`.
+            Default: as trained, also by sentence-transformers, or `mean`.
+        normalize: Whether vectors have the length 1. Default: likewise.
         vocabulary: A SentencePiece model, or a WordPiece vocabulary, `.txt`;
             None for the one beside the checkpoint.
         labels: Names of a classifier's outputs in their order, empty for a
-            number; None for those of the checkpoint.
+            number; None for the labels of the checkpoint.
         do_lower_case: None for what the checkpoint says, or else true.
 
     Returns:
@@ -223,8 +223,8 @@ class Predictor:
     def similarity(self, first: Any, second: Any) -> Any:
         """Returns the cosine of the vectors of two texts, a float.
 
-        Of two lists of N texts, it is that of each text and the one beside it,
-        float32 `[N]`.
+        Two lists of N texts have N cosines, float32 `[N]`: one for each pair of
+        texts at the same place.
         """
         if isinstance(first, str) and isinstance(second, str):
             return float(self.similarity([first], [second])[0])
@@ -275,6 +275,6 @@ class Predictor:
             example_set = self.spec.example_set(self.data, examples)
             # RACE: with the number of choices of these inputs.
             data: Any = example_set.data
-            # One chunk: `_CHUNK_SIZE` is smaller than that of `record_outputs`.
+            # One chunk: chunks of `record_outputs` are larger.
             for some, outputs in self.run_chunks(example_set, batch_size):
                 yield from data.answers(some, outputs)

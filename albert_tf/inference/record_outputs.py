@@ -225,8 +225,8 @@ def write_predictions(
 ) -> None:
     """Writes the predictions of a set, each chunk as soon as it is computed.
 
-    All workers compute, the chief writes; if it cannot, all end. `scores` are
-    those of the evaluation, empty without one.
+    All workers compute, the chief writes; if it cannot, all end. `scores`
+    come from the evaluation, and are empty without one.
     """
     # Other workers have no files.
     opened: Any = contextlib.nullcontext(lambda *_: None)

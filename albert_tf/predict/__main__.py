@@ -69,7 +69,7 @@ def _answer_lines(predictor: Any) -> Iterator[dict[str, Any]]:
 def _answers(
     predictor: Any, lines: list[tuple[int, bytes]]
 ) -> list[dict[str, Any]]:
-    """Answers lines; those that cannot be answered are found by halves."""
+    """Answers lines; halves them to find a line that cannot be answered."""
     try:
         parsed = [*itertools.starmap(inputs.parse_line, lines)]
         return [*predictor.predict(parsed)]

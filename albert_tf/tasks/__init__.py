@@ -1,1 +1,1 @@
-"""What is learnt. Floor 5."""
+"""Tasks: their data, losses and answers. Floor 5."""

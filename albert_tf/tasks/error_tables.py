@@ -92,7 +92,7 @@ def prediction_sections(
 
 
 def class_table(title: str, scores: Iterable[Score]) -> dict[str, Any]:
-    """Returns those of the scores that are of single labels, a row of each."""
+    """Returns the scores of single labels, a row for each label."""
     rows: dict[str, dict[str, str]] = collections.defaultdict(dict)
     for score in scores:
         if score.role is Role.OF_LABEL:

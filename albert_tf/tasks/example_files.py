@@ -3,7 +3,7 @@ r"""Files of examples: rows of tables, lines of JSON, and what they must have.
 Data flow: file -> [this file] -> examples of a task.
 
 TSV is what GLUE means by it: a tab always ends a field, a line end a row, and
-quotes are plain characters. CSV is that of RFC 4180. JSONL has one object per
+quotes are plain characters. CSV follows RFC 4180. JSONL has one object per
 line. All may be gzipped; one row is in memory at a time.
 """
 
@@ -27,7 +27,7 @@ Row: TypeAlias = tuple[int, Sequence[str]]
 
 
 class RowsInMemory(NamedTuple):
-    """What a file would hold, and the name that messages call it by."""
+    """Rows in place of a file, and the name that messages call them by."""
 
     name: str
     rows: Sequence[Mapping[str, Any]]

@@ -1,4 +1,4 @@
-"""What the model halves of fine-tuning share: a loss that is a mean.
+"""The base of the model halves of fine-tuning: a loss that is a mean.
 
 Each has one loss, the weighted mean over the rows of a batch (sequences,
 questions or windows), and so are its scores in the training log.
@@ -76,7 +76,7 @@ class MeanLossTask(AnswerTask, abc.ABC):
         losses_by_depth = [one.loss for one in (measured, *shallow)]
         loss = sum(losses_by_depth) / len(losses_by_depth)
         mask = ops.cast(batch["input_mask"], "float32")
-        # [B, ...]: all axes but the first are those of one example.
+        # [B, ...]: all axes but the first belong to one example.
         num_tokens = ops.sum(mask, axis=list(range(1, len(mask.shape))))
         totals = {
             "examples": ops.sum(is_real),

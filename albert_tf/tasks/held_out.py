@@ -1,4 +1,4 @@
-"""Which rows a use has: those of its file, or a share that is held out."""
+"""Finds the rows of each use: a file, or a share that is held out."""
 
 import collections
 import dataclasses
@@ -103,7 +103,7 @@ def read(
 
     With `validation_share`, the latter are a part of the training file, see
     `hold_out`. A run keeps share, seed and digests, the setting `validation`.
-    Without training, the digests are those of the weights in use. `config` are
+    Without training, the weights in use know the digests. `config` are
     `FileFlags`, with the `name` of the task, and `read_use` returns the
     examples of the file of a use.
     """

@@ -238,7 +238,7 @@ def split_labels(text: str, separator: str, where: str) -> list[str]:
 
 
 def check_labels(labels: Sequence[str], where: str) -> None:
-    """Checks the labels of a task; those that look alike are warned of."""
+    """Checks the labels of a task, and warns of labels that look alike."""
     for label in labels:
         _check_label(label, where)
     num_classes = len({*map(_class, labels)})

@@ -1,4 +1,4 @@
-"""What is done with a head, and how a task is fine-tuned.
+"""How a head answers texts and is served, and how a task is fine-tuned.
 
 Whatever depends on the head of a model asks its `HeadSpec`: `load_predictor`,
 the evaluation of a run, exports. A command that fine-tunes asks a
@@ -35,9 +35,9 @@ Signatures: TypeAlias = "Sequence[Signature]"
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class ServingSettings(Settings):
-    """The settings of an export; `max_seq_length` is that of raw text."""
+    """The settings of an export; `max_seq_length` limits raw text."""
 
-    # Names of settings that are by default those of the fine-tuning.
+    # Names of settings whose defaults are the settings of the fine-tuning.
     as_trained: ClassVar[tuple[str, ...]] = ()
     # Names of settings that have no effect on the signature of ids.
     not_in_runtimes: ClassVar[tuple[str, ...]] = ()
@@ -67,7 +67,7 @@ class ServingSettings(Settings):
         return {"max_seq_length": self.max_seq_length}
 
     def applied_to(self, known: Metadata) -> Metadata:
-        """Returns what is known of the export, given that of its checkpoint."""
+        """Returns the metadata of the export from those of its checkpoint."""
         return known
 
     def notes(self, known: Metadata) -> list[Note]:
@@ -79,10 +79,10 @@ class ServingSettings(Settings):
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Exported:
-    """What signatures are made of.
+    """A model, with all that its signatures need.
 
-    `settings` are of the class `HeadSpec.serving_settings`, `metadata` those of
-    the checkpoint; `weights` are exported copies of those of the model.
+    `settings` are of the class `HeadSpec.serving_settings`; `metadata` belong
+    to the checkpoint; `weights` are exported copies of the model's weights.
     """
 
     settings: Any
@@ -93,7 +93,7 @@ class Exported:
 
 
 class HeadSpec(abc.ABC):
-    """What is done with a head: texts, answers, signatures."""
+    """Base class of the use of a head: texts, answers, signatures."""
 
     head: ClassVar[Head]
     # The longest sequence of raw text, unless a fine-tuning determined it.
@@ -135,7 +135,7 @@ class HeadSpec(abc.ABC):
     has_mean: ClassVar[bool] = False
 
     def mean_data(self, members: Sequence[Any]) -> Any:
-        """Returns the data half of several models, from that of each."""
+        """Returns the data half of several models, from their data halves."""
         return members[0]
 
     def mean_outputs(
@@ -235,7 +235,7 @@ class TaskConfig(Settings, abc.ABC):
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class DataRequest:
-    """What a run wants of the examples of a task.
+    """The examples that a run asks a task for.
 
     `uses` are some of `train`, `eval` and `predict`; `given_examples` are rows
     in place of files, by use. To train, the `weights` in use are none.
@@ -252,7 +252,7 @@ class DataRequest:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class FinetuningSpec:
-    """What is fine-tuned by one command, or by one function call.
+    """The fine-tuning of one command, or of one function call.
 
     Args:
         task_names: Names that users know the task by.

@@ -184,14 +184,14 @@ class TaskData(AnswerData):
         """Returns scores of the best single answer to all examples, by name.
 
         Such as the largest class, the mean, no answer, or a choice by chance.
-        `start_outputs` are those of the weights before the training, if the
+        `start_outputs` are the outputs before the training, if the
         model half has `compares_start`.
         """
 
     def compare_with_chance(
         self, columns: RecordColumns, outputs: Outputs
     ) -> Comparison | None:
-        """Compares the loss with that of predicting the label frequencies.
+        """Compares the loss with the loss of predicting label frequencies.
 
         Returns None for few records, for labels that are all equal, and if
         `compare_losses` does.
@@ -312,7 +312,7 @@ class Sets(Generic[AnySet]):
 
 
 def sets_by_use(sets: Mapping[str, Sequence[ExampleSet]]) -> Sets[ExampleSet]:
-    """Returns the sets of a run from those of each use, such as `train`."""
+    """Returns the sets of a run from its sets by use, such as `train`."""
     return Sets(
         train=sets["train"][0] if "train" in sets else None,
         evaluation=tuple(sets.get("eval", ())),
@@ -389,7 +389,7 @@ class AnswerTask:
     def final_outputs(self, batch: Batch) -> Totals:
         """Returns the outputs that final scores and predictions are made of.
 
-        They are float32 or int32 `[B, ...]`: those of the model, or, with early
+        They are float32 or int32 `[B, ...]`: the model's, or, with early
         exit, of the layer at which each example leaves, and its number,
         `num_layers` int32 `[B]`.
         """

@@ -119,8 +119,8 @@ def _labels(
 ) -> tuple[str, ...]:
     """Returns all labels, in the order of the logits; none for regression.
 
-    They are those of the flag; else, without training, those of the weights in
-    use; else those of the training file.
+    The flag names them; else, without training, the metadata of the weights in
+    use; else the training file.
     """
     if config.labels or config.regression:
         return config.labels

@@ -222,7 +222,7 @@ class ClassificationData(TaskData):
         return {self.primary_metric: score}
 
     def _score(self, name: str, value: float) -> Score:
-        """Returns a score, which may be that of the positive class."""
+        """Returns a score, which may belong to the positive class."""
         if self.positive_label and name in _OF_ONE_CLASS:
             return Score.of_label(name, self.positive_label, value)
         return Score(name, value)

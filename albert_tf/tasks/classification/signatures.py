@@ -18,7 +18,7 @@ _HALF = 0.5
 
 
 def _numbers(outputs: Tensors, known: Metadata, dtype: str) -> tf.Tensor:
-    """Returns those of a regression, `[B]` or `[B, K]`."""
+    """Returns the numbers of a regression, `[B]` or `[B, K]`."""
     numbers = outputs["logits"]
     numbers = numbers[:, 0] if numbers.shape[1] == 1 else numbers
     if known.target_scale is not None:

@@ -60,7 +60,7 @@ class ClassifierSettings(EarlyExitSettings):
 
 
 class ClassifierSpec(HeadSpec):
-    """What is done with the head `classifier`."""
+    """Finds labels or numbers, by the head `classifier`."""
 
     head = heads.CLASSIFIER
     has_mean = True
@@ -124,7 +124,7 @@ class ClassifierSpec(HeadSpec):
     def mean_outputs(
         self, members: Sequence[Any], outputs: Sequence[Outputs]
     ) -> Outputs:
-        """Also those of several labels a row, and numbers in their units."""
+        """Also takes means of several labels, and of numbers in their units."""
         from scipy import special
 
         first = members[0]

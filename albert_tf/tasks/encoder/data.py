@@ -28,7 +28,7 @@ _CORRELATIONS = ("spearman", "pearson")
 class VectorData(AnswerData):
     """The data half of vectors: one text or two, and the vector of them.
 
-    It is that of `[CLS]` in the last layer, or the mean over all tokens.
+    The vector is the last layer's of `[CLS]`, or its mean over all tokens.
     """
 
     tokenizer: Tokenizer
@@ -169,7 +169,7 @@ class SimilarityData(TaskData):
         """Returns the primary metric of common words, and of the start.
 
         The better one is its baseline; the two are `word_overlap` and
-        `before_training`. `start_outputs` are those of the weights before.
+        `before_training`. `start_outputs` are the outputs before the training.
         """
         words = map(similarity.word_rows, _texts(examples))
         scores = {

@@ -100,7 +100,7 @@ class SimilarityTask(MeanLossTask):
     compares_start = True
 
     def start_outputs(self, batch: Batch) -> Totals:
-        """Returns those of weights that were not trained yet: means."""
+        """Returns the vectors before the training: means over tokens."""
         sequence = super().outputs(batch)["sequence_output"]
         mean = dataclasses.replace(self._data, pooling="mean")
         return {"vectors": pool(sequence, batch["input_mask"], mean)}
@@ -124,7 +124,7 @@ class SimilarityTask(MeanLossTask):
 
 
 def _cosines(vectors: Tensor) -> Tensor:
-    """Returns those of the first two of C texts, `[B]`, of length 1."""
+    """Returns the cosines of the first two of C vectors of length 1, `[B]`."""
     return ops.sum(vectors[:, 0] * vectors[:, 1], axis=-1)
 
 
@@ -159,7 +159,7 @@ def in_batch_sums(
 ) -> LossSums:
     """Returns the sums of the cross entropy of the second texts of B rows.
 
-    `vectors` are those of C texts, float32 `[B, C, H]` with length 1; `hashes`
+    `vectors` of C texts are float32 `[B, C, H]` with length 1; `hashes`
     are equal for equal texts, int32 `[B, C]`. Texts that are equal to the
     second one of a row, or the second one of an equal first one, are not among
     its negatives, nor are rows with the weight 0.

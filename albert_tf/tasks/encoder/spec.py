@@ -26,12 +26,12 @@ class EncoderSettings(ServingSettings):
 
 
 class EncoderSpec(HeadSpec):
-    """What is done with the head `encoder`."""
+    """Answers texts with vectors, by the head `encoder`."""
 
     head = heads.ENCODER
 
     def trained_settings(self, source: Checkpoint) -> Mapping[str, Any]:
-        """Takes those of vectors, not those of a fine-tuning."""
+        """Takes settings of vectors, but no settings of another task."""
         return source.settings if "pooling" in source.settings else {}
 
     def example(self, position: int, item: Any) -> inputs.OneOrTwoTexts:

@@ -1,1 +1,1 @@
-"""What pretraining learns: masked words, and the order of two segments."""
+"""Pretraining: masked words, and the order of two segments."""

@@ -35,7 +35,7 @@ NUM_TOP = 5
 class MaskedTextData(AnswerData):
     """The data half of masked texts: the likeliest tokens of `[MASK]`s.
 
-    `objectives` are those of the model, `mlm` and `sop`.
+    `objectives` are what the model has learnt, `mlm` and `sop`.
     """
 
     tokenizer: Tokenizer
@@ -106,7 +106,7 @@ class MaskedTextData(AnswerData):
                 answer["masks"] = [self._candidates(*row) for row in rows]
             if self._has_order(example):
                 logits = np.asarray(outputs["sentence_order_logits"][row])
-                # Label 1 is that of swapped segments.
+                # Label 1 stands for swapped segments.
                 answer["in_order"] = float(classification.softmax(logits)[0])
             yield answer
 

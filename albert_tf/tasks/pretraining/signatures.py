@@ -1,4 +1,4 @@
-"""The signatures of the pretraining heads, beside those of the encoder.
+"""The signatures of the pretraining heads and of their encoder.
 
 `fill_mask` returns the likeliest tokens where a text has `[MASK]`. The text is
 cut at every `[MASK]`, and the parts are tokenized separately.
@@ -127,7 +127,7 @@ def _fill_mask(
 def _masked_tokens(
     texts: tf.Tensor, tokenizer: GraphTokenizer
 ) -> tuple[tf.Tensor, tf.Tensor]:
-    """Returns the ids of texts, with that of `[MASK]` for each mask.
+    """Returns the ids of texts, with the id of `[MASK]` for each mask.
 
     They are int32 `[M]`, with row splits `[B + 1]`.
     """

@@ -11,7 +11,7 @@ from albert_tf.tasks.task import AnswerData, AnswerTask
 
 
 class PretrainingSpec(EncoderSpec):
-    """What is done with the head `pretraining`."""
+    """Fills in masked words, by the head `pretraining`."""
 
     head = heads.PRETRAINING
 

@@ -69,7 +69,7 @@ def read_split(
 ) -> list[MultipleChoiceExample]:
     """Reads one split of the folder that holds `RACE/`, or of `RACE/` itself.
 
-    The order is that of the levels, then of the files' names.
+    They are sorted by level, then by file name.
     """
     data_dir = files.check_local(data_dir)
     paths = [
@@ -118,7 +118,7 @@ def read_questions(
 def _examples(
     row: Mapping[str, Any], level: str
 ) -> Iterator[MultipleChoiceExample]:
-    """Yields the questions of a line: those of a passage, or the only one."""
+    """Yields the questions of a line: of a passage, or a single one."""
     passage_id, article = str(row["id"]), row["article"]
     if "questions" in row:
         level = level or next(filter(passage_id.startswith, LEVELS), "")

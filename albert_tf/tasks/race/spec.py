@@ -50,7 +50,7 @@ class ChoiceSettings(EarlyExitSettings):
 
 
 class MultipleChoiceSpec(HeadSpec):
-    """What is done with the head `multiple_choice`."""
+    """Answers questions with the head `multiple_choice`."""
 
     head = heads.MULTIPLE_CHOICE
     has_mean = True

@@ -252,8 +252,8 @@ class SquadData(TaskData):
 
         By id of the question, `predictions.json` has the answers, "" for none;
         `nbest_predictions.json` the best ones before the null threshold; and
-        `null_odds.json` that of version 2.0. If all true answers are known,
-        `predict_results.json` has the scores.
+        `null_odds.json` the null odds of version 2.0. If all true answers are
+        known, `predict_results.json` has the scores.
         """
         for name in (NULL_ODDS_FILE, SCORES_FILE):
             files.remove(os.path.join(output_dir, name))

@@ -28,7 +28,7 @@ _MAX_BEAM_SIZE = 16
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class SquadConfig(SpanLimits, TaskConfig):
-    """SQuAD's flags; `read_sets` checks those of windows."""
+    """SQuAD's flags; `read_sets` checks the flags of windows."""
 
     train_file: str | None = setting(
         None, "Questions to train on: SQuAD's JSON, or JSON lines (.jsonl)."

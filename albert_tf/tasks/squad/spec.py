@@ -88,7 +88,7 @@ class SpanSettings(ServingSettings):
 
 
 class SpanSpec(HeadSpec):
-    """What is done with the head `span`."""
+    """Answers questions with the head `span`."""
 
     head = heads.SPAN
     has_mean = True
@@ -130,7 +130,7 @@ class SpanSpec(HeadSpec):
 
 
 class BeamSpanSpec(SpanSpec):
-    """What is done with the head `beam_span`."""
+    """Answers questions, or not, with the head `beam_span`."""
 
     head = heads.BEAM_SPAN
     # The ends that are found depend on the starts of the same model.

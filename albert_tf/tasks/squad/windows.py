@@ -104,7 +104,7 @@ class Paragraph:
 class WindowedQuestion:
     """A question, the ids of its tokens cut to length, and its context.
 
-    `windows` are those of `split_windows`.
+    `windows` come from `split_windows`.
     """
 
     example: SquadExample

@@ -21,7 +21,7 @@ class TaggingSettings(ServingSettings):
 
 
 class TaggingSpec(HeadSpec):
-    """What is done with the head `token_classifier`."""
+    """Finds entities, by the head `token_classifier`."""
 
     head = heads.TOKEN_CLASSIFIER
     has_mean = True
