@@ -5,9 +5,9 @@ r"""Builds pretraining records from text files.
 
 The text has one sentence a line and a blank line between documents; JSON lines
 (one `{"text": ...}` a line), Parquet files and Wikipedia dumps are read, too,
-and what is in `.gz`, `.bz2` and `.zst`. Beside each output file, a `.json` file
-says what made it. A build that was interrupted and is started again keeps the
-files that were finished. The summary says how much of the text is in no record.
+also compressed (`.gz`, `.bz2`, `.zst`). A `.json` file next to each output file
+says how it was built. If an interrupted build is started again, it keeps the
+finished files. The summary says how much of the text is in no record.
 """
 
 import functools

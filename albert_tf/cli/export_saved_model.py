@@ -3,8 +3,8 @@
     python export_saved_model.py --init_checkpoint=albert_base \
         --export_dir=served/albert
 
-The checkpoint may be of any format; config and vocabulary are those beside it
-unless others are given. Nothing is written if the graph has an operation that
+The checkpoint may be of any format; config and vocabulary come from its folder
+unless flags name others. Nothing is written if the graph has an operation that
 TF Serving may not know.
 """
 
@@ -31,8 +31,8 @@ def run(values: flags.FlagValues) -> None:
     if ":" not in given.get("head", ":"):
         given["head"] = given["head"].lower()
     of_heads = settings.fields_of(*specs.serving_settings())
-    own = {name: given[name] for name in of_heads if name in given}
-    config = settings.read(ExportConfig, given, settings=own)
+    head_settings = {name: given[name] for name in of_heads if name in given}
+    config = settings.read(ExportConfig, given, settings=head_settings)
     with program.quiet_import():
         from albert_tf.export import saved_model
 

@@ -1,4 +1,4 @@
-"""What the fine-tuning commands share: their flags, and the run from them."""
+"""The flags of the fine-tuning commands, and the run that they start."""
 
 import logging
 import shlex
@@ -13,7 +13,7 @@ from albert_tf.training import plan as plans
 
 _LOGGER = logging.getLogger(__name__)
 
-# Each command of the original has one name of every pair; all have both here.
+# Each command of the original has one of the two names; ours have both.
 _ALIASES = {
     "train_step": "num_train_steps",
     "warmup_step": "num_warmup_steps",

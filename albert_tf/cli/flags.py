@@ -19,17 +19,19 @@ class _NumbersParser(flags.ArgumentParser[Any]):
     """Reads a number, or several between commas, as a list."""
 
     def __init__(self, kind: type) -> None:
-        self._one = getattr(flags, f"{_KINDS[kind].capitalize()}Parser")()
-        self.syntactic_help = f"{self._one.syntactic_help}, or several: a,b,c"
+        self._parser = getattr(flags, f"{_KINDS[kind].capitalize()}Parser")()
+        self.syntactic_help = (
+            f"{self._parser.syntactic_help}, or several: a,b,c"
+        )
 
     def flag_type(self) -> str:
-        """Returns that of one number."""
-        return str(self._one.flag_type())
+        """Returns the type of one number."""
+        return str(self._parser.flag_type())
 
     def parse(self, argument: Any) -> Any:
         """Returns a number or a list of them."""
-        found = [*map(self._one.parse, str(argument).split(","))]
-        return found if len(found) > 1 else found[0]
+        numbers = [*map(self._parser.parse, str(argument).split(","))]
+        return numbers if len(numbers) > 1 else numbers[0]
 
 
 def define(
@@ -37,8 +39,8 @@ def define(
 ) -> None:
     """Defines a flag for every setting of some configs.
 
-    `lists` are numbers that may be several; `defaults` are those that differ
-    from the defaults of the fields. A setting that several configs have means
+    `lists` are numbers that may be several; `defaults` replace the defaults of
+    the fields. A setting that several configs have means
     the same in all.
     """
     for name, field in settings.fields_of(*config_classes).items():

@@ -39,7 +39,7 @@ IGNORED_FLAGS = (
     "train_feature_file",
     "use_einsum",
 )
-# What to use instead of flags of the original whose values would be missed.
+# Advice in place of flags of the original whose values would be missed.
 UNSUPPORTED_FLAGS = {
     "albert_hub_module_handle": "Unpack the module and pass its folder as "
     "--init_checkpoint.",
@@ -51,7 +51,7 @@ UNSUPPORTED_FLAGS = {
 _CONTROLS = re.compile("[\0-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
 _EXIT_CODE_FLAG = "preemption_exit_code"
 
-# What to type after a command, with values of its flags. Fine-tuning commands
+# The command to type next, with values of the flags. Fine-tuning commands
 # log theirs in `cli.finetuning.run`.
 _NEXT = {
     "build_vocab": "python create_pretraining_data.py --input_file={input_file}"

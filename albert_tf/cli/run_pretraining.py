@@ -4,7 +4,7 @@ r"""Pretrains ALBERT on the records of create_pretraining_data.py.
         --input_file='records/train-*' --eval_file=records/eval \
         --do_train --do_eval --output_dir=run
 
-Running the same command again resumes. The defaults are those of the paper:
+Running the same command again resumes. The defaults are the paper's settings:
 LAMB, learning rate 0.00176, batch size 4096, 125,000 steps, 3,125 of warm-up.
 --flagfile=recipes/budget.flags has others, for little time.
 """

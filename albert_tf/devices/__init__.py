@@ -1,1 +1,1 @@
-"""What a run computes on: devices of one or several machines. Floor 3."""
+"""The devices of a run, on one or several machines. Floor 3."""

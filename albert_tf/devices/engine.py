@@ -51,7 +51,7 @@ def padding(max_seq_length: int) -> Padding:
 def compiled(
     function: Callable[..., Any], model: Any, batch: Arrays
 ) -> Callable[[Arrays], dict[str, np.ndarray]]:
-    """Returns a function of batches as one that calls a model, compiled.
+    """Compiles a function of batches that calls a model.
 
     It has no gradient, and takes batches of any size. A model that is not of
     Keras, such as an export, computes NumPy arrays itself.

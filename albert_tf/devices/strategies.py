@@ -99,7 +99,7 @@ def create_strategy(settings: DeviceSettings) -> tf.distribute.Strategy:
 
 
 # Cached, because collective operations are numbered by strategy but known by
-# process: those of two strategies over the same devices would be mixed up.
+# process: operations of two strategies over the same devices would mix.
 @functools.cache
 def _mirrored_strategy(devices: tuple[str, ...]) -> tf.distribute.Strategy:
     return tf.distribute.MirroredStrategy(list(devices))

@@ -19,7 +19,7 @@ class Export(Callback):
     def __init__(self, plan: FinetuningPlan) -> None:
         self._plan = plan
         config = self._config(plan.config.output_dir, Scores())
-        saved_model.check(config, plan.source)
+        saved_model.check(config, plan.checkpoint)
 
     def on_end(
         self, result: Result | None, error: BaseException | None
@@ -32,10 +32,10 @@ class Export(Callback):
     def _config(self, weights: str, scores: Scores) -> ExportConfig:
         plan = self._plan
         config, sets = plan.config, plan.sets
-        head_spec = plan.spec.head_spec(plan.task_config)
+        head_spec = plan.task_spec.head_spec(plan.task_config)
         # Sets may differ in their number of options: the last set decides.
         known = vars(plan.task_config) | vars(sets.all[-1].data)
-        known |= plan.spec.chosen(sets.data, scores)
+        known |= plan.task_spec.chosen(sets.data, scores)
         # The folder of a run that was trained has its config and vocabulary.
         names = [*settings.fields_of(VocabularyBeside), "albert_config_file"]
         return ExportConfig(

@@ -1,7 +1,7 @@
 """Layer-wise decay: the learning rate falls from the head to the embeddings.
 
 A published ALBERT shares one block among all layers, so there is no rate for
-each layer. What has a rate of its own is a *level*. From the bottom:
+each layer, but for each *level*. From the bottom:
 
 1. the embeddings (tokens, segments, positions and their layer norm),
 2. the projection from E to H, if the model has one,

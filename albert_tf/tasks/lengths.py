@@ -13,7 +13,7 @@ NUM_SPECIAL_TOKENS = 3
 class Lengths:
     """The longest sequence; subclasses add other lengths.
 
-    `part` names that of the question, which leaves room for a token of text.
+    `part` names the length of the question, which leaves room for a token.
     """
 
     part: ClassVar[str]

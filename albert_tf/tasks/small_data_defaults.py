@@ -21,7 +21,7 @@ _LEARNING_RATE, _HIDDEN_SIZE = 5e-5, 768
 def run_settings(
     num_examples: int, *, train_batch_size: int, hidden_size: int
 ) -> dict[str, Any]:
-    """Returns flags and values for so many training examples.
+    """Returns settings for a number of training examples.
 
     20 epochs, but from 500 to 1,000 updates, and in any case 3 epochs. The
     rate that suits Adam falls with the width of the model (Yang et al. 2022,

@@ -39,6 +39,8 @@ class ServingSettings(Settings):
 
     # Names of settings whose defaults are the settings of the fine-tuning.
     as_trained: ClassVar[tuple[str, ...]] = ()
+    # Names of lengths of parts of the sequence, which must fit in it.
+    parts: ClassVar[tuple[str, ...]] = ()
     # Names of settings that have no effect on the signature of ids.
     not_in_runtimes: ClassVar[tuple[str, ...]] = ()
 

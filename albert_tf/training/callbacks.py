@@ -7,13 +7,15 @@ of TensorBoard, the model card and the report: `registry.CALLBACKS` names them.
 import dataclasses
 import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from albert_tf import registry
-from albert_tf.devices.strategies import Workers
 from albert_tf.metrics.scores import Score, Scores
 from albert_tf.tasks.task import ExampleSet, Outputs, Sets
 from albert_tf.training.run_config import RunConfig
+
+if TYPE_CHECKING:
+    from albert_tf.devices.strategies import Workers
 
 _LOGGER = logging.getLogger(__name__)
 
@@ -166,7 +168,7 @@ class CallbackList:
     """
 
     def __init__(
-        self, run: Run, callbacks: Sequence[Callback], workers: Workers
+        self, run: Run, callbacks: Sequence[Callback], workers: "Workers"
     ) -> None:
         self.run = run
         self._workers = workers

@@ -229,7 +229,7 @@ def run_finetuning(
     plan: FinetuningPlan, callbacks: Sequence[Callback] = ()
 ) -> RunResult | None:
     """Runs a plan; returns None if the training was stopped."""
-    config, spec = plan.config, plan.spec
+    config, spec = plan.config, plan.task_spec
     asked = [
         registry.load(reference)(plan)
         for name, reference in registry.PLAN_CALLBACKS.items()
@@ -237,7 +237,7 @@ def run_finetuning(
     ]
     make_task = spec.make_task(plan.task_config, plan.sets)
     result = finetune_lib.run(
-        config, plan.sets, make_task, plan.start, [*asked, *callbacks]
+        config, plan.sets, make_task, plan.init_checkpoint, [*asked, *callbacks]
     )
     if result is None:
         return None

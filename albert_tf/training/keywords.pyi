@@ -13,9 +13,9 @@ class FinetuningSettings(TypedDict, total=False):
     adamw_rate_ratio: float | Sequence[float] | None
     """muon: learning rate of the weights that adamw updates, as a multiple of --learning_rate. Default: 0.4."""
     albert_config_file: str | PathLike[str] | None
-    """JSON file with the shape of the model, or the name of a published one (base_v2, xxlarge_v1, base_zh, bert_base, ...). Default: the config beside --init_checkpoint."""
+    """JSON file with the shape of the model, or the name of a published one (base_v2, xxlarge_v1, base_zh, bert_base, ...). Default: the config in the folder of --init_checkpoint."""
     best_metric: str | PathLike[str] | None
-    """Score of an evaluation that selects the best weights, instead of the first one of the task. Of equal scores, the one with the lower loss is better, then the later one."""
+    """Score of an evaluation that selects the best weights, instead of the first score of the task. Between equal scores, the lower loss wins, then the later evaluation."""
     calibrate: bool
     """Whether the evaluated rows choose a temperature, which divides the logits, so that probabilities are the shares that are right."""
     class_weights: str | Sequence[str | float]
@@ -95,7 +95,7 @@ class FinetuningSettings(TypedDict, total=False):
     max_query_length: int | Sequence[int]
     """Maximum number of tokens of a question; longer ones lose their end."""
     max_seq_length: int | Sequence[int]
-    """Sequence length in tokens: that of the records of a pretraining, the longest of a fine-tuning."""
+    """Sequence length in tokens: the length of the records of a pretraining, or the longest sequence of a fine-tuning."""
     metric_language: Literal['en', 'zh']
     """How answers are compared: en by words, as SQuAD's evaluation does (by characters in scripts without spaces); zh as that of CMRC 2018."""
     middle_only: bool
@@ -141,7 +141,7 @@ class FinetuningSettings(TypedDict, total=False):
     preemption_exit_code: int
     """Exit code if SIGTERM or Ctrl-C stopped the run, after a checkpoint if it was training; 0 for schedulers that take others for a failure."""
     preset: Literal['paper', 'paper_v2'] | None
-    """Values for flags that are not given, and the dropout of the encoder: those of the paper for the task or, for RACE, those for the v2 checkpoints."""
+    """Settings for flags that are left out, and the dropout of the encoder: as in the paper for the task (paper) or, for RACE, as the v2 checkpoints need them (paper_v2)."""
     random_depth: bool
     """Learn from the output of a random layer in each update, too, so that fewer layers can be used: --depth of export_saved_model.py. Only for models whose layers share all their weights."""
     random_seed: int | Sequence[int]
@@ -190,13 +190,13 @@ class PretrainingSettings(TypedDict, total=False):
     adamw_rate_ratio: float | None
     """muon: learning rate of the weights that adamw updates, as a multiple of --learning_rate. Default: 0.4."""
     albert_config_file: str | PathLike[str] | None
-    """JSON file with the shape of the model, or the name of a published one (base_v2, xxlarge_v1, base_zh, bert_base, ...). Default: the config beside --init_checkpoint."""
+    """JSON file with the shape of the model, or the name of a published one (base_v2, xxlarge_v1, base_zh, bert_base, ...). Default: the config in the folder of --init_checkpoint."""
     allow_new_heads: bool
     """Initialize heads that --init_checkpoint lacks at random, instead of refusing the checkpoint."""
     batch_schedule: str | PathLike[str]
     """Global training batch size, by step, such as 256@0,1024@10000; the last must be --train_batch_size. Default: always that."""
     best_metric: str | PathLike[str] | None
-    """Score of an evaluation that selects the best weights, instead of the first one of the task. Of equal scores, the one with the lower loss is better, then the later one."""
+    """Score of an evaluation that selects the best weights, instead of the first score of the task. Between equal scores, the lower loss wins, then the later evaluation."""
     cluster: Literal['tf_config', 'slurm'] | None
     """Where the addresses of the workers come from: tf_config (the variable TF_CONFIG), or slurm (the variables of srun). Default: tf_config, if there are workers."""
     continue_from: str | PathLike[str] | None
@@ -210,13 +210,13 @@ class PretrainingSettings(TypedDict, total=False):
     do_train: bool
     """Whether to train."""
     do_whole_word_mask: bool | None
-    """Whether whole words are masked, or single tokens. Default: as the records were built; only those of --masking=dynamic can be read with another value."""
+    """Whether whole words are masked, or single tokens. Default: as the records were built; only records of --masking=dynamic can be read with another value."""
     eval_batch_size: int
     """Global evaluation batch size."""
     eval_file: str | PathLike[str]
     """Comma-separated globs of the records to evaluate on. Default: those of --input_file."""
     favor_shorter_ngram: bool | None
-    """Whether an n-gram of n words has a probability proportional to 1/n; otherwise the same probabilities in reverse. Default: as the records were built; only those of --masking=dynamic can be read with another value."""
+    """Whether an n-gram of n words has a probability proportional to 1/n; otherwise the same probabilities in reverse. Default: as the records were built; only records of --masking=dynamic can be read with another value."""
     gcp_project: str | PathLike[str] | None
     """Google Cloud project of the TPU."""
     gradient_accumulation_steps: int
@@ -242,17 +242,17 @@ class PretrainingSettings(TypedDict, total=False):
     mask_schedule: str | PathLike[str]
     """Share of tokens to mask, by step, such as 0.3@0,0.15@60000, in training on records of --masking=dynamic; the maximum number of masked tokens changes in proportion. Default: always as the records were built, or --masked_lm_prob."""
     masked_lm_prob: float | None
-    """Share of tokens to mask. Default: as the records were built; only those of --masking=dynamic can be read with another value."""
+    """Share of tokens to mask. Default: as the records were built; only records of --masking=dynamic can be read with another value."""
     max_eval_steps: int | None
     """Maximum number of evaluation batches. Default: all of --eval_file, or 100 of --input_file."""
     max_predictions_per_seq: int | None
-    """Maximum number of masked tokens per sequence. Default: as the records were built; only those of --masking=dynamic can be read with another value."""
+    """Maximum number of masked tokens per sequence. Default: as the records were built; only records of --masking=dynamic can be read with another value."""
     max_seq_length: int
-    """Sequence length in tokens: that of the records of a pretraining, the longest of a fine-tuning."""
+    """Sequence length in tokens: the length of the records of a pretraining, or the longest sequence of a fine-tuning."""
     new_tokens: str | PathLike[str] | None
     """Tokens to add, separated by commas, such as [E1],[/E1]. Texts have them as they are written. Their embeddings start as the mean of all."""
     ngram: int | None
-    """Longest n-gram of words that is masked together. Default: as the records were built; only those of --masking=dynamic can be read with another value."""
+    """Longest n-gram of words that is masked together. Default: as the records were built; only records of --masking=dynamic can be read with another value."""
     num_tpu_cores: int | None
     """Number of cores that the TPU must have."""
     num_train_steps: int

@@ -38,8 +38,6 @@ from albert_tf.training import flag_values, run_folder
 from albert_tf.training.pretrain_config import PretrainingConfig
 from albert_tf.training.run_config import FinetuningConfig
 
-# Lengths of parts of a sequence, which must fit in it.
-_PARTS = ("max_query_length", "max_qa_length")
 # How often a run is evaluated and logged, unless the user says otherwise.
 _LEAST_TIMES = {"save_checkpoints_steps": 5, "log_steps": 20}
 # Numbers that all runs of a grid share: they have the same rows to evaluate.
@@ -57,23 +55,23 @@ _NO_ROWS: Mapping[str, Any] = types.MappingProxyType({})
 class FinetuningPlan:
     """A fine-tuning in all details.
 
-    `source` is the checkpoint with the config and the vocabulary. `weights` are
-    used without training, or resumed from.
+    `checkpoint` has the config and the vocabulary. `weights` are used without
+    training, or resumed from.
     """
 
-    spec: FinetuningSpec
+    task_spec: FinetuningSpec
     config: FinetuningConfig
     task_config: TaskConfig
     sets: Sets[Any]
-    source: Checkpoint
+    checkpoint: Checkpoint
     weights: Checkpoint
 
     @property
-    def start(self) -> Checkpoint | None:
+    def init_checkpoint(self) -> Checkpoint | None:
         """The weights to train, or to use; None if they are random."""
         if not self.config.do_train:
             return self.weights
-        return self.source if self.config.init_checkpoint else None
+        return self.checkpoint if self.config.init_checkpoint else None
 
 
 def pretraining(user_settings: SettingValues) -> PretrainingConfig:
@@ -219,11 +217,11 @@ def finetuning(
         **_warmup_fields(request),
     )
     return FinetuningPlan(
-        spec=spec,
+        task_spec=spec,
         config=config,
         task_config=task_config,
         sets=sets,
-        source=checkpoint,
+        checkpoint=checkpoint,
         weights=request.weights,
     )
 
@@ -366,7 +364,7 @@ def _as_trained(request: PlanRequest) -> dict[str, Any]:
         if name == "max_seq_length":
             most = request.checkpoint.known_config.max_position_embeddings
             value = min(value, most)
-        elif name in _PARTS:
+        elif name in head_spec.serving_settings.parts:
             value = lengths.fitting(value, result["max_seq_length"])
         result[name] = request.weights.settings.get(name, value)
     return result | decided

@@ -21,8 +21,8 @@ from albert_tf.text.tokenizer import NewTokens
 from albert_tf.training.run_config import Phase, RunConfig
 
 _AS_BUILT = (
-    " Default: as the records were built; only those of --masking=dynamic can "
-    "be read with another value."
+    " Default: as the records were built; only records of --masking=dynamic "
+    "can be read with another value."
 )
 # The metric that selects the best weights by default. Differs: the reference
 # takes accuracies, which may stand still while the loss gets worse.
@@ -51,7 +51,7 @@ _ENTRIES = re.compile(r"{0}@\d+%?(,{0}@\d+%?)*".format(r"(\d+|0\.\d+)"))
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class PretrainingConfig(NewTokens, RunConfig):
-    """Settings of a pretraining run; the defaults are those of the paper."""
+    """Settings of a pretraining run, with the defaults of the paper."""
 
     input_file: str = setting(
         "", "Comma-separated globs of the records to train on."

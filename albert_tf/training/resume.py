@@ -45,7 +45,7 @@ class DivergenceDetector:
     """Compares the loss of each step with its running level.
 
     `first` is the mean loss of the first steps, `mean` a moving average of the
-    loss, and `deviation` one of its distance from `mean`.
+    loss, and `deviation` a moving average of its distance from `mean`.
     """
 
     first: float = 0.0
@@ -54,7 +54,7 @@ class DivergenceDetector:
     num_steps: int = 0
 
     def problem(self, loss: float, *, detects_jumps: bool = True) -> str | None:
-        """Describes what is wrong with the loss of the next step, if anything.
+        """Describes the problem of the next loss, if there is one.
 
         >>> DivergenceDetector().problem(float("nan"))
         'the loss is nan'
@@ -67,7 +67,7 @@ class DivergenceDetector:
         if self.mean > self.first + rise:
             return (
                 f"the running level of the loss, {self.mean:.4g}, is far above "
-                f"that of the first steps, {self.first:.4g}"
+                f"the level of the first steps, {self.first:.4g}"
             )
         margin = max(ABSOLUTE_JUMP, RELATIVE_JUMP * self.mean)
         margin = max(margin, DEVIATIONS * self.deviation)

@@ -21,7 +21,7 @@ LARGEST_SEED = 2**31 - 1
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Phase:
-    """What all updates of a phase have in common.
+    """A phase of a run, whose updates have the same shapes.
 
     `depth` is the number of layers that are computed; `batch_size` is global;
     `masked_lm_prob` is None without a schedule of it.
@@ -51,7 +51,7 @@ class RunConfig(DeviceSettings, OptimizerConfig):
         None,
         "JSON file with the shape of the model, or the name of a published "
         "one (base_v2, xxlarge_v1, base_zh, bert_base, ...). Default: the "
-        "config beside --init_checkpoint.",
+        "config in the folder of --init_checkpoint.",
     )
     use_tpu: bool = setting(False, "Same as --strategy=tpu.")
     preemption_exit_code: int = setting(
@@ -72,8 +72,8 @@ class RunConfig(DeviceSettings, OptimizerConfig):
     )
     max_seq_length: int = setting(
         512,
-        "Sequence length in tokens: that of the records of a pretraining, the "
-        "longest of a fine-tuning.",
+        "Sequence length in tokens: the length of the records of a "
+        "pretraining, or the longest sequence of a fine-tuning.",
     )
     train_batch_size: int = setting(
         4096, "Global training batch size: examples per update.", at_least=1
@@ -98,8 +98,8 @@ class RunConfig(DeviceSettings, OptimizerConfig):
     best_metric: str | None = setting(
         None,
         "Score of an evaluation that selects the best weights, instead of the "
-        "first one of the task. Of equal scores, the one with the lower loss "
-        "is better, then the later one.",
+        "first score of the task. Between equal scores, the lower loss wins, "
+        "then the later evaluation.",
     )
     log_steps: int = setting(
         100, "Number of updates per line of metrics.jsonl.", at_least=1
@@ -179,7 +179,8 @@ class RunConfig(DeviceSettings, OptimizerConfig):
                 if batch_size % num_parts:
                     raise ValueError(
                         f"`{name}` must be a multiple of {num_parts}, the "
-                        "number of replicas times that of accumulation steps. "
+                        "number of replicas times the number of accumulation "
+                        "steps. "
                         f"Received: {name}={batch_size}."
                     )
 
@@ -197,9 +198,9 @@ class FinetuningConfig(NewTokens, VocabularyBeside, RunConfig):
 
     preset: str | None = setting(
         None,
-        "Values for flags that are not given, and the dropout of the encoder: "
-        "those of the paper for the task or, for RACE, those for the v2 "
-        "checkpoints.",
+        "Settings for flags that are left out, and the dropout of the encoder: "
+        "as in the paper for the task (paper) or, for RACE, as the v2 "
+        "checkpoints need them (paper_v2).",
         choices=PRESETS,
     )
     num_train_epochs: float | None = setting(
@@ -254,7 +255,7 @@ class FinetuningConfig(NewTokens, VocabularyBeside, RunConfig):
     freeze_embeddings: bool = setting(
         False, "Keep the embeddings at their initial values."
     )
-    # What the weights depend on besides these settings and the records.
+    # Settings of the task that the weights depend on.
     task_settings: Mapping[str, Any] = dataclasses.field(default_factory=dict)
 
     def __post_init__(self) -> None:

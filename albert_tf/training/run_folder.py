@@ -200,7 +200,8 @@ class RunFolder:
         if checkpoint is None or not other or other.get("task"):
             raise ValueError(
                 f"{other_run!r} is not the output directory of a pretraining "
-                "with a checkpoint. Pass that of one as --continue_from."
+                "with a checkpoint. Pass the directory of a pretraining as "
+                "--continue_from."
             )
         discovery.open(other_run).check_task(self.metadata)
         # Weights and slots mean the same only if these are the same.
@@ -299,14 +300,15 @@ def weights_to_use(output_dir: str, init_checkpoint: str | None = None) -> str:
         or os.path.realpath(init_checkpoint) in same
     ):
         raise ValueError(
-            f"{output_dir!r} has the results of its own run, which those of "
-            f"{init_checkpoint!r} would overwrite. Pass another --output_dir, "
-            "or leave --init_checkpoint out to use the weights of that run."
+            f"{output_dir!r} has the results of its own run, which the results "
+            f"of {init_checkpoint!r} would overwrite. Pass another "
+            "--output_dir, or leave --init_checkpoint out to use the weights "
+            "of that run."
         )
     if trained is None:
         raise ValueError(
-            f"There are no trained weights in {output_dir!r}. Pass those of a "
-            "trained model as --init_checkpoint, or train first."
+            f"There are no trained weights in {output_dir!r}. Pass the weights "
+            "of a trained model as --init_checkpoint, or train first."
         )
     return trained
 

@@ -365,7 +365,7 @@ def test_without_training_the_given_weights_are_used(make_plan, tmp_path):
     weights = found.request.weights
     assert (weights.path, weights.settings) == ("base", {})
     assert weights.metadata.labels == ("a", "b")
-    assert found.plan.start is weights
+    assert found.plan.init_checkpoint is weights
 
 
 def test_a_training_that_resumes_knows_its_weights(make_plan, tmp_path):

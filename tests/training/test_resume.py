@@ -170,7 +170,7 @@ def test_a_level_above_the_first_loss_is_a_divergence(losses):
         problems.append(level.problem(loss))
         level.update(loss)
 
-    assert "is far above that of the first steps, 8.3" in problems[-1]
+    assert "is far above the level of the first steps, 8.3" in problems[-1]
     assert not any(problems[:H])
 
 

@@ -22,6 +22,7 @@ class ChoiceSettings(EarlyExitSettings):
     """The settings of an exported model of multiple choice."""
 
     as_trained = ("max_qa_length", "num_choices")
+    parts = ("max_qa_length",)
 
     max_qa_length: int | None = setting(
         None,

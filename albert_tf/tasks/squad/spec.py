@@ -23,6 +23,7 @@ class SpanSettings(ServingSettings):
     """The settings of an exported model of either version."""
 
     as_trained = (*vars(WindowLengths()), *vars(SpanLimits()))
+    parts = ("max_query_length",)
     not_in_runtimes = ("null_from_cls",)
 
     doc_stride: int | None = setting(
