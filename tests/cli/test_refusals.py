@@ -54,7 +54,7 @@ def files(tmp_path_factory, tiny_corpus, tiny_spm_model):
         ("create_pretraining_data", "--max_seq_length=4", "`max_seq_length`"),
         ("convert_checkpoint", "", "`output_format` must be given"),
         ("export_saved_model", "--export_dir=", "`export_dir` must be given"),
-        ("export_saved_model", "--task=tags", "should be one of <encoder"),
+        ("export_saved_model", "--task=tags", "must be one of encoder"),
         ("run_pretraining", "--learning_rate=1e-3,1e-2", "'1e-3,1e-2'"),
         ("run_classifier", "--learning_rate=1e-5,abc", "float: 'abc'"),
         ("run_pretraining", "--input_file=no/x", "No file matches 'no/x'"),
