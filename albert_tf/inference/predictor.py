@@ -21,7 +21,7 @@ from albert_tf.devices import engine
 from albert_tf.inference.record_outputs import OutputComputer
 from albert_tf.tasks import spec as specs
 from albert_tf.tasks.spec import HeadSpec
-from albert_tf.tasks.task import Examples, ExampleSet, Outputs
+from albert_tf.tasks.task_data import Examples, ExampleSet, Outputs
 from albert_tf.text.tokenizer import VocabularyBeside
 
 _LOGGER = logging.getLogger(__name__)

@@ -27,7 +27,7 @@ from albert_tf.data.record_columns import (
 from albert_tf.devices import engine
 from albert_tf.metrics.scores import Scores
 from albert_tf.tasks import task as task_lib
-from albert_tf.tasks.task import Examples, ExampleSet, Outputs
+from albert_tf.tasks.task_data import Examples, ExampleSet, Outputs
 
 if TYPE_CHECKING:
     from albert_tf.devices.strategies import Workers

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 import numpy as np
 
 from albert_tf.metrics.scores import Role, Score, Scores
-from albert_tf.tasks.task import ExampleSet, Outputs
+from albert_tf.tasks.task_data import ExampleSet, Outputs
 from albert_tf.training.callbacks import Callback
 
 _LOGGER = logging.getLogger(__name__)

@@ -30,7 +30,7 @@ _LOSS = "loss"
 _SIZE_INCHES = (6.0, 3.0)
 
 LogLines = Sequence[Mapping[str, Any]]
-# See `tasks.task.TaskData.report_sections`.
+# See `tasks.task_data.TaskData.report_sections`.
 Section = Mapping[str, Any]
 
 

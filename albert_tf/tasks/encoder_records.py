@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from albert_tf.features import ArraySpec
-from albert_tf.tasks.task import AnswerData, Record
+from albert_tf.tasks.task_data import AnswerData, Record
 from albert_tf.text import base
 from albert_tf.text.base import SpecialIds
 

@@ -14,7 +14,7 @@ from sklearn import metrics
 
 from albert_tf.metrics import classification
 from albert_tf.metrics.scores import Role, Score, Scores
-from albert_tf.tasks.task import Examples, Outputs, TaskData
+from albert_tf.tasks.task_data import Examples, Outputs, TaskData
 
 MAX_ERRORS = 20
 _MAX_TEXT_CHARACTERS = 300

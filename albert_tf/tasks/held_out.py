@@ -13,7 +13,7 @@ from albert_tf import checks, files
 from albert_tf.settings import setting
 from albert_tf.tasks.example_files import Source
 from albert_tf.tasks.spec import DataRequest, TaskConfig
-from albert_tf.tasks.task import SPLITS
+from albert_tf.tasks.task_data import SPLITS
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

@@ -14,7 +14,7 @@ from albert_tf.checkpoints.checkpoint import Checkpoint
 from albert_tf.config import AlbertConfig
 from albert_tf.settings import SettingValues
 from albert_tf.tasks.spec import FinetuningSpec, TaskConfig
-from albert_tf.tasks.task import Sets
+from albert_tf.tasks.task_data import Sets
 
 # Each setting on the left can be given as the setting on the right instead.
 RELATIVE = {

@@ -22,7 +22,7 @@ from albert_tf.metrics.scores import Scores
 from albert_tf.settings import Settings
 from albert_tf.tasks import task
 from albert_tf.tasks.example_files import RowsInMemory
-from albert_tf.tasks.task import AnswerData, ExampleSet, Outputs, Sets
+from albert_tf.tasks.task_data import AnswerData, ExampleSet, Outputs, Sets
 from albert_tf.text.tokenizer import Tokenizer
 
 if TYPE_CHECKING:
@@ -246,7 +246,7 @@ class DataRequest:
     uses: Sequence[str]
     tokenizer: Tokenizer
     max_seq_length: int
-    weights: Checkpoint = task.NO_WEIGHTS
+    weights: Checkpoint = Checkpoint()
     given_examples: Mapping[str, RowsInMemory] = dataclasses.field(
         default_factory=dict
     )

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any
 
 from albert_tf import registry
 from albert_tf.metrics.scores import Score, Scores
-from albert_tf.tasks.task import ExampleSet, Outputs, Sets
 from albert_tf.training.run_config import RunConfig
 
 if TYPE_CHECKING:
     from albert_tf.devices.strategies import Workers
+    from albert_tf.tasks.task_data import ExampleSet, Outputs, Sets
 
 _LOGGER = logging.getLogger(__name__)
 
@@ -47,7 +47,7 @@ class Run:
     step: int = 0
     is_resumed: bool = False
     is_evaluated: bool = True
-    sets: Sets[Any] | None = None
+    sets: "Sets[Any] | None" = None
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, eq=False)
@@ -60,7 +60,7 @@ class Result:
         weights: Folder of the weights that were evaluated.
         problem: Why a trained model is no better than chance; None if it is.
         evaluation: Facts of the evaluation for metadata and report.
-        outputs: Outputs of the model for the main evaluation set.
+        outputs: "Outputs" of the model for the main evaluation set.
         by_seed: Scores of each of several seeds.
         failures: Why seeds are not in the medians.
         is_current: Whether the files of the directory show this result. A
@@ -73,7 +73,7 @@ class Result:
     weights: str = ""
     problem: str | None = None
     evaluation: Mapping[str, Any] | None = None
-    outputs: Outputs = dataclasses.field(default_factory=dict)
+    outputs: "Outputs" = dataclasses.field(default_factory=dict)
     by_seed: Mapping[int, Scores] = dataclasses.field(default_factory=dict)
     failures: Mapping[int, str] = dataclasses.field(default_factory=dict)
     is_current: bool = True
@@ -132,7 +132,7 @@ class Callback:
         """Called with the scores of each evaluation during the training."""
 
     def additional_scores(
-        self, evaluated: ExampleSet, outputs: Outputs, scores: Scores
+        self, evaluated: "ExampleSet", outputs: "Outputs", scores: Scores
     ) -> Iterable[Score]:
         """Returns scores to add to the evaluation of the best weights.
 
@@ -238,8 +238,8 @@ class CallbackList:
 
     def additional_scores(
         self,
-        evaluated: ExampleSet,
-        outputs: Outputs,
+        evaluated: "ExampleSet",
+        outputs: "Outputs",
         scores: Scores,
         **start_outputs: Any,
     ) -> list[Score]:

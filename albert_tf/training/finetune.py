@@ -29,7 +29,8 @@ from albert_tf.inference import record_outputs
 from albert_tf.inference.record_outputs import OutputComputer
 from albert_tf.metrics.scores import Role, Score, Scores
 from albert_tf.tasks.label_frequencies import Comparison
-from albert_tf.tasks.task import ExampleSet, MakeTask, Outputs, Sets, TaskData
+from albert_tf.tasks.task import MakeTask
+from albert_tf.tasks.task_data import ExampleSet, Outputs, Sets, TaskData
 from albert_tf.training import (
     loop,
     record_sets,

@@ -16,7 +16,7 @@ from albert_tf.inference.predictor import Predictor, load_predictor
 from albert_tf.tasks import example_files
 from albert_tf.tasks import spec as specs
 from albert_tf.tasks.spec import FinetuningSpec, HeadSpec
-from albert_tf.tasks.task import SPLITS
+from albert_tf.tasks.task_data import SPLITS
 from albert_tf.training import finetune as finetune_lib
 from albert_tf.training import flag_values, several_runs
 from albert_tf.training import plan as plans

@@ -32,7 +32,7 @@ from albert_tf.settings import SettingValues
 from albert_tf.tasks import lengths
 from albert_tf.tasks.planning import ALTERNATIVES, RELATIVE, PlanRequest
 from albert_tf.tasks.spec import DataRequest, FinetuningSpec, TaskConfig
-from albert_tf.tasks.task import NO_WEIGHTS, SPLITS, Sets
+from albert_tf.tasks.task_data import SPLITS, Sets
 from albert_tf.text.tokenizer import NewTokens, VocabularyBeside
 from albert_tf.training import flag_values, run_folder
 from albert_tf.training.pretrain_config import PretrainingConfig
@@ -197,7 +197,7 @@ def finetuning(
             uses=uses if values["num_folds"] == 1 else ["train"],
             tokenizer=checkpoint.tokenizer,
             max_seq_length=request.settings["max_seq_length"],
-            weights=NO_WEIGHTS if values["do_train"] else request.weights,
+            weights=Checkpoint() if values["do_train"] else request.weights,
             given_examples=examples,
         ),
     )
@@ -338,7 +338,7 @@ def _find_weights(values: SettingValues) -> Checkpoint:
     path = run_checkpoints.trained_weights(output_dir)
     if not values["do_train"]:
         path = run_folder.weights_to_use(output_dir, values["init_checkpoint"])
-    return NO_WEIGHTS if path is None else discovery.open(path)
+    return Checkpoint() if path is None else discovery.open(path)
 
 
 def _as_trained(request: PlanRequest) -> dict[str, Any]:

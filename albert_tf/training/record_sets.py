@@ -15,7 +15,7 @@ from albert_tf.data import bucketed_batches, record_columns
 from albert_tf.data.record_columns import Padding, RecordColumns
 from albert_tf.devices import strategies
 from albert_tf.metrics.scores import Score, Scores
-from albert_tf.tasks.task import ExampleSet, Sets
+from albert_tf.tasks.task_data import ExampleSet, Sets
 from albert_tf.training import run_folder
 from albert_tf.training.run_config import FinetuningConfig, Phase
 from albert_tf.training.run_folder import RunFolder

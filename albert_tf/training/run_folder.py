@@ -16,7 +16,7 @@ import logging
 import os
 import re
 from collections.abc import Iterator, Mapping
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from albert_tf import checks, files
 from albert_tf.checkpoints import discovery, run_checkpoints, vocabularies
@@ -24,10 +24,12 @@ from albert_tf.checkpoints.checkpoint import Checkpoint
 from albert_tf.checkpoints.metadata import Metadata
 from albert_tf.config import CONFIG_FILE
 from albert_tf.optimization.optimizer_config import OptimizerConfig
-from albert_tf.tasks.task import TaskData
 from albert_tf.text import base
 from albert_tf.training.callbacks import SEEDS, Result
 from albert_tf.training.run_config import FinetuningConfig, RunConfig
+
+if TYPE_CHECKING:
+    from albert_tf.tasks.task_data import TaskData
 
 _LOGGER = logging.getLogger(__name__)
 
@@ -226,7 +228,7 @@ class RunFolder:
 
 def finetuning_folder(
     config: FinetuningConfig,
-    data: TaskData,
+    data: "TaskData",
     records: str | None = None,
     eval_records: str | None = None,
 ) -> RunFolder:

@@ -18,7 +18,7 @@ from albert_tf.devices.strategies import Workers
 from albert_tf.inference import record_outputs
 from albert_tf.metrics import scores as scores_lib
 from albert_tf.metrics.scores import Score, Scores
-from albert_tf.tasks.task import ExampleSet, Sets
+from albert_tf.tasks.task_data import ExampleSet, Sets
 from albert_tf.training import loop, record_sets, run_folder
 from albert_tf.training.callbacks import CallbackList, Result
 from albert_tf.training.record_sets import RecordSet

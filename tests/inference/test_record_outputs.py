@@ -15,7 +15,7 @@ from albert_tf.devices.strategies import Workers
 from albert_tf.features import ArraySpec
 from albert_tf.inference import record_outputs
 from albert_tf.tasks.squad.model import BeamSpanTask
-from albert_tf.tasks.task import ExampleSet
+from albert_tf.tasks.task_data import ExampleSet
 from tests import tiny
 from tests.exported_models import TINY_CONFIG
 from tests.training import runs

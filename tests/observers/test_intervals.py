@@ -8,7 +8,7 @@ import scipy.stats
 
 from albert_tf.metrics.scores import Score, Scores
 from albert_tf.observers import intervals
-from albert_tf.tasks.task import ExampleSet
+from albert_tf.tasks.task_data import ExampleSet
 
 
 def interval_of(values, best=1.0):

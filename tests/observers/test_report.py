@@ -9,7 +9,7 @@ import pytest
 
 from albert_tf.metrics.scores import Role, Score, Scores
 from albert_tf.observers import report
-from albert_tf.tasks.task import ExampleSet, Sets
+from albert_tf.tasks.task_data import ExampleSet, Sets
 from albert_tf.training.callbacks import Result, Run
 from albert_tf.training.run_config import FinetuningConfig
 from tests.training import runs

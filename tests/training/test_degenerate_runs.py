@@ -14,7 +14,7 @@ from albert_tf.config import AlbertConfig
 from albert_tf.tasks.classification.data import ClassificationData
 from albert_tf.tasks.classification.model import ClassificationTask
 from albert_tf.tasks.labelled_texts import ClassificationExample
-from albert_tf.tasks.task import ExampleSet, Sets
+from albert_tf.tasks.task_data import ExampleSet, Sets
 from albert_tf.text import tokenizer as tokenizer_lib
 from albert_tf.training import finetune
 from albert_tf.training.run_config import FinetuningConfig

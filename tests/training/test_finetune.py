@@ -11,7 +11,7 @@ import pytest
 
 from albert_tf.checkpoints.metadata import Metadata
 from albert_tf.metrics.scores import Role, Score, Scores
-from albert_tf.tasks.task import ExampleSet
+from albert_tf.tasks.task_data import ExampleSet
 from albert_tf.training import finetune
 from tests.training import runs
 

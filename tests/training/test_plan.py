@@ -11,7 +11,7 @@ from albert_tf.checkpoints.metadata import Metadata
 from albert_tf.settings import setting
 from albert_tf.tasks.classification.spec import ClassifierSpec
 from albert_tf.tasks.spec import FinetuningSpec, TaskConfig
-from albert_tf.tasks.task import NO_WEIGHTS, ExampleSet, Sets
+from albert_tf.tasks.task_data import ExampleSet, Sets
 from albert_tf.training import plan
 from albert_tf.training.run_folder import RunFolder
 
@@ -379,7 +379,7 @@ def test_a_training_that_resumes_knows_its_weights(make_plan, tmp_path):
     assert found.plan.weights.path == "run/best"
     assert found.plan.weights.settings == {"stride": 8}
     # New weights are no longer those that its labels were measured on.
-    assert found.request.weights is NO_WEIGHTS
+    assert not found.request.weights.path
 
 
 def test_a_plan_of_a_pretraining_has_the_values_that_are_given():

@@ -10,7 +10,7 @@ import tensorflow as tf
 from albert_tf.devices import strategies
 from albert_tf.metrics.scores import Score, Scores
 from albert_tf.tasks.labelled_texts import ClassificationExample
-from albert_tf.tasks.task import ExampleSet
+from albert_tf.tasks.task_data import ExampleSet
 from albert_tf.training import record_sets
 from tests.training import runs
 

@@ -9,7 +9,7 @@ import pytest
 
 from albert_tf import files
 from albert_tf.metrics.scores import Score, Scores
-from albert_tf.tasks.task import ExampleSet
+from albert_tf.tasks.task_data import ExampleSet
 from tests.training import runs
 
 # Evaluates and saves once.

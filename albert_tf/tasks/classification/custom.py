@@ -20,7 +20,7 @@ from albert_tf.tasks.classification.config import ClassificationConfig
 from albert_tf.tasks.classification.data import ClassificationData
 from albert_tf.tasks.labelled_texts import ClassificationExample
 from albert_tf.tasks.spec import DataRequest
-from albert_tf.tasks.task import Examples
+from albert_tf.tasks.task_data import Examples
 
 _LOGGER = logging.getLogger(__name__)
 _Examples: TypeAlias = Sequence[ClassificationExample]

@@ -23,7 +23,7 @@ from albert_tf.tasks import encoder_records, prediction_tables
 from albert_tf.tasks.classification import decision as decision_lib
 from albert_tf.tasks.classification.decision import Decision
 from albert_tf.tasks.labelled_texts import ClassificationExample
-from albert_tf.tasks.task import Outputs, Predictions, Record, TaskData
+from albert_tf.tasks.task_data import Outputs, Predictions, Record, TaskData
 from albert_tf.text.tokenizer import Tokenizer
 
 _LOGGER = logging.getLogger(__name__)
@@ -196,7 +196,7 @@ class ClassificationData(TaskData):
     def score_of_rows(
         self, examples: _Examples, outputs: Outputs, scores: Scores
     ) -> Callable[[np.ndarray], float]:
-        """See `task.TaskData`."""
+        """See `task_data.TaskData`."""
         labels = self._label_array(examples)
         if self.is_regression:
             found = self._numbers(outputs)
@@ -209,7 +209,7 @@ class ClassificationData(TaskData):
     def baselines(
         self, examples: _Examples, start_outputs: Outputs | None = None
     ) -> dict[str, float]:
-        """See `task.TaskData`."""
+        """See `task_data.TaskData`."""
         labels = self._label_array(examples)
         if self.is_regression:
             mean = np.full_like(labels, labels.mean())

@@ -12,12 +12,13 @@ import re
 from typing import Any
 
 from albert_tf import files
-from albert_tf.tasks import held_out, task
+from albert_tf.tasks import held_out, task_data
 from albert_tf.tasks.classification import glue
 from albert_tf.tasks.classification.config import CUSTOM, ClassificationConfig
 from albert_tf.tasks.classification.spec import ClassifierSpec
 from albert_tf.tasks.spec import DataRequest, FinetuningSpec
-from albert_tf.tasks.task import ExampleSet, MakeTask, Sets
+from albert_tf.tasks.task import MakeTask
+from albert_tf.tasks.task_data import ExampleSet, Sets
 
 _LOGGER = logging.getLogger(__name__)
 
@@ -71,7 +72,7 @@ def read_sets(config: ClassificationConfig, request: DataRequest) -> Sets[Any]:
         }
     else:
         sets = {use: _read(config, request, use, data) for use in request.uses}
-    return task.sets_by_use(sets)
+    return task_data.sets_by_use(sets)
 
 
 def _read(
@@ -88,7 +89,7 @@ def _read(
             text = "There is no file %s; skipping the set %s."
             _LOGGER.info(text, path, one.name)
             continue
-        examples = glue.read_examples(dataset, path, task.SPLITS[use])
+        examples = glue.read_examples(dataset, path, task_data.SPLITS[use])
         submission = one.submission_file or data.submission_file
         own = dataclasses.replace(data, submission_file=submission)
         sets.append(ExampleSet(examples=examples, data=own, name=one.name))

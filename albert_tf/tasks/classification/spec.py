@@ -18,7 +18,7 @@ from albert_tf.tasks.classification import glue
 from albert_tf.tasks.head_flags import EarlyExitSettings
 from albert_tf.tasks.labelled_texts import ClassificationExample
 from albert_tf.tasks.spec import HeadSpec
-from albert_tf.tasks.task import AnswerData, ExampleSet, Outputs
+from albert_tf.tasks.task_data import AnswerData, ExampleSet, Outputs
 
 _LOGGER = logging.getLogger(__name__)
 

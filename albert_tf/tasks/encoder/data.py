@@ -17,7 +17,7 @@ from albert_tf.metrics import classification, similarity
 from albert_tf.metrics.scores import Score, Scores
 from albert_tf.tasks import encoder_records, prediction_tables
 from albert_tf.tasks.inputs import OneOrTwoTexts
-from albert_tf.tasks.task import AnswerData, Outputs, Record, TaskData
+from albert_tf.tasks.task_data import AnswerData, Outputs, Record, TaskData
 from albert_tf.text.base import Tokenizer
 
 POOLINGS = ("mean", "cls")
@@ -137,7 +137,7 @@ class SimilarityData(TaskData):
     def score_of_rows(
         self, examples: Sequence[Any], outputs: Outputs, scores: Scores
     ) -> Callable[[np.ndarray], float]:
-        """See `task.TaskData`."""
+        """See `task_data.TaskData`."""
         first, second = np.swapaxes(outputs["vectors"], 0, 1)[:2]
         if self.has_scores:
             labels = np.array([one.label for one in examples])
@@ -191,7 +191,7 @@ class SimilarityData(TaskData):
     def open_predictions(
         self, output_dir: str, scores: Scores
     ) -> Iterator[Callable[[Sequence[Any], Outputs], None]]:
-        """Opens the tables of cosines; see `task.TaskData`."""
+        """Opens the tables of cosines; see `task_data.TaskData`."""
         with prediction_tables.open_tables(
             output_dir, "predictions.tsv", str
         ) as write_row:

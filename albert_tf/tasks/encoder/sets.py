@@ -11,12 +11,13 @@ from typing import Any
 from albert_tf import checks
 from albert_tf.checkpoints.checkpoint import Checkpoint
 from albert_tf.settings import setting
-from albert_tf.tasks import held_out, labelled_texts, task
+from albert_tf.tasks import held_out, labelled_texts, task_data
 from albert_tf.tasks.encoder.spec import EncoderSpec
 from albert_tf.tasks.held_out import FileFlags
 from albert_tf.tasks.labelled_texts import Columns
 from albert_tf.tasks.spec import DataRequest, FinetuningSpec
-from albert_tf.tasks.task import ExampleSet, MakeTask, Sets
+from albert_tf.tasks.task import MakeTask
+from albert_tf.tasks.task_data import ExampleSet, Sets
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -105,7 +106,7 @@ def read_sets(config: SimilarityConfig, request: DataRequest) -> Sets[Any]:
         validation=validation,
     )
     of_train = dataclasses.replace(data, num_texts=len(config.text_columns))
-    return task.sets_by_use(
+    return task_data.sets_by_use(
         {
             use: [
                 ExampleSet(

@@ -10,7 +10,8 @@ from albert_tf.checkpoints import heads
 from albert_tf.checkpoints.checkpoint import Checkpoint
 from albert_tf.tasks import inputs
 from albert_tf.tasks.spec import HeadSpec, ServingSettings
-from albert_tf.tasks.task import AnswerData, AnswerTask
+from albert_tf.tasks.task import AnswerTask
+from albert_tf.tasks.task_data import AnswerData
 
 _LOGGER = logging.getLogger(__name__)
 

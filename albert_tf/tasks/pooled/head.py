@@ -20,7 +20,7 @@ from albert_tf.checkpoints.heads import Head
 from albert_tf.config import AlbertConfig
 from albert_tf.metrics.scores import Role, Score, Scores
 from albert_tf.settings import setting
-from albert_tf.tasks import example_files, held_out, inputs, task
+from albert_tf.tasks import example_files, held_out, inputs, task_data
 from albert_tf.tasks.held_out import FileFlags
 from albert_tf.tasks.pooled.data import (
     BINARY_CROSS_ENTROPY,
@@ -37,7 +37,8 @@ from albert_tf.tasks.spec import (
     HeadSpec,
     Signatures,
 )
-from albert_tf.tasks.task import ExampleSet, MakeTask, Sets
+from albert_tf.tasks.task import MakeTask
+from albert_tf.tasks.task_data import ExampleSet, Sets
 
 if TYPE_CHECKING:
     import keras
@@ -234,7 +235,7 @@ class PooledHead(HeadSpec, abc.ABC):
             max_seq_length=request.max_seq_length,
             validation=validation,
         )
-        return task.sets_by_use(
+        return task_data.sets_by_use(
             {
                 use: [ExampleSet(examples=rows, data=data)]
                 for use, rows in examples.items()

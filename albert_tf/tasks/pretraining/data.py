@@ -15,14 +15,8 @@ from albert_tf.features import ArraySpec
 from albert_tf.metrics import classification
 from albert_tf.tasks import encoder_records
 from albert_tf.tasks.inputs import OneOrTwoTexts
-from albert_tf.tasks.task import (
-    AnswerData,
-    AnswerTask,
-    Batch,
-    Outputs,
-    Record,
-    Totals,
-)
+from albert_tf.tasks.task import AnswerTask, Batch, Totals
+from albert_tf.tasks.task_data import AnswerData, Outputs, Record
 from albert_tf.text.base import Tokenizer
 
 MASK = "[MASK]"

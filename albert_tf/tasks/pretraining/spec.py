@@ -7,7 +7,8 @@ from albert_tf.checkpoints import heads
 from albert_tf.checkpoints.checkpoint import Checkpoint
 from albert_tf.tasks.encoder.spec import EncoderSpec
 from albert_tf.tasks.spec import HeadSpec
-from albert_tf.tasks.task import AnswerData, AnswerTask
+from albert_tf.tasks.task import AnswerTask
+from albert_tf.tasks.task_data import AnswerData
 
 
 class PretrainingSpec(EncoderSpec):

@@ -28,7 +28,7 @@ from albert_tf.tasks import encoder_records
 from albert_tf.tasks.lengths import NUM_SPECIAL_TOKENS
 from albert_tf.tasks.race import examples as examples_lib
 from albert_tf.tasks.race.examples import ChoiceLengths, MultipleChoiceExample
-from albert_tf.tasks.task import Outputs, Predictions, Record, TaskData
+from albert_tf.tasks.task_data import Outputs, Predictions, Record, TaskData
 from albert_tf.text.tokenizer import Tokenizer
 
 _LOGGER = logging.getLogger(__name__)
@@ -138,7 +138,7 @@ class MultipleChoiceData(TaskData):
     def score_of_rows(
         self, examples: _Examples, outputs: Outputs, scores: Scores
     ) -> Callable[[np.ndarray], float]:
-        """See `task.TaskData`."""
+        """See `task_data.TaskData`."""
         is_correct = self._is_correct(examples, outputs)
         return lambda rows: float(is_correct[rows].mean())
 
@@ -152,7 +152,7 @@ class MultipleChoiceData(TaskData):
     def open_predictions(
         self, output_dir: str, scores: Scores
     ) -> Iterator[Callable[[_Examples, Outputs], None]]:
-        """Opens `predictions.jsonl`; see `task.TaskData`.
+        """Opens `predictions.jsonl`; see `task_data.TaskData`.
 
         A line has `id`, `level` if there is one, `probabilities` in the order
         of the options, `prediction` (a letter) and, if it is known, `answer`,

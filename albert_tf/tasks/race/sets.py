@@ -10,13 +10,14 @@ import logging
 from typing import Any
 
 from albert_tf.settings import setting
-from albert_tf.tasks import example_files, held_out, task
+from albert_tf.tasks import example_files, held_out, task_data
 from albert_tf.tasks.head_flags import HeadFlags
 from albert_tf.tasks.race import examples as examples_lib
 from albert_tf.tasks.race.examples import ChoiceLengths
 from albert_tf.tasks.race.spec import MultipleChoiceSpec
 from albert_tf.tasks.spec import DataRequest, FinetuningSpec, TaskConfig
-from albert_tf.tasks.task import ExampleSet, MakeTask, Sets
+from albert_tf.tasks.task import MakeTask
+from albert_tf.tasks.task_data import ExampleSet, Sets
 
 _LOGGER = logging.getLogger(__name__)
 
@@ -84,7 +85,7 @@ def read_sets(config: RaceConfig, request: DataRequest) -> Sets[Any]:
         else:
             path = config.data_dir or ""
             examples = examples_lib.read_split(
-                path, task.SPLITS[use], levels=config.levels
+                path, task_data.SPLITS[use], levels=config.levels
             )
         where = str(path)
         example_files.check_ids([example.guid for example in examples], where)
@@ -97,7 +98,7 @@ def read_sets(config: RaceConfig, request: DataRequest) -> Sets[Any]:
             num_choices=examples_lib.num_options(examples, where),
         )
         sets[use] = [ExampleSet(examples=examples, data=data)]
-    return task.sets_by_use(sets)
+    return task_data.sets_by_use(sets)
 
 
 def make_task(config: RaceConfig, sets: Sets[Any]) -> MakeTask:

@@ -12,7 +12,7 @@ from albert_tf.tasks.head_flags import EarlyExitSettings
 from albert_tf.tasks.race import examples as examples_lib
 from albert_tf.tasks.race.examples import ChoiceLengths, MultipleChoiceExample
 from albert_tf.tasks.spec import HeadSpec
-from albert_tf.tasks.task import AnswerData, ExampleSet
+from albert_tf.tasks.task_data import AnswerData, ExampleSet
 
 _NUM_CHOICES = 4
 

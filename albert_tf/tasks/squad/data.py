@@ -26,7 +26,7 @@ from albert_tf.tasks.squad import predictions, windows
 from albert_tf.tasks.squad.examples import SquadExample
 from albert_tf.tasks.squad.predictions import QuestionPrediction, SpanLimits
 from albert_tf.tasks.squad.windows import Questions, WindowLengths
-from albert_tf.tasks.task import Outputs, Record, TaskData
+from albert_tf.tasks.task_data import Outputs, Record, TaskData
 from albert_tf.text.tokenizer import Tokenizer
 
 _LOGGER = logging.getLogger(__name__)
@@ -203,7 +203,7 @@ class SquadData(TaskData):
     def score_of_rows(
         self, examples: Questions, outputs: Outputs, scores: Scores
     ) -> Callable[[np.ndarray], float]:
-        """See `task.TaskData`."""
+        """See `task_data.TaskData`."""
         best = [one.best() for one in self.predict(examples, outputs)]
         texts = self.final_texts(best, self.null_threshold(scores))
         found = self._answer_scores(examples, texts)
@@ -248,7 +248,7 @@ class SquadData(TaskData):
     def open_predictions(
         self, output_dir: str, scores: Scores
     ) -> Iterator[Callable[[Questions, Outputs], None]]:
-        """Opens the files of predictions; see `task.TaskData`.
+        """Opens the files of predictions; see `task_data.TaskData`.
 
         By id of the question, `predictions.json` has the answers, "" for none;
         `nbest_predictions.json` the best ones before the null threshold; and

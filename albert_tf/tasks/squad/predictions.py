@@ -18,7 +18,7 @@ import numpy as np
 from albert_tf.settings import Settings, setting
 from albert_tf.tasks.squad import windows as windows_lib
 from albert_tf.tasks.squad.windows import WindowedQuestion
-from albert_tf.tasks.task import Outputs
+from albert_tf.tasks.task_data import Outputs
 
 # TF1: score of either end of "no answer", where no span is a candidate.
 NO_SPAN_SCORE = -1e6

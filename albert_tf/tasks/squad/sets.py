@@ -12,14 +12,15 @@ from albert_tf import checks
 from albert_tf import settings as settings_lib
 from albert_tf.checkpoints import heads
 from albert_tf.settings import setting
-from albert_tf.tasks import held_out, task
+from albert_tf.tasks import held_out, task_data
 from albert_tf.tasks.spec import DataRequest, FinetuningSpec, TaskConfig
 from albert_tf.tasks.squad import examples as examples_lib
 from albert_tf.tasks.squad.data import SquadData
 from albert_tf.tasks.squad.predictions import SpanLimits
 from albert_tf.tasks.squad.spec import BeamSpanSpec, SpanSpec
 from albert_tf.tasks.squad.windows import WindowLengths
-from albert_tf.tasks.task import ExampleSet, MakeTask, Sets
+from albert_tf.tasks.task import MakeTask
+from albert_tf.tasks.task_data import ExampleSet, Sets
 
 # The shortest batch: lengths are padded to multiples of it. A beam cannot
 # have more positions.
@@ -125,7 +126,7 @@ def read_sets(config: SquadConfig, request: DataRequest) -> Sets[Any]:
         for one in sets.get(use, ()):
             if lack := data.lack_of_answers(one.examples):
                 raise ValueError(lack)
-    return task.sets_by_use(sets)
+    return task_data.sets_by_use(sets)
 
 
 def make_task(config: SquadConfig, sets: Sets[Any]) -> MakeTask:

@@ -15,7 +15,8 @@ from albert_tf.tasks.squad.data import SquadData
 from albert_tf.tasks.squad.examples import SquadExample
 from albert_tf.tasks.squad.predictions import SpanLimits
 from albert_tf.tasks.squad.windows import WindowLengths
-from albert_tf.tasks.task import AnswerTask, ExampleSet
+from albert_tf.tasks.task import AnswerTask
+from albert_tf.tasks.task_data import ExampleSet
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

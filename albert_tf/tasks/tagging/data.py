@@ -28,7 +28,7 @@ from albert_tf.tasks import encoder_records, error_tables
 from albert_tf.tasks.tagging import words as words_lib
 from albert_tf.tasks.tagging.examples import TaggedText
 from albert_tf.tasks.tagging.words import TextWords
-from albert_tf.tasks.task import Outputs, Record, TaskData
+from albert_tf.tasks.task_data import Outputs, Record, TaskData
 from albert_tf.text.tokenizer import Tokenizer
 
 _NO_TAG = -1
@@ -170,7 +170,7 @@ class TaggingData(TaskData):
     def score_of_rows(
         self, examples: _Examples, outputs: Outputs, scores: Scores
     ) -> Callable[[np.ndarray], float]:
-        """See `task.TaskData`."""
+        """See `task_data.TaskData`."""
         pairs = [
             (one.tags or (), tags)
             for one, tags, _ in self._tagged(examples, outputs)
@@ -253,7 +253,7 @@ class TaggingData(TaskData):
     def open_predictions(
         self, output_dir: str, scores: Scores
     ) -> Iterator[Callable[[_Examples, Outputs], None]]:
-        """Opens `predictions.conll` and `.jsonl`; see `task.TaskData`."""
+        """Opens `predictions.conll` and `.jsonl`; see `task_data.TaskData`."""
         path = os.path.join(output_dir, "predictions")
         with (
             files.atomic_write(f"{path}.conll") as conll,

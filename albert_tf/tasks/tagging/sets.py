@@ -15,13 +15,14 @@ from albert_tf import checks
 from albert_tf.metrics import entities
 from albert_tf.metrics.entities import OUTSIDE
 from albert_tf.settings import setting
-from albert_tf.tasks import held_out, task
+from albert_tf.tasks import held_out, task_data
 from albert_tf.tasks.held_out import FileFlags
 from albert_tf.tasks.spec import DataRequest, FinetuningSpec
 from albert_tf.tasks.tagging import examples as examples_lib
 from albert_tf.tasks.tagging.examples import TaggedText
 from albert_tf.tasks.tagging.spec import TaggingSpec
-from albert_tf.tasks.task import ExampleSet, MakeTask, Sets
+from albert_tf.tasks.task import MakeTask
+from albert_tf.tasks.task_data import ExampleSet, Sets
 
 _LOGGER = logging.getLogger(__name__)
 
@@ -102,7 +103,7 @@ def read_sets(config: TaggingConfig, request: DataRequest) -> Sets[Any]:
     if "predict" in request.uses:
         sets["predict"] = read("predict")
     _warn_of_others([*itertools.chain(*sets.values())], labels)
-    return task.sets_by_use(
+    return task_data.sets_by_use(
         {
             use: [ExampleSet(examples=examples, data=data)]
             for use, examples in sets.items()

@@ -8,7 +8,7 @@ from albert_tf.checkpoints import heads
 from albert_tf.checkpoints.checkpoint import Checkpoint
 from albert_tf.tasks import inputs
 from albert_tf.tasks.spec import HeadSpec, ServingSettings
-from albert_tf.tasks.task import AnswerData, ExampleSet
+from albert_tf.tasks.task_data import AnswerData, ExampleSet
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

@@ -1,7 +1,7 @@
 import pytest
 
 from albert_tf.metrics.classification import SCORES
-from albert_tf.tasks import task
+from albert_tf.tasks import task_data
 from albert_tf.tasks.classification import glue
 from albert_tf.tasks.classification.glue import GLUE_DATASETS
 
@@ -48,7 +48,7 @@ def test_every_published_row_is_read(name, shared_data):
     folder = shared_data / "data" / "glue"
 
     for (use, split), num_rows in zip(
-        task.SPLITS.items(), NUM_ROWS[name], strict=True
+        task_data.SPLITS.items(), NUM_ROWS[name], strict=True
     ):
         path = folder / GLUE_DATASETS[name].files[use][0].path
         if num_rows is not None:

@@ -9,7 +9,7 @@ from albert_tf.data import record_columns
 from albert_tf.features import ArraySpec
 from albert_tf.metrics.scores import Score, Scores
 from albert_tf.tasks import encoder_records
-from albert_tf.tasks.task import TaskData
+from albert_tf.tasks.task_data import TaskData
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
