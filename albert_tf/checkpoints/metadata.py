@@ -42,7 +42,7 @@ class Metadata:
         tokenizer_hash: `fingerprint` of the tokenizer of the training.
         settings: `TaskData.settings` of the fine-tuning, or of an export.
         evaluation: The last evaluation of these weights, see
-            `training.baselines`.
+            `training.record_sets.RecordSet.describe`.
         keep_accents, tokenize_chinese_chars, added_tokens: Fields of
             `TokenizerSettings`, if they are not the default.
     """

@@ -207,5 +207,5 @@ def test_a_pretraining_has_callbacks(make_pretraining_job, tmp_path):
         ("evaluation", 6),
         ("end", "Result"),
     ]
-    assert result.scores.step in (3, 6)
+    assert result.scores.step in (0, 3, 6)
     assert recorder.run.title == "Pretraining"
