@@ -87,9 +87,11 @@ def write(
         folder / "report.html",
         title="A small ALBERT, pretrained on docstrings",
         facts={**facts, **_facts(models["After"], logs)},
-        result=Result(scores=Scores(entries=tuple(scores))),
+        result=Result(
+            scores=Scores(entries=tuple(scores)),
+            evaluation=Metadata.read(last / "best").evaluation,
+        ),
         metric=_ACCURACIES["eval_masked_lm_accuracy"],
-        evaluation=Metadata.read(last / "best").evaluation,
         sections=[
             {
                 "title": "Raw text sent to the exported models",
