@@ -45,7 +45,9 @@ UNSUPPORTED_FLAGS = {
     "--init_checkpoint.",
     "masked_lm_budget": "Build the records with --masking=dynamic to draw "
     "masks while training.",
+    "train_adapters_only": "Models have no adapters: train all weights.",
 }
+_SWITCHES = ("use_einsum", "train_adapters_only")
 
 # Controls but tabs and line feeds, and halves of surrogate pairs.
 _CONTROLS = re.compile("[\0-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
@@ -104,9 +106,8 @@ def run(
         # takes them for those of the module that defines them.
         values.register_key_flag_for_module(sys.argv[0], values[name])
     for name in (*IGNORED_FLAGS, *UNSUPPORTED_FLAGS):
-        is_switch = name == "use_einsum"
-        define = flags.DEFINE_bool if is_switch else flags.DEFINE_string
-        define(name, None, "A flag of the original without a use here.")
+        define = flags.DEFINE_bool if name in _SWITCHES else flags.DEFINE_string
+        define(name, None, "A flag without a use here.")
     values.set_default("verbosity", absl_logging.INFO)
     # As Ctrl-C, so that what is unfinished is removed.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
@@ -153,7 +154,7 @@ def _report_unused_flags(values: flags.FlagValues) -> None:
         if values[name].present:
             _LOGGER.warning("--%s is ignored.", name)
     for name, advice in UNSUPPORTED_FLAGS.items():
-        if values[name].value not in (None, "", "0"):
+        if values[name].value not in (None, "", "0", False):
             raise ValueError(f"--{name} is not supported. {advice}")
 
 
