@@ -142,8 +142,11 @@ ENGINES = {
     "litert": "albert_tf.inference.exported_model:load",
     "onnx": "albert_tf.inference.exported_model:load",
 }
-# Tokenizers other than SentencePiece, by `text.tokenizer.kind_of`.
+# Tokenizers, by `text.vocabulary_file.kind_of`.
 TOKENIZERS = {
+    "sentencepiece": (
+        "albert_tf.text.sentencepiece_tokenizer:SentencePieceTokenizer"
+    ),
     "symbols": "albert_tf.text.symbol_tokenizer:SymbolTokenizer",
     "wordpiece": "albert_tf.text.wordpiece_tokenizer:WordPieceTokenizer",
 }

@@ -19,7 +19,7 @@ from albert_tf import files
 from albert_tf.checkpoints.metadata import Metadata
 from albert_tf.metrics.scores import Score, Scores
 from albert_tf.observers import report
-from albert_tf.text.tokenizer import Tokenizer
+from albert_tf.text.base import Tokenizer
 from albert_tf.training.callbacks import Result
 
 # Pretraining runs in the order of training; the last trains both objectives.

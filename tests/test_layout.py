@@ -57,6 +57,7 @@ TESTED_TOGETHER = {
     "training/flag_values.py": "training/test_interface.py",
     "devices/device_settings.py": "training/test_refusals.py",
     "tasks/planning.py": "training/test_plan.py",
+    "text/vocabulary_file.py": "text/test_base.py",
     "tasks/task.py": "tasks/test_finetuning.py",
     "observers/export.py": "training/test_interface.py",
     "observers/model_card.py": "training/test_measured_weights.py",

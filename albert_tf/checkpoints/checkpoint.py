@@ -10,7 +10,7 @@ import errno
 import functools
 import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -19,8 +19,10 @@ from albert_tf.checkpoints import heads, variable_names
 from albert_tf.checkpoints.heads import Head
 from albert_tf.checkpoints.metadata import Metadata
 from albert_tf.config import AlbertConfig
-from albert_tf.text import tokenizer
-from albert_tf.text.base import Tokenizer
+from albert_tf.text import tokenizer, vocabulary_file
+
+if TYPE_CHECKING:
+    from albert_tf.text.base import Tokenizer
 
 _LOGGER = logging.getLogger(__name__)
 # Begins a note on several vocabularies, or on an unsupported vocabulary.
@@ -162,7 +164,8 @@ class Checkpoint:
     @property
     def vocabulary_kind(self) -> str:
         """The kind of its vocabulary, see `kind_of`; "" if there is none."""
-        return tokenizer.kind_of(self.vocabulary) if self.vocabulary else ""
+        path = self.vocabulary
+        return vocabulary_file.kind_of(path) if path else ""
 
     @property
     def weights(self) -> dict[str, np.ndarray]:
@@ -238,7 +241,7 @@ class Checkpoint:
         return any(name.startswith(prefix) for name in self.arrays)
 
     @functools.cached_property
-    def tokenizer(self) -> Tokenizer:
+    def tokenizer(self) -> "Tokenizer":
         """The tokenizer of a checkpoint that must have one vocabulary."""
         if self.vocabulary is None:
             texts = [note.text for note in self.notes]

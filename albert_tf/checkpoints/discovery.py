@@ -6,13 +6,16 @@ arrays are asked for.
 
 import dataclasses
 import os
+from typing import TYPE_CHECKING
 
 from albert_tf import checks, files, registry
 from albert_tf.checkpoints import tf1, vocabularies
 from albert_tf.checkpoints.checkpoint import Checkpoint, naming
 from albert_tf.config import AlbertConfig, load_config
 from albert_tf.text import tokenizer
-from albert_tf.text.tokenizer import Tokenizer
+
+if TYPE_CHECKING:
+    from albert_tf.text.base import Tokenizer
 
 CONFIG_ADVICE = "Use the config that the checkpoint was made with."
 
@@ -107,7 +110,7 @@ def load_tokenizer(
     vocab_file: files.Path | None = None,
     do_lower_case: bool | None = None,
     keep_accents: bool | None = None,
-) -> Tokenizer:
+) -> "Tokenizer":
     """Loads the tokenizer of a checkpoint, or of a vocabulary.
 
     Args:

@@ -35,7 +35,7 @@ from albert_tf.checkpoints.metadata import (
     Metadata,
 )
 from albert_tf.config import AlbertConfig
-from albert_tf.text.base import SYMBOLS
+from albert_tf.text.vocabulary_file import SYMBOLS
 
 _LOGGER = logging.getLogger(__name__)
 _CONFIG_FILE = "config.json"

@@ -28,8 +28,13 @@ from albert_tf.text import (
     sentencepiece_tokenizer,
     tokenizer_json,
 )
-from albert_tf.text.base import SENTENCEPIECE, WORDPIECE, Tokenizer
-from albert_tf.text.tokenizer import kind_of
+from albert_tf.text.base import Tokenizer
+from albert_tf.text.vocabulary_file import (
+    SENTENCEPIECE,
+    SYMBOLS_FILE,
+    WORDPIECE,
+    kind_of,
+)
 
 CONFIG_FILE = "tokenizer_config.json"
 _VOCABULARIES = (*vocabularies.FILE_NAMES.values(), tokenizer_json.FILE_NAME)
@@ -99,7 +104,7 @@ def read(folder: str) -> tuple[dict[str, Any], dict[str, Any]]:
     facts = settings_of(folder, kind_of(path))
     if not path:
         return facts, {}
-    if path.endswith(base.SYMBOLS_FILE):
+    if path.endswith(SYMBOLS_FILE):
         return {}, {"vocabulary": path}
     try:
         return _read(folder, path, facts)

@@ -24,7 +24,7 @@ from albert_tf.checkpoints.checkpoint import (
 )
 from albert_tf.checkpoints.metadata import Metadata
 from albert_tf.config import AlbertConfig
-from albert_tf.text.base import SENTENCEPIECE
+from albert_tf.text.vocabulary_file import SENTENCEPIECE
 
 CONFIG_FILE = "config.json"
 # Our file; `metadata.json` is a file of KerasHub here.

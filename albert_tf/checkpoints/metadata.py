@@ -11,7 +11,7 @@ from typing import Any
 
 from albert_tf import checks, files
 from albert_tf.metrics.scores import Role, Score, Scores
-from albert_tf.text.base import TokenizerSettings
+from albert_tf.text.vocabulary_file import TokenizerSettings
 
 METADATA_FILE = "metadata.json"
 TOKENIZER_SETTINGS = tuple(TokenizerSettings.__dataclass_fields__)

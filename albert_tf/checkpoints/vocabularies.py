@@ -11,7 +11,7 @@ import itertools
 import logging
 import os
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -24,15 +24,17 @@ from albert_tf.checkpoints.checkpoint import (
     Note,
 )
 from albert_tf.checkpoints.metadata import Metadata
-from albert_tf.text import sentencepiece_tokenizer
-from albert_tf.text.base import (
+from albert_tf.text import vocabulary_file
+from albert_tf.text.tokenizer import VocabularyBeside
+from albert_tf.text.vocabulary_file import (
     SENTENCEPIECE,
     SYMBOLS,
     SYMBOLS_FILE,
     WORDPIECE,
-    Tokenizer,
 )
-from albert_tf.text.tokenizer import VocabularyBeside
+
+if TYPE_CHECKING:
+    from albert_tf.text.base import Tokenizer
 
 _LOGGER = logging.getLogger(__name__)
 # The usual names of the files, by kind.
@@ -77,10 +79,8 @@ def write(checkpoint: Checkpoint, folder: str, name: str | None = None) -> None:
             fnmatch.fnmatch(name, pattern) for pattern in _PATTERNS
         ):
             name = FILE_NAMES[kind]
-    is_model = kind == SENTENCEPIECE
-    read = sentencepiece_tokenizer.read_model if is_model else files.read_bytes
     with files.atomic_write(os.path.join(folder, name)) as file:
-        file.write(checkpoint.content or read(path))
+        file.write(checkpoint.content or vocabulary_file.read(path))
 
 
 def with_vocabulary(
@@ -131,7 +131,7 @@ def with_vocabulary(
     return result
 
 
-def _tokens(tokenizer: Tokenizer) -> list[str]:
+def _tokens(tokenizer: "Tokenizer") -> list[str]:
     return [*map(tokenizer.id_to_token, range(tokenizer.vocab_size))]
 
 

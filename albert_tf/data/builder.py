@@ -27,7 +27,7 @@ from albert_tf.data.pretraining_instances import BlockPart
 from albert_tf.data.shard_building import BuildResult
 from albert_tf.data.shards import BuildCounts, Duplicates, Shard
 from albert_tf.text import documents
-from albert_tf.text.tokenizer import Tokenizer
+from albert_tf.text.base import Tokenizer
 
 _LOGGER = logging.getLogger(__name__)
 

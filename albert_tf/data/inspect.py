@@ -18,7 +18,8 @@ from albert_tf import settings
 from albert_tf.data import example_codec, record_source
 from albert_tf.data.shards import Shard
 from albert_tf.text import base
-from albert_tf.text.tokenizer import Tokenizer, Vocabulary
+from albert_tf.text.base import Tokenizer
+from albert_tf.text.tokenizer import Vocabulary
 from albert_tf.text.wordpiece_tokenizer import WordPieceTokenizer
 
 _LABELS = {

@@ -25,10 +25,14 @@ Source: Lan et al. 2020, section 3.1 and equation 1 (n-gram lengths);
 google-research/albert, `create_pretraining_data.create_masked_lm_predictions`.
 """
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from albert_tf.data.shards import RecordSettings
-from albert_tf.text.base import Tokenizer
+
+if TYPE_CHECKING:
+    from albert_tf.text.base import Tokenizer
 
 MASK_PROBABILITY = 0.8
 KEEP_PROBABILITY = 0.1
@@ -42,7 +46,7 @@ def mask_rows(
     is_maskable: np.ndarray,
     is_word_start: np.ndarray,
     config: RecordSettings,
-    tokenizer: Tokenizer,
+    tokenizer: "Tokenizer",
 ) -> dict[str, np.ndarray]:
     """Masks tokens of a batch of rows.
 

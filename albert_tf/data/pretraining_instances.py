@@ -23,8 +23,8 @@ from albert_tf.data import (
 )
 from albert_tf.data.pretraining_config import PretrainingDataConfig
 from albert_tf.data.shards import BuildCounts
-from albert_tf.text.base import SpecialIds
-from albert_tf.text.tokenizer import Tokenizer
+from albert_tf.text.base import Tokenizer
+from albert_tf.text.vocabulary_file import SpecialIds
 
 # Rows that are masked and encoded together: enough to make NumPy's overhead
 # small, few enough to keep the arrays in the processor's cache.

@@ -27,7 +27,7 @@ from albert_tf.data import corpus, record_files, shards
 from albert_tf.data.pretraining_config import PretrainingDataConfig
 from albert_tf.data.pretraining_instances import BlockPart
 from albert_tf.data.shards import BuildCounts, Shard
-from albert_tf.text.tokenizer import Tokenizer
+from albert_tf.text.base import Tokenizer
 
 _LOGGER = logging.getLogger(__name__)
 

@@ -13,7 +13,7 @@ from typing import Any
 
 from albert_tf import checks, files
 from albert_tf.settings import Settings, setting
-from albert_tf.text.base import SpecialIds
+from albert_tf.text.vocabulary_file import SpecialIds
 
 FORMAT_VERSION = 3
 # Fields of `RecordSettings` that say how masks are drawn: of static records

@@ -30,7 +30,7 @@ from albert_tf.checkpoints.heads import Head
 from albert_tf.modeling import base_model
 from albert_tf.serving.signature import Signature
 from albert_tf.tasks.spec import Exported
-from albert_tf.text.base import SYMBOLS
+from albert_tf.text.vocabulary_file import SYMBOLS
 
 
 def write(

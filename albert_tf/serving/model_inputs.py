@@ -12,7 +12,7 @@ from albert_tf.serving import ragged, signature
 from albert_tf.serving.graph_tokenizer import CPU, GraphTokenizer
 from albert_tf.serving.ragged import Ranges
 from albert_tf.serving.signature import Tensors
-from albert_tf.text.base import SpecialIds
+from albert_tf.text.vocabulary_file import SpecialIds
 
 # `[CLS]` and `[SEP]`; a pair has a second `[SEP]`.
 _NUM_SPECIAL = 2

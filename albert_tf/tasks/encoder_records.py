@@ -10,7 +10,7 @@ import numpy as np
 from albert_tf.features import ArraySpec
 from albert_tf.tasks.task_data import AnswerData, Record
 from albert_tf.text import base
-from albert_tf.text.base import SpecialIds
+from albert_tf.text.vocabulary_file import SpecialIds
 
 
 def array_specs(

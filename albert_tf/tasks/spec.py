@@ -23,7 +23,7 @@ from albert_tf.settings import Settings
 from albert_tf.tasks import task
 from albert_tf.tasks.example_files import RowsInMemory
 from albert_tf.tasks.task_data import AnswerData, ExampleSet, Outputs, Sets
-from albert_tf.text.tokenizer import Tokenizer
+from albert_tf.text.base import Tokenizer
 
 if TYPE_CHECKING:
     from albert_tf.serving.exported_encoder import ExportedWeights

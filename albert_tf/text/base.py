@@ -1,95 +1,26 @@
-"""The base class of tokenizers, and the special tokens.
+"""The base class of tokenizers.
 
 Source: google-research/albert, `classifier_utils.convert_single_example` and
 `_truncate_seq_pair`.
 """
 
 import abc
-import dataclasses
 import functools
 import hashlib
 import itertools
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
 
 from albert_tf import checks, files
+from albert_tf.text.vocabulary_file import SpecialIds, TokenizerSettings
 
 SENTENCEPIECE_NAMES = ("<pad>", "<unk>", "[CLS]", "[SEP]", "[MASK]")
 # SentencePiece's mark of the start of a word.
 WORD_MARK = "▁"
-SETTINGS = "tokenizer_settings"
-# Kinds of vocabularies.
-SENTENCEPIECE, WORDPIECE, SYMBOLS = "sentencepiece", "wordpiece", "symbols"
-# The name of a file with a list of symbols ends with this.
-SYMBOLS_FILE = "symbols.json"
 WORDPIECE_NAMES = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
-
-
-@dataclasses.dataclass(frozen=True)
-class SpecialIds:
-    """Ids of the special tokens.
-
-    `cls` and `sep` are None if a sequence is one text without them.
-    """
-
-    pad: int
-    unk: int
-    cls: int | None
-    sep: int | None
-    mask: int
-
-    @property
-    def num_before(self) -> int:
-        """The number of `[CLS]` before, and of `[SEP]` after a text: 1 or 0."""
-        return 0 if self.cls is None else 1
-
-    def num_around(self, num_texts: int) -> int:
-        """Returns the number of `[CLS]` and `[SEP]` in a sequence of texts."""
-        if num_texts > 1 and not self.num_before:
-            raise ValueError(
-                "Sequences of this vocabulary have no [SEP] between two texts. "
-                "Pass one text; for records, pair_objective='none'."
-            )
-        return (num_texts + 1) * self.num_before
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class TokenizerSettings:
-    """Steps of a tokenizer before its vocabulary splits a text.
-
-    Args:
-        do_lower_case: Whether text is lower-cased.
-        keep_accents: Whether letters keep their accents; for SentencePiece,
-            also whether they are not decomposed (NFKD). None for the rule of
-            the original: no, except for WordPiece of cased text.
-        tokenize_chinese_chars: WordPiece: each Chinese character is a word.
-        added_tokens: Tokens that are cut out of a text first, even inside
-            words, each with whether it is found in any case.
-    """
-
-    do_lower_case: bool = True
-    keep_accents: bool | None = None
-    tokenize_chinese_chars: bool = True
-    added_tokens: Mapping[str, bool] = dataclasses.field(default_factory=dict)
-
-    def stated(self) -> dict[str, Any]:
-        """Returns `do_lower_case`, and the fields that are not the default."""
-        defaults = vars(TokenizerSettings())
-        changed = {n: v for n, v in vars(self).items() if v != defaults[n]}
-        return {"do_lower_case": self.do_lower_case, **changed}
-
-    def identity(self, fingerprint: str | None) -> dict[str, Any]:
-        """Returns how runs identify such a tokenizer, as JSON values.
-
-        `do_lower_case` follows from the fingerprint, and is left out if it is
-        the only setting.
-        """
-        stated = self.stated()
-        settings = {SETTINGS: stated} if len(stated) > 1 else {}
-        return {"tokenizer": fingerprint, **settings}
 
 
 class Tokenizer(abc.ABC):

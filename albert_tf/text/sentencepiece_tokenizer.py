@@ -9,16 +9,16 @@ Source: google-research/albert, tokenization.encode_pieces and FullTokenizer.
 import contextlib
 import dataclasses
 import itertools
-import os
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import sentencepiece
 
-from albert_tf import files, registry
-from albert_tf.text import base, normalization
+from albert_tf import files
+from albert_tf.text import base, normalization, vocabulary_file
 from albert_tf.text.base import WORD_MARK, Tokenizer
+from albert_tf.text.vocabulary_file import TokenizerSettings
 
 _PUNCTUATION = frozenset('!"#$%&()*+,-./:;?@[\\]^_`{|}~')
 # With as many texts, one call for all is faster than a call for each.
@@ -42,7 +42,7 @@ class SentencePieceTokenizer(Tokenizer):
             use.
     """
 
-    kind = base.SENTENCEPIECE
+    kind = vocabulary_file.SENTENCEPIECE
 
     def __init__(
         self,
@@ -50,11 +50,11 @@ class SentencePieceTokenizer(Tokenizer):
         content: bytes | None = None,
         **settings: Any,
     ) -> None:
-        model = content or read_model(model_file)
+        model = content or vocabulary_file.read(model_file)
         processor = _make_processor(model, model_file)
         # Without it, accents are removed from cased text, too.
         settings["keep_accents"] = settings.get("keep_accents") or None
-        options = base.TokenizerSettings(**settings)
+        options = TokenizerSettings(**settings)
         super().__init__(
             [processor.id_to_piece(i) for i in range(len(processor))],
             base.SENTENCEPIECE_NAMES,
@@ -242,15 +242,6 @@ def _make_processor(
         f"{model_file!r} is not a SentencePiece model (.model), or is damaged. "
         "The name of a WordPiece vocabulary ends in .txt."
     )
-
-
-def read_model(path: files.Path) -> bytes:
-    """Returns a SentencePiece model; a `tokenizer.json` is made into one."""
-    ending = os.path.splitext(path)[1]
-    if ending in registry.SENTENCEPIECE_FILES:
-        make = registry.load(registry.SENTENCEPIECE_FILES[ending])
-        return bytes(make(path))
-    return files.read_bytes(path)
 
 
 def model_class() -> Any:

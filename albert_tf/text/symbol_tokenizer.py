@@ -17,11 +17,11 @@ from typing import Any
 import numpy as np
 
 from albert_tf import files
-from albert_tf.text import base
+from albert_tf.text import base, vocabulary_file
 from albert_tf.text.base import Tokenizer
 
 FIELDS = {"symbols", "special", "word_border", "are_separated"}
-SPECIAL = tuple(base.SpecialIds.__dataclass_fields__)
+SPECIAL = tuple(vocabulary_file.SpecialIds.__dataclass_fields__)
 
 
 class SymbolTokenizer(Tokenizer):
@@ -39,7 +39,7 @@ class SymbolTokenizer(Tokenizer):
         are_separated: Whether blanks separate the symbols of a text.
     """
 
-    kind = base.SYMBOLS
+    kind = vocabulary_file.SYMBOLS
 
     def __init__(
         self,
@@ -66,7 +66,7 @@ class SymbolTokenizer(Tokenizer):
                 f"({error!r}). Make one by build_vocab.py."
             ) from error
         added = settings.get("added_tokens") or {}
-        options = base.TokenizerSettings(
+        options = vocabulary_file.TokenizerSettings(
             do_lower_case=False, added_tokens=added
         )
         super().__init__(tokens, special, symbols_file, options)

@@ -4,36 +4,25 @@ Data flow: vocabulary file -> [this file] -> tokenizer of a checkpoint.
 """
 
 import dataclasses
-import os
-from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from albert_tf import files, registry
 from albert_tf.settings import Settings, setting
-from albert_tf.text.base import (
+from albert_tf.text.vocabulary_file import (
     SENTENCEPIECE,
     SYMBOLS,
-    SYMBOLS_FILE,
     WORDPIECE,
-    Tokenizer,
     TokenizerSettings,
+    kind_of,
 )
-from albert_tf.text.sentencepiece_tokenizer import SentencePieceTokenizer
 
-__all__ = ["Tokenizer", "Vocabulary", "VocabularyBeside", "load_tokenizer"]
-
-
-def kind_of(vocabulary: files.Path) -> str:
-    """Returns the kind of a vocabulary file, by its name."""
-    name = os.fspath(vocabulary)
-    if name.endswith(SYMBOLS_FILE):
-        return SYMBOLS
-    return WORDPIECE if name.endswith(".txt") else SENTENCEPIECE
+if TYPE_CHECKING:
+    from albert_tf.text.base import Tokenizer
 
 
 def make(
     vocabulary: files.Path, *, kind: str | None = None, **settings: Any
-) -> Tokenizer:
+) -> "Tokenizer":
     """Makes the tokenizer of a vocabulary file.
 
     Args:
@@ -42,11 +31,9 @@ def make(
         **settings: Fields of `TokenizerSettings`; and `content`, the content
             of the file, if it was read before.
     """
-    kind = kind or kind_of(vocabulary)
-    tokenizer: Callable[..., Tokenizer] = SentencePieceTokenizer
-    if kind in registry.TOKENIZERS:
-        tokenizer = registry.load(registry.TOKENIZERS[kind])
-    return tokenizer(vocabulary, **settings)
+    make_kind = registry.load(registry.TOKENIZERS[kind or kind_of(vocabulary)])
+    tokenizer: Tokenizer = make_kind(vocabulary, **settings)
+    return tokenizer
 
 
 def load_tokenizer(
@@ -54,7 +41,7 @@ def load_tokenizer(
     spm_model_file: files.Path | None = None,
     vocab_file: files.Path | None = None,
     **settings: Any,
-) -> Tokenizer:
+) -> "Tokenizer":
     """Loads the tokenizer of a vocabulary.
 
     Args:
@@ -122,7 +109,7 @@ class Vocabulary(NewTokens):
             added_tokens=dict.fromkeys(self.new_token_names, False),
         )
 
-    def load_tokenizer(self) -> Tokenizer:
+    def load_tokenizer(self) -> "Tokenizer":
         """Loads the tokenizer; see `load_tokenizer`."""
         tokenizer = load_tokenizer(
             spm_model_file=self.spm_model_file,

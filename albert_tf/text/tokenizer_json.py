@@ -16,8 +16,8 @@ from typing import Any
 
 from albert_tf import files
 from albert_tf.text import base
-from albert_tf.text.base import TokenizerSettings
 from albert_tf.text.sentencepiece_tokenizer import is_number_comma, model_class
+from albert_tf.text.vocabulary_file import TokenizerSettings
 
 FILE_NAME = "tokenizer.json"
 _NORMALIZERS = {"NFKD", "StripAccents", "Lowercase", "Precompiled"}

@@ -22,7 +22,7 @@ import sentencepiece
 
 from albert_tf import checks, files
 from albert_tf.settings import setting
-from albert_tf.text import base, documents, normalization
+from albert_tf.text import base, documents, normalization, vocabulary_file
 from albert_tf.text.documents import CorpusSettings, Documents
 
 USER_SYMBOLS = ("(", ")", '"', "-", ".", "–", "£", "€")
@@ -92,11 +92,11 @@ class VocabularyTrainingConfig(CorpusSettings):
 def list_symbols(config: VocabularyTrainingConfig) -> str:
     """Writes `<prefix>.symbols.json`; returns a summary to print."""
     checks.check_given(config, "input_file", "output_prefix")
-    path = f"{config.output_prefix}.{base.SYMBOLS_FILE}"
+    path = f"{config.output_prefix}.{vocabulary_file.SYMBOLS_FILE}"
     _check_free([path])
     are_separated = config.model_type == "word"
     special = base.SENTENCEPIECE_NAMES
-    roles = base.SpecialIds.__dataclass_fields__
+    roles = vocabulary_file.SpecialIds.__dataclass_fields__
     counts: collections.Counter[str] = collections.Counter()
     for document in Documents(config):
         for text in document.sentences():

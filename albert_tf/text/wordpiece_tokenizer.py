@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from albert_tf import checks, files
-from albert_tf.text import base, normalization, word_splitting
+from albert_tf.text import base, normalization, vocabulary_file, word_splitting
 from albert_tf.text.base import Tokenizer
 
 CONTINUATION = "##"
@@ -34,7 +34,7 @@ class WordPieceTokenizer(Tokenizer):
         **settings: See `TokenizerSettings`.
     """
 
-    kind = base.WORDPIECE
+    kind = vocabulary_file.WORDPIECE
 
     def __init__(
         self,
@@ -47,7 +47,7 @@ class WordPieceTokenizer(Tokenizer):
         # repeated token gets no second id. There is a U+2028 in a line.
         lines = map(str.split, text.removesuffix("\n").split("\n"))
         tokens = [*dict.fromkeys(next(iter(line), " ") for line in lines)]
-        options = base.TokenizerSettings(**settings)
+        options = vocabulary_file.TokenizerSettings(**settings)
         spaced = [n for n in options.added_tokens if n.split() != [n]]
         if spaced:
             raise ValueError(

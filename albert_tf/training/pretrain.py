@@ -25,8 +25,8 @@ from albert_tf.devices.strategies import Workers
 from albert_tf.metrics.scores import Scores
 from albert_tf.tasks.pretraining.objectives import PretrainingTask
 from albert_tf.tasks.task import Batch
-from albert_tf.text.base import TokenizerSettings
 from albert_tf.text.tokenizer import Vocabulary
+from albert_tf.text.vocabulary_file import TokenizerSettings
 from albert_tf.training import (
     loop,
     pretrain_config,

@@ -24,7 +24,7 @@ from albert_tf.checkpoints.checkpoint import Checkpoint
 from albert_tf.checkpoints.metadata import Metadata
 from albert_tf.config import CONFIG_FILE
 from albert_tf.optimization.optimizer_config import OptimizerConfig
-from albert_tf.text import base
+from albert_tf.text import vocabulary_file
 from albert_tf.training.callbacks import SEEDS, Result
 from albert_tf.training.run_config import FinetuningConfig, RunConfig
 
@@ -121,7 +121,7 @@ class RunFolder:
                 "random_seed": self.fingerprint.get("random_seed"),
                 "train_examples": self.num_examples,
             },
-            **settings.get(base.SETTINGS, {}),
+            **settings.get(vocabulary_file.SETTINGS, {}),
         )
 
     def check(self) -> None:

@@ -18,8 +18,8 @@ from albert_tf.checkpoints import (
 from albert_tf.checkpoints.checkpoint import Checkpoint
 from albert_tf.checkpoints.metadata import Metadata
 from albert_tf.modeling.pretraining_model import PretrainingModel
-from albert_tf.text.base import TokenizerSettings
 from albert_tf.text.tokenizer import VocabularyBeside
+from albert_tf.text.vocabulary_file import TokenizerSettings
 from tests import tiny
 from tests.checkpoints.weights import convert, save, weights_of
 

@@ -10,7 +10,7 @@ from scipy import stats
 from albert_tf.data import graph_masking
 from albert_tf.data.pretraining_config import PretrainingDataConfig
 from albert_tf.data.shards import Shard
-from albert_tf.text.base import SpecialIds
+from albert_tf.text.vocabulary_file import SpecialIds
 
 PAD, CLS, SEP, MASK, FIRST_ID, VOCAB_SIZE = 0, 2, 3, 4, 5, 100
 SPECIAL_IDS = SpecialIds(pad=PAD, unk=1, cls=CLS, sep=SEP, mask=MASK)

@@ -7,7 +7,7 @@ from scipy import stats
 
 from albert_tf.data import graph_masking, masking
 from albert_tf.data.pretraining_config import PretrainingDataConfig
-from albert_tf.text.base import SpecialIds
+from albert_tf.text.vocabulary_file import SpecialIds
 from tests.data import records
 from tests.data.records import (
     CLS,

@@ -3,7 +3,7 @@ import itertools
 import pytest
 
 from albert_tf.text import base
-from albert_tf.text.base import SpecialIds
+from albert_tf.text.vocabulary_file import SpecialIds
 
 SPECIAL = SpecialIds(pad=0, unk=1, cls=2, sep=3, mask=4)
 

@@ -7,9 +7,9 @@ import pytest
 from sentencepiece import sentencepiece_model_pb2
 
 from albert_tf.text import tokenizer_json, vocabulary_training
-from albert_tf.text.base import TokenizerSettings
 from albert_tf.text.documents import CorpusSettings, Documents
 from albert_tf.text.tokenizer import load_tokenizer
+from albert_tf.text.vocabulary_file import TokenizerSettings
 
 
 def read(path, **settings):

@@ -7,10 +7,9 @@ import tokenizers
 from sentencepiece import sentencepiece_model_pb2
 
 from albert_tf.text import (
-    base,
-    sentencepiece_tokenizer,
     tokenizer,
     tokenizer_json,
+    vocabulary_file,
 )
 from albert_tf.text.sentencepiece_tokenizer import SentencePieceTokenizer
 from tests.text.tokenizer_files import is_number_comma, write_tokenizer_json
@@ -90,8 +89,8 @@ def make(tmp_path):
     def write(model_file, *, do_lower_case=True):
         path = tmp_path / "made.json"
         values = tokenizer_json.make(
-            sentencepiece_tokenizer.read_model(model_file),
-            base.TokenizerSettings(do_lower_case=do_lower_case),
+            vocabulary_file.read(model_file),
+            vocabulary_file.TokenizerSettings(do_lower_case=do_lower_case),
         )
         path.write_text(json.dumps(values))
         return path

@@ -3,7 +3,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from albert_tf.text import word_splitting, wordpiece_tokenizer
-from albert_tf.text.base import SpecialIds
+from albert_tf.text.vocabulary_file import SpecialIds
 
 
 def load(folder, lines, **settings):

@@ -31,7 +31,7 @@ from albert_tf.observers import metric_log
 from albert_tf.optimization import layerwise_decay
 from albert_tf.tasks.pretraining.objectives import PretrainingTask
 from albert_tf.tasks.task_data import ExampleSet, Sets, TaskData
-from albert_tf.text.base import SpecialIds, TokenizerSettings
+from albert_tf.text.vocabulary_file import SpecialIds, TokenizerSettings
 from albert_tf.training import (
     finetune,
     run_folder,

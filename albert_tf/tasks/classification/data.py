@@ -24,7 +24,7 @@ from albert_tf.tasks.classification import decision as decision_lib
 from albert_tf.tasks.classification.decision import Decision
 from albert_tf.tasks.labelled_texts import ClassificationExample
 from albert_tf.tasks.task_data import Outputs, Predictions, Record, TaskData
-from albert_tf.text.tokenizer import Tokenizer
+from albert_tf.text.base import Tokenizer
 
 _LOGGER = logging.getLogger(__name__)
 

@@ -17,7 +17,7 @@ from albert_tf.features import ArraySpec
 from albert_tf.metrics.scores import Scores
 from albert_tf.tasks import encoder_records
 from albert_tf.tasks.task_data import Outputs, Record, TaskData
-from albert_tf.text.tokenizer import Tokenizer
+from albert_tf.text.base import Tokenizer
 
 if TYPE_CHECKING:
     from albert_tf.tasks.pooled.head import PooledHead

@@ -29,7 +29,7 @@ from albert_tf.tasks.lengths import NUM_SPECIAL_TOKENS
 from albert_tf.tasks.race import examples as examples_lib
 from albert_tf.tasks.race.examples import ChoiceLengths, MultipleChoiceExample
 from albert_tf.tasks.task_data import Outputs, Predictions, Record, TaskData
-from albert_tf.text.tokenizer import Tokenizer
+from albert_tf.text.base import Tokenizer
 
 _LOGGER = logging.getLogger(__name__)
 

@@ -27,7 +27,7 @@ from albert_tf.tasks.squad.examples import SquadExample
 from albert_tf.tasks.squad.predictions import QuestionPrediction, SpanLimits
 from albert_tf.tasks.squad.windows import Questions, WindowLengths
 from albert_tf.tasks.task_data import Outputs, Record, TaskData
-from albert_tf.text.tokenizer import Tokenizer
+from albert_tf.text.base import Tokenizer
 
 _LOGGER = logging.getLogger(__name__)
 

@@ -29,8 +29,8 @@ from albert_tf.tasks import encoder_records
 from albert_tf.tasks.lengths import NUM_SPECIAL_TOKENS, Lengths
 from albert_tf.tasks.squad.examples import Answer, SquadExample
 from albert_tf.tasks.task_data import Record
-from albert_tf.text.base import SpecialIds
-from albert_tf.text.tokenizer import Tokenizer
+from albert_tf.text.base import Tokenizer
+from albert_tf.text.vocabulary_file import SpecialIds
 
 _LOGGER = logging.getLogger(__name__)
 

@@ -29,7 +29,7 @@ from albert_tf.tasks.tagging import words as words_lib
 from albert_tf.tasks.tagging.examples import TaggedText
 from albert_tf.tasks.tagging.words import TextWords
 from albert_tf.tasks.task_data import Outputs, Record, TaskData
-from albert_tf.text.tokenizer import Tokenizer
+from albert_tf.text.base import Tokenizer
 
 _NO_TAG = -1
 # Which words a raw text has: those of tagged data, or those of transformers.

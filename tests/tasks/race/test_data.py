@@ -6,7 +6,7 @@ import pytest
 from albert_tf.tasks.race import examples as examples_lib
 from albert_tf.tasks.race.data import QUESTIONS_PER_CALL, MultipleChoiceData
 from albert_tf.tasks.race.examples import ChoiceLengths
-from albert_tf.text import base
+from albert_tf.text import vocabulary_file
 from tests.tasks.writing import write_predictions
 
 # The largest are B, A, C, A.
@@ -19,7 +19,7 @@ ROWS = ("input_ids", "input_mask", "segment_ids")
 class WordTokenizer:
     """A word of n letters has the id 10 + n; `calls` says what was encoded."""
 
-    special_ids = base.SpecialIds(pad=9, unk=1, cls=2, sep=3, mask=4)
+    special_ids = vocabulary_file.SpecialIds(pad=9, unk=1, cls=2, sep=3, mask=4)
 
     def __init__(self):
         self.calls = []
