@@ -77,14 +77,14 @@ def measure(arguments: argparse.Namespace) -> dict[str, Any]:
     sys.path.insert(0, str(ROOT))
     import tensorflow as tf
 
-    from albert_tf import config as configs
+    from albert_tf import published_configs as configs
     from albert_tf.tasks.classification.model import ClassificationTask
     from albert_tf.training import record_sets
     from albert_tf.training.run_config import FinetuningConfig
 
     columns, num_labels = read_records(arguments)
     settings = FinetuningConfig(
-        albert_config=configs.published_config(arguments.config),
+        albert_config=configs.load_config(arguments.config),
         optimizer="adamw",
         precision=arguments.precision,
         train_batch_size=arguments.batch,

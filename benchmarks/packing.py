@@ -93,12 +93,12 @@ def steps(
     """Yields the seconds of each step, and its tokens without padding."""
     import tensorflow as tf
 
-    from albert_tf import config as configs
+    from albert_tf import published_configs as configs
     from albert_tf.data import example_order, input_pipeline
     from albert_tf.tasks.pretraining.objectives import PretrainingTask
     from albert_tf.training import run_config, step
 
-    config = configs.published_config(arguments.config)
+    config = configs.load_config(arguments.config)
     settings = run_config.RunConfig(
         albert_config=config, optimizer="lamb", precision=arguments.precision
     )

@@ -27,7 +27,7 @@ from typing import Any
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
-from albert_tf import config as configs  # noqa: E402
+from albert_tf import published_configs as configs  # noqa: E402
 from benchmarks import model_sizes  # noqa: E402
 
 GIB = 2**30

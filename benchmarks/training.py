@@ -62,11 +62,11 @@ def measure(arguments: argparse.Namespace) -> dict[str, Any]:
     import numpy as np
     import tensorflow as tf
 
-    from albert_tf import config as configs
+    from albert_tf import published_configs as configs
     from albert_tf.tasks.pretraining.objectives import PretrainingTask
     from albert_tf.training import run_config, step
 
-    config = configs.published_config(arguments.config)
+    config = configs.load_config(arguments.config)
     config = dataclasses.replace(
         config,
         attention_window=arguments.attention_window,

@@ -4,7 +4,7 @@ import json
 import pathlib
 from typing import Any
 
-from albert_tf.config import published_config
+from albert_tf.published_configs import load_config
 from benchmarks import model_sizes
 from experiments import commands
 from experiments.commands import Command
@@ -43,7 +43,7 @@ def command(name: str, folder: pathlib.Path) -> Command:
 
 def measure(name: str, timed: Command) -> dict[str, Any]:
     """Counts the parameters of a published model, and times its step here."""
-    config = published_config(name)
+    config = load_config(name)
     commands.run(timed)
     lines = timed.log.read_text().splitlines()
     (*_, last) = (line for line in lines if line.startswith("{"))

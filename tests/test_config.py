@@ -2,18 +2,14 @@ import json
 
 import pytest
 
-from albert_tf.config import (
-    PUBLISHED_SIZES,
-    AlbertConfig,
-    load_config,
-    published_config,
-)
+from albert_tf.config import AlbertConfig
+from albert_tf.published_configs import PUBLISHED_SIZES, load_config
 
 
 def test_defaults_are_those_of_xxlarge():
     config = AlbertConfig(vocab_size=30000)
 
-    assert config == published_config("xxlarge_v2")
+    assert config == load_config("xxlarge_v2")
 
 
 @pytest.mark.parametrize(
@@ -131,7 +127,7 @@ def test_a_bad_file_is_named(tmp_path):
 def test_the_config_of_a_released_model_is_ours(shared_data):
     path = shared_data / "data" / "configs" / "albert_base_zh_google.json"
 
-    assert AlbertConfig.from_json_file(path) == published_config("base_zh")
+    assert AlbertConfig.from_json_file(path) == load_config("base_zh")
 
 
 def test_sizes_of_the_paper():
@@ -145,7 +141,7 @@ def test_sizes_of_the_paper():
         "bert_base": (12, 768, 768, 3072, 12),
         "bert_large": (24, 1024, 1024, 4096, 16),
     }
-    found = {name: published_config(name) for name in expected}
+    found = {name: load_config(name) for name in expected}
 
     assert {
         name: (
@@ -161,16 +157,15 @@ def test_sizes_of_the_paper():
 
 def test_every_published_size_is_possible():
     for name in PUBLISHED_SIZES:
-        config = published_config(name)
+        config = load_config(name)
         text = json.dumps(config.to_dict())
         assert AlbertConfig.from_dict(json.loads(text)) == config
 
 
 def test_a_config_is_loaded_from_a_file_or_by_a_published_name(tmp_path):
     path = tmp_path / "albert_config.json"
-    published_config("base_zh").to_json_file(path)
+    load_config("base_zh").to_json_file(path)
 
-    assert load_config(str(path)) == published_config("base_zh")
-    assert load_config("base_zh") == published_config("base_zh")
+    assert load_config(str(path)) == load_config("base_zh")
     with pytest.raises(FileNotFoundError, match="base_v3 is neither.*base_v1"):
         load_config("base_v3")

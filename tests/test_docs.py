@@ -13,7 +13,7 @@ import tomllib
 import pytest
 
 import albert_tf
-from albert_tf.config import published_config
+from albert_tf.published_configs import load_config
 from benchmarks import planner
 from tests.pages import PAGES, ROOT, calls
 from tests.pages import name as _name
@@ -265,7 +265,7 @@ def test_the_hours_and_batches_of_devices_are_those_of_the_planner():
     assert len(rows) == 8
 
     for name, cells in rows:
-        config = published_config(name)
+        config = load_config(name)
         devices = ("v100-16", "a100-40", "h100-80")
         plans = [
             planner.plan(

@@ -4,7 +4,7 @@ import pathlib
 
 import pytest
 
-from albert_tf import files
+from albert_tf import files, folders, globs
 
 
 def _touch(folder, *names):
@@ -20,7 +20,7 @@ def test_a_file_under_several_names_comes_once(tmp_path, monkeypatch):
     os.symlink("a.txt", "link.txt")
     os.link("a.txt", "same.txt")
 
-    found = files.expand_globs(["a.txt", "./a.txt", "*.txt"])
+    found = globs.expand_globs(["a.txt", "./a.txt", "*.txt"])
 
     assert found == ["a.txt", "b.txt"]
 
@@ -29,7 +29,7 @@ def test_two_asterisks_match_folders_at_every_depth(tmp_path):
     # As in remote patterns.
     _touch(tmp_path, "a.txt", "b/b.txt", "b/c/c.txt", "b/c/d.json")
 
-    found = files.expand_globs(f"{tmp_path}/**/*.txt")
+    found = globs.expand_globs(f"{tmp_path}/**/*.txt")
 
     assert [os.path.basename(path) for path in found] == [
         *("a.txt", "b.txt", "c.txt")
@@ -39,7 +39,7 @@ def test_two_asterisks_match_folders_at_every_depth(tmp_path):
 def test_a_name_with_glob_characters_means_itself(tmp_path):
     _touch(tmp_path, "part[1].txt", "part1.txt")
 
-    found = files.expand_globs(f"{tmp_path}/part[1].txt")
+    found = globs.expand_globs(f"{tmp_path}/part[1].txt")
 
     assert [os.path.basename(path) for path in found] == ["part[1].txt"]
 
@@ -62,7 +62,7 @@ def _write_file(path):
 
 
 def _write_folder(path):
-    with files.atomic_folder(path) as folder:
+    with folders.atomic_folder(path) as folder:
         (pathlib.Path(folder) / "new").touch()
 
 
@@ -80,7 +80,7 @@ def test_a_user_s_own_partial_is_kept(write, tmp_path):
 
 
 BOTH = pytest.mark.parametrize(
-    "write", [files.atomic_write, files.partial_folder]
+    "write", [files.atomic_write, folders.partial_folder]
 )
 
 
@@ -88,7 +88,7 @@ BOTH = pytest.mark.parametrize(
 def test_what_another_process_is_writing_is_kept(write, tmp_path):
     path = tmp_path / "a"
     with write(path), write(path):
-        files.clean_up(tmp_path)
+        folders.clean_up(tmp_path)
 
         assert len(files.find_partials(path)) == 2
 
@@ -127,14 +127,14 @@ def test_json_lines_without_the_one_that_a_kill_cut_off(tmp_path):
 def test_a_folder_appears_whole_or_not_at_all(tmp_path):
     path = tmp_path / "new" / "folder"
 
-    with files.atomic_folder(path) as partial:
+    with folders.atomic_folder(path) as partial:
         (pathlib.Path(partial) / "a").write_text("1")
         assert not path.exists()
     assert [p.name for p in path.iterdir()] == ["a"]
 
     with (
         pytest.raises(RuntimeError),
-        files.atomic_folder(tmp_path / "other") as partial,
+        folders.atomic_folder(tmp_path / "other") as partial,
     ):
         raise RuntimeError
     assert sorted(p.name for p in tmp_path.iterdir()) == ["new"]
@@ -145,7 +145,7 @@ def test_a_folder_that_another_process_wrote_first_is_kept(tmp_path):
 
     with (
         pytest.raises(OSError, match="Directory not empty: .*folder'"),
-        files.atomic_folder(path),
+        folders.atomic_folder(path),
     ):
         _touch(path, "theirs")
 
@@ -157,7 +157,7 @@ def test_a_folder_may_be_replaced(tmp_path):
     _touch(tmp_path, "folder/old")
 
     for _ in range(2):
-        with files.atomic_folder(tmp_path / "folder", replace=True) as folder:
+        with folders.atomic_folder(tmp_path / "folder", replace=True) as folder:
             (pathlib.Path(folder) / "new").touch()
             assert os.listdir(tmp_path / "folder") != []
 
@@ -167,12 +167,12 @@ def test_a_folder_may_be_replaced(tmp_path):
 
 def test_a_name_with_a_number_stands_for_its_shards(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    names = files.shard_names("a/train@3")
+    names = globs.shard_names("a/train@3")
     assert names == [f"a/train-0000{i}-of-00003" for i in range(3)]
-    assert files.shard_names("train@x") == ["train@x"]
+    assert globs.shard_names("train@x") == ["train@x"]
     _touch(tmp_path, *names)
 
-    assert files.expand_globs("a/train@3") == names
+    assert globs.expand_globs("a/train@3") == names
     os.remove(names[1])
     with pytest.raises(FileNotFoundError, match="train-00001-of-00003"):
-        files.expand_globs("a/train@3")
+        globs.expand_globs("a/train@3")

@@ -6,7 +6,7 @@ import gzip
 import fsspec
 import pytest
 
-from albert_tf import files
+from albert_tf import files, globs
 from albert_tf.text import text_lines
 
 
@@ -50,7 +50,7 @@ def test_a_write_that_fails_leaves_the_old_file_and_no_debris(folder):
         raise RuntimeError
 
     assert files.read_bytes(path) == b"old"
-    assert files.expand_globs(f"{folder}/*") == [path]
+    assert globs.expand_globs(f"{folder}/*") == [path]
 
 
 def test_a_file_that_cannot_be_sent_is_an_error_and_leaves_no_debris(
@@ -74,7 +74,7 @@ def test_files_come_in_the_order_of_the_patterns_each_once(folder):
     for name in ("b", "a", "deep/c", "x"):
         write(f"{folder}/{name}", b"")
 
-    found = files.expand_globs(f"{folder}/b,{folder}/[abd]*, ,{folder}/x")
+    found = globs.expand_globs(f"{folder}/b,{folder}/[abd]*, ,{folder}/x")
 
     assert found == [f"{folder}/{name}" for name in "bax"]
 
@@ -91,7 +91,7 @@ def test_hidden_files_are_left_out_unless_they_are_named(folder):
         (".*", [".b"]),
         (".e/*", [".e/a"]),
     ):
-        found = files.expand_globs(f"{folder}/{pattern}")
+        found = globs.expand_globs(f"{folder}/{pattern}")
         assert found == [f"{folder}/{name}" for name in names]
 
 
@@ -100,7 +100,7 @@ def test_local_and_remote_patterns_may_be_mixed(tmp_path):
     write("memory://m/a", b"")
     write(tmp_path / "b", b"")
 
-    found = files.expand_globs(f"memory://m/*,{tmp_path}/*,memory://m/t@2")
+    found = globs.expand_globs(f"memory://m/*,{tmp_path}/*,memory://m/t@2")
 
     assert found == [
         "memory://m/a",
@@ -119,7 +119,7 @@ def test_a_host_stays_in_the_names_of_what_is_found(monkeypatch):
 
     monkeypatch.setattr(fsspec, "url_to_fs", lambda *_, **__: (Hdfs(), "/a/*"))
 
-    assert files.expand_globs("hdfs://host:8020/a/*") == [
+    assert globs.expand_globs("hdfs://host:8020/a/*") == [
         "hdfs://host:8020/a/x",
         "hdfs://host:8020/a/y",
     ]
@@ -134,7 +134,7 @@ def test_lines_are_read_from_anywhere(folder, name):
     assert [*text_lines.read_lines(path)] == ["Zoë", "雨"] * 10_000
 
 
-@pytest.mark.parametrize("use", [files.read_bytes, files.expand_globs])
+@pytest.mark.parametrize("use", [files.read_bytes, globs.expand_globs])
 def test_a_missing_file_is_named(use, folder):
     with pytest.raises(FileNotFoundError, match="gone"):
         use(f"{folder}/gone")

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from keras import ops
 
-from albert_tf import checks, files, registry
+from albert_tf import checks, files, folders, registry
 from albert_tf.checkpoints import (
     discovery,
     heads,
@@ -59,7 +59,7 @@ def convert(config: ConversionConfig) -> Summary:
     # 2. A model of other layers, and the model to compare its outputs with.
     target, reference = _models(config, checkpoint)
     # 3. The output, which is read back to verify it.
-    with files.atomic_folder(output) as folder:
+    with folders.atomic_folder(output) as folder:
         writer = registry.CHECKPOINT_WRITERS[config.output_format]
         left_out, notes = registry.load(writer)(folder, target)
         differences = {}

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 from albert_tf import checks, files, registry
 from albert_tf.checkpoints import tf1, vocabularies
 from albert_tf.checkpoints.checkpoint import Checkpoint, naming
-from albert_tf.config import AlbertConfig, load_config
+from albert_tf.config import AlbertConfig
+from albert_tf.published_configs import load_config
 from albert_tf.text import tokenizer
 
 if TYPE_CHECKING:

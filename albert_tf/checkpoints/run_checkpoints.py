@@ -10,7 +10,7 @@ Plain Python.
 import os
 import re
 
-from albert_tf import files
+from albert_tf import files, folders
 
 BEST_FOLDER = "best"
 CHECKPOINTS_FOLDER = "checkpoints"
@@ -65,7 +65,7 @@ def trained_weights(output_dir: str) -> str | None:
     best = os.path.join(output_dir, BEST_FOLDER)
     if os.path.isdir(best):
         return best
-    return files.replaced_copy(best) or newest
+    return folders.replaced_copy(best) or newest
 
 
 def folders_of(path: files.Path) -> list[str]:
@@ -77,7 +77,9 @@ def folders_of(path: files.Path) -> list[str]:
     name = os.path.abspath(files.check_local(path))
     folder = name if os.path.isdir(name) else os.path.dirname(name)
     parent, stem = os.path.split(folder)
-    is_moved = folder == files.replaced_copy(os.path.join(parent, BEST_FOLDER))
+    is_moved = folder == folders.replaced_copy(
+        os.path.join(parent, BEST_FOLDER)
+    )
     if is_moved or stem in (BEST_FOLDER, CHECKPOINTS_FOLDER):
         return [folder, parent]
     if os.path.basename(parent) == CHECKPOINTS_FOLDER:

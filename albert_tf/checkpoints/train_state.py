@@ -17,7 +17,7 @@ from typing import Any
 import keras
 import numpy as np
 
-from albert_tf import files
+from albert_tf import files, folders
 from albert_tf.checkpoints import run_checkpoints, tf1, variable_names
 from albert_tf.checkpoints.metadata import Metadata
 
@@ -163,7 +163,7 @@ def _write_folder(
     metadata: Metadata,
 ) -> None:
     """Writes a checkpoint, in place of one at the path."""
-    with files.atomic_folder(path, replace=True) as folder:
+    with folders.atomic_folder(path, replace=True) as folder:
         tf1.write(os.path.join(folder, run_checkpoints.MODEL_PREFIX), arrays)
         _write_state(folder, state)
         metadata.write(folder)

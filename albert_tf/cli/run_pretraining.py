@@ -13,7 +13,7 @@ import functools
 
 from absl import flags
 
-from albert_tf import files
+from albert_tf import globs
 from albert_tf.cli import flags as cli_flags
 from albert_tf.cli import program
 from albert_tf.training import plan
@@ -30,9 +30,9 @@ def run(values: cli_flags.FlagValues) -> int:
     """Checks the flags, then trains and evaluates; returns the exit code."""
     config = plan.pretraining(cli_flags.given(values))
     if config.do_train:
-        files.expand_globs(config.input_file)
+        globs.expand_globs(config.input_file)
     if config.do_eval:
-        files.expand_globs(config.evaluated_file)
+        globs.expand_globs(config.evaluated_file)
     with program.quiet_import():
         from albert_tf.training import pretrain
 

@@ -16,7 +16,7 @@ import threading
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from albert_tf import files
+from albert_tf import files, globs
 from albert_tf.data import (
     corpus,
     ordered_workers,
@@ -42,7 +42,7 @@ def run(
     chosen = shard_building.chosen(config, paths)
     config.load_tokenizer()  # Its errors are plain here.
     corpus.load_deduplicator(config.deduplicate)
-    before = files.for_all(files.status, chosen)
+    before = globs.for_all(files.status, chosen)
     run_pipeline = functools.partial(_run_pipeline, inputs=inputs)
     # In a process of its own, which can end at once, whatever Beam's threads
     # wait for.
@@ -50,9 +50,9 @@ def run(
         run_pipeline, [config], num_workers=1, may_be_here=False
     ) as results:
         (num_bad_lines,) = results
-    now = files.for_all(files.status, chosen)
+    now = globs.for_all(files.status, chosen)
     try:
-        written = files.for_all(shards.read, chosen)
+        written = globs.for_all(shards.read, chosen)
     except FileNotFoundError as error:
         raise ValueError(
             f"The pipeline has ended, but a shard is not here: {error}. Output "

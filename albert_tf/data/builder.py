@@ -15,7 +15,7 @@ from collections.abc import Hashable, Sequence
 
 import tqdm
 
-from albert_tf import checks, files, registry
+from albert_tf import checks, files, globs, registry
 from albert_tf.data import (
     corpus,
     ordered_workers,
@@ -61,7 +61,7 @@ def build(config: PretrainingDataConfig) -> "BuildReport":
 
     # 1. Files.
     checks.check_given(config, "input_file", "output_file")
-    inputs = files.expand_globs(config.input_file or "")
+    inputs = globs.expand_globs(config.input_file or "")
     paths = shard_building.output_files(config)
     if paths[0].rpartition("://")[0] not in ("", "gs", "file"):
         _LOGGER.warning(

@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from albert_tf import checks, features, files
+from albert_tf import checks, features, files, globs
 from albert_tf.data import example_codec, masking, record_files, shards
 from albert_tf.data.record_files import RecordFile, RemoteRecordFile
 from albert_tf.data.shards import BuildCounts, Shard
@@ -140,11 +140,11 @@ def _open_files(
     """Opens and checks files one by one; returns the files with a record."""
     paths = [
         path
-        for path in files.expand_globs(patterns)
+        for path in globs.expand_globs(patterns)
         if not path.endswith(record_files.OTHER_SUFFIXES)
     ]
     open_file = functools.partial(_open_file, masks=masks)
-    opened = files.for_all(open_file, paths)
+    opened = globs.for_all(open_file, paths)
     check_sets([shard for shard, _ in opened])
     with_records = [(shard, file) for shard, file in opened if len(file)]
     if not with_records:

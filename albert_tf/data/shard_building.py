@@ -22,7 +22,7 @@ import re
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from albert_tf import checks, files
+from albert_tf import checks, files, folders, globs
 from albert_tf.data import corpus, record_files, shards
 from albert_tf.data.pretraining_config import PretrainingDataConfig
 from albert_tf.data.pretraining_instances import BlockPart
@@ -45,7 +45,7 @@ class BuildResult(NamedTuple):
 def output_files(config: PretrainingDataConfig) -> list[str]:
     """Returns the record files of all shards."""
     names = [name.strip() for name in (config.output_file or "").split(",")]
-    paths = [path for name in names if name for path in files.shard_names(name)]
+    paths = [path for name in names if name for path in globs.shard_names(name)]
     for path in paths:
         if path.endswith((os.sep, *record_files.OTHER_SUFFIXES)):
             raise ValueError(
@@ -107,7 +107,7 @@ def plan(
         for path, (blocks, part) in zip(paths, shares, strict=True)
     }
     here = chosen(config, paths)
-    written = files.for_all(lambda path: finished(planned[path]), here)
+    written = globs.for_all(lambda path: finished(planned[path]), here)
     missing = [p for p, shard in zip(here, written, strict=True) if not shard]
     return [s for s in written if s], [planned[path] for path in missing]
 
@@ -176,7 +176,7 @@ def write(planned: Shard, parts: Iterable[BlockPart]) -> Shard:
             f"Another process is building {path!r}. Wait until it ends, or "
             "choose another output file."
         )
-        lock = files.locked(files.lock_path(path), message)
+        lock = folders.locked(folders.lock_path(path), message)
     # The record file takes its name last: then it is finished.
     with (
         lock,

@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterable
 
 import tensorflow as tf
 
-from albert_tf import files
+from albert_tf import files, folders
 from albert_tf.data import example_codec
 from albert_tf.serving.signature import Signature
 
@@ -103,7 +103,7 @@ def write_version(
         batching: Content of the batching configuration, if there is no file.
     """
     parent = os.path.dirname(version_path(export_dir, version))
-    with files.partial_folder(os.path.join(parent, "version")) as folder:
+    with folders.partial_folder(os.path.join(parent, "version")) as folder:
         write(folder)
         batching_path = os.path.join(parent, BATCHING_FILE)
         if not os.path.exists(batching_path):

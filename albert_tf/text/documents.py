@@ -24,7 +24,7 @@ from typing import IO
 
 import sentencex
 
-from albert_tf import files, registry
+from albert_tf import globs, registry
 from albert_tf.settings import Settings, setting
 from albert_tf.text import text_lines
 
@@ -119,7 +119,7 @@ class Documents:
         *,
         bad_lines_before: int = 0,
     ) -> None:
-        self.paths = paths or files.expand_globs(settings.input_file or "")
+        self.paths = paths or globs.expand_globs(settings.input_file or "")
         self.num_bad_lines = 0
         self._settings = settings
         self._bad_lines_before = bad_lines_before

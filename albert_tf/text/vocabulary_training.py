@@ -20,7 +20,7 @@ from typing import Any
 
 import sentencepiece
 
-from albert_tf import checks, files
+from albert_tf import checks, files, folders
 from albert_tf.settings import setting
 from albert_tf.text import base, documents, normalization, vocabulary_file
 from albert_tf.text.documents import CorpusSettings, Documents
@@ -149,7 +149,7 @@ def train(config: VocabularyTrainingConfig) -> str:
         "choose another `output_prefix`."
     )
     with (
-        files.locked(files.lock_path(paths[0]), message),
+        folders.locked(folders.lock_path(paths[0]), message),
         files.atomic_write(paths[0]) as model_file,
         files.atomic_write(paths[1]) as vocab_file,
     ):

@@ -27,7 +27,7 @@ from albert_tf.checkpoints import (
     vocabularies,
 )
 from albert_tf.checkpoints.checkpoint import Checkpoint
-from albert_tf.config import load_config
+from albert_tf.published_configs import load_config
 from albert_tf.settings import SettingValues
 from albert_tf.tasks import lengths
 from albert_tf.tasks.planning import ALTERNATIVES, RELATIVE, PlanRequest

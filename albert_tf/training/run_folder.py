@@ -18,7 +18,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from albert_tf import checks, files
+from albert_tf import checks, files, folders
 from albert_tf.checkpoints import discovery, run_checkpoints, vocabularies
 from albert_tf.checkpoints.checkpoint import Checkpoint
 from albert_tf.checkpoints.metadata import Metadata
@@ -155,11 +155,11 @@ class RunFolder:
             "ends, or pass another --output_dir."
         )
         try:
-            with files.locked(os.path.join(self.path, LOCK_FILE), message):
-                files.clean_up(self.path)
+            with folders.locked(os.path.join(self.path, LOCK_FILE), message):
+                folders.clean_up(self.path)
                 for entry in os.scandir(self.path):
                     if entry.is_dir():
-                        files.clean_up(entry.path)
+                        folders.clean_up(entry.path)
                 yield
         finally:
             if is_new and not os.listdir(self.path):

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
-from albert_tf import files
+from albert_tf import files, folders
 from albert_tf.checkpoints import discovery, run_checkpoints
 from albert_tf.devices.strategies import Workers
 from albert_tf.inference import record_outputs
@@ -215,5 +215,5 @@ def _summarize(
 
 def _copy_weights(run_dir: str, target: str) -> None:
     weights = run_checkpoints.trained_weights(run_dir) or ""
-    with files.atomic_folder(target, replace=True) as folder:
+    with folders.atomic_folder(target, replace=True) as folder:
         shutil.copytree(weights, folder, dirs_exist_ok=True)

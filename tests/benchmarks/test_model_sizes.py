@@ -1,7 +1,8 @@
 import pytest
 
-from albert_tf.config import AlbertConfig, published_config
+from albert_tf.config import AlbertConfig
 from albert_tf.modeling.pretraining_model import PretrainingModel
+from albert_tf.published_configs import load_config
 from benchmarks import model_sizes
 from tests import tiny
 
@@ -17,7 +18,7 @@ from tests import tiny
     ],
 )
 def test_published_models_have_the_published_parameters(name, expected):
-    assert model_sizes.encoder_parameters(published_config(name)) == expected
+    assert model_sizes.encoder_parameters(load_config(name)) == expected
 
 
 @pytest.mark.parametrize(

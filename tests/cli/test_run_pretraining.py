@@ -13,7 +13,8 @@ import tensorflow as tf
 
 from albert_tf import settings
 from albert_tf.cli import flags, run_pretraining
-from albert_tf.config import AlbertConfig, published_config
+from albert_tf.config import AlbertConfig
+from albert_tf.published_configs import load_config
 from albert_tf.training import plan
 from albert_tf.training.pretrain_config import PretrainingConfig
 from tests.cli.processes import ROOT, STEP, hook
@@ -141,7 +142,7 @@ def test_a_recipe_is_a_file_of_flags(parse):
     config = settings.read(
         PretrainingConfig,
         flags.given(values),
-        albert_config=published_config("base_v2"),
+        albert_config=load_config("base_v2"),
     )
     assert config.optimizer == "muon"
     assert config.learning_rate == 0.002

@@ -7,7 +7,7 @@ import fsspec
 import numpy as np
 import pytest
 
-from albert_tf import files
+from albert_tf import files, globs
 from albert_tf.data import builder, corpus, pretraining_instances
 from albert_tf.data.pretraining_config import PretrainingDataConfig
 
@@ -28,7 +28,7 @@ def find(folder):
         path.rpartition("/")[2]: files.read_bytes(path).replace(
             folder.encode(), b""
         )
-        for path in files.expand_globs(f"{folder}/records/*")
+        for path in globs.expand_globs(f"{folder}/records/*")
     }
 
 

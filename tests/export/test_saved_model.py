@@ -10,13 +10,13 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from albert_tf import config as config_lib
 from albert_tf.checkpoints import load, tf1
 from albert_tf.checkpoints.checkpoint import Checkpoint
 from albert_tf.checkpoints.metadata import Metadata
 from albert_tf.export import saved_model
 from albert_tf.modeling.pretraining_model import PretrainingModel
 from albert_tf.modeling.sequence_models import ClassifierModel
+from albert_tf.published_configs import load_config
 from albert_tf.text import tokenizer
 from tests.checkpoints.weights import weights_of
 from tests.exported_models import (
@@ -170,7 +170,7 @@ def test_a_keras_file_is_exported_with_its_labels_or_those_given(
 @pytest.fixture(scope="module")
 def large_checkpoint(tmp_path_factory):
     """A checkpoint of the size of ALBERT base, with new weights."""
-    model = PretrainingModel(config_lib.published_config("base_v2"))
+    model = PretrainingModel(load_config("base_v2"))
     folder = tmp_path_factory.mktemp("base")
     write_checkpoint(folder, model)
     return folder

@@ -1,6 +1,6 @@
 import pytest
 
-from albert_tf import config as config_lib
+from albert_tf.published_configs import load_config
 from albert_tf.tasks import paper_presets
 from albert_tf.tasks.classification import glue
 from albert_tf.training import run_config
@@ -58,7 +58,7 @@ def test_the_second_version_has_its_own_for_race_alone():
 
 
 def test_dropout_goes_into_the_config():
-    config = config_lib.published_config("base_v1")
+    config = load_config("base_v1")
 
     found = paper_presets.paper_settings("cola").with_dropout(config)
 
