@@ -158,6 +158,18 @@ EXPORTS = {
     "litert": "albert_tf.export.litert:write",
     "onnx": "albert_tf.export.onnx_folder:write",
 }
+# What a model computes with in place of the paper's formulas: the kernels of a
+# training step, and the choices of a config by the names of their fields.
+COMPUTATION = {
+    "kernels": "albert_tf.modeling.fused",
+    "attention_window": "albert_tf.modeling.windows:AttentionWithinWindow",
+    "pack": "albert_tf.modeling.packing:encode",
+    "random_depth": "albert_tf.modeling.random_depth:outputs",
+}
+# What exports a model to another runtime, by the format of `Model.export`.
+MODEL_FORMATS = dict.fromkeys(
+    ["onnx", "litert", "openvino"], "albert_tf.modeling.runtimes:export"
+)
 
 
 def load(reference: str) -> Any:

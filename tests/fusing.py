@@ -11,8 +11,8 @@ compile_whole = functools.partial(
 )
 
 
-class FusesAll(fused.Fusion):
-    """A `Fusion` that compiles tiny operations, too."""
+class FusesAll(fused.Kernels):
+    """`Kernels` that compile tiny operations, too."""
 
     def __init__(self, compile_function=compile_whole, **kwargs):
         super().__init__(compile_function, **kwargs)

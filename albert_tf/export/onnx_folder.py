@@ -27,6 +27,7 @@ from albert_tf.checkpoints import (
 from albert_tf.checkpoints.checkpoint import Checkpoint
 from albert_tf.checkpoints.exported import EXPORTED_MODELS, ONNX
 from albert_tf.checkpoints.heads import Head
+from albert_tf.inference import exported_model
 from albert_tf.modeling import base_model
 from albert_tf.serving.signature import Signature
 from albert_tf.tasks.spec import Exported
@@ -90,7 +91,7 @@ def _write_model(path: str, model: keras.Model, *, has_pooler: bool) -> None:
     if not has_pooler:
         left_out.add("pooled_output")
     outputs = {
-        base_model.THEIR_OUTPUTS.get(name, name): output
+        exported_model.THEIR_OUTPUTS.get(name, name): output
         for name, output in model(features).items()
         if name not in left_out
     }

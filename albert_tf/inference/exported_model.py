@@ -14,6 +14,13 @@ from albert_tf.checkpoints.checkpoint import Checkpoint
 from albert_tf.modeling import base_model
 
 _POSITIONS = "masked_lm_positions"
+# Our outputs, and the names that transformers gives to them.
+THEIR_OUTPUTS = {
+    "sequence_output": "last_hidden_state",
+    "pooled_output": "pooler_output",
+    "masked_lm_logits": "logits",
+    "sentence_order_logits": "sop_logits",
+}
 
 
 def load(source: Checkpoint) -> "ExportedModel":
@@ -113,7 +120,7 @@ class OnnxModel(ExportedModel):
             outputs["masked_lm_logits"] = np.take_along_axis(
                 outputs.pop("logits"), positions, axis=1
             )
-        ours = {theirs: n for n, theirs in base_model.THEIR_OUTPUTS.items()}
+        ours = {theirs: n for n, theirs in THEIR_OUTPUTS.items()}
         # Those of classifiers and of masks are both `logits` there.
         del ours["logits"]
         return {ours.get(name, name): one for name, one in outputs.items()}

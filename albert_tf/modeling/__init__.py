@@ -13,9 +13,8 @@ other models have, which it ignores; any other name is an error. Its call
 arguments are those of `AlbertModel`. Its encoder starts with the weights of an
 `AlbertModel` of the same seed.
 
-Two of these arguments are handed down to all layers: `seed`, an int tensor
-`[2]`, decides the dropout masks; without one, a layer drops nothing. `fusion`
-says what is compiled, see `fused.Fusion`; without one, nothing is.
+One of these arguments is handed down to all layers: `seed`, an int tensor
+`[2]`, decides the dropout masks; without one, a layer drops nothing.
 `dropout_index` is the number, in the model, of the first dropout of a layer.
 """
 

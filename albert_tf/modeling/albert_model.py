@@ -6,18 +6,17 @@ Data flow: embeddings -> encoder -> pooler. A configuration with E = H and
 Source: Lan et al. 2020; google-research/albert, `modeling.AlbertModel`.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import keras
 from keras import ops
 
 from albert_tf.config import AlbertConfig
-from albert_tf.modeling import Tensor, dropout, layers, packing, windows
+from albert_tf.modeling import Tensor, layers
 from albert_tf.modeling.base_model import BaseModel
 from albert_tf.modeling.embeddings import Embeddings
 from albert_tf.modeling.encoder import Encoder
-from albert_tf.modeling.fused import Fusion
 
 
 class AlbertModel(BaseModel):
@@ -39,19 +38,15 @@ class AlbertModel(BaseModel):
     Call arguments:
         inputs: Dict of int tensors `[B, S]`: `input_ids`; `input_mask`, 1 for
             a real token, 0 for padding (default: all 1); `segment_ids`
-            (default: all 0). With `packed_at`, int `[B]`, sequences share
-            rows while they are encoded, see `packing`.
+            (default: all 0).
         training: Whether to drop values at the rates of the config.
         seed: Int tensor `[2]` that decides the dropout masks; None draws one
             from the model's own generator. Without effect unless `training`.
         depth: Number of layers to compute, the first ones; None for all.
-        random_depth: Whether the second half of the rows repeats the first,
-            and its outputs are those of fewer layers, a number that `seed`
-            decides. In training only.
-        recompute: Whether to keep little for the gradient, see `Encoder`.
-        fusion: How to compute on a CPU, see `Fusion`.
         output_positions: Int tensor `[B, Q]`, the positions that the last
             block computes; the first must be 0, that of `[CLS]`. None for all.
+        encode: Function that a training computes with in place of `encode`,
+            with the model as its first argument.
 
     Returns:
         Dict of float tensors in the compute dtype:
@@ -117,62 +112,23 @@ class AlbertModel(BaseModel):
             return None
         return self.dropout_generator.next() if seed is None else seed
 
-    def call(  # noqa: PLR0913
+    def call(
         self,
         inputs: Mapping[str, Tensor],
         training: bool | None = None,
         seed: Tensor | None = None,
         depth: int | None = None,
-        random_depth: bool = False,
-        recompute: bool = False,
-        fusion: Fusion | None = None,
         output_positions: Tensor | None = None,
+        encode: Callable[..., tuple[Tensor, list[Tensor]]] | None = None,
     ) -> dict[str, Tensor]:
-        if random_depth:
-            num_rows = ops.shape(inputs["input_ids"])[0] // 2
-            inputs = {name: rows[:num_rows] for name, rows in inputs.items()}
-            if output_positions is not None:
-                output_positions = output_positions[:num_rows]
-        seed = self.dropout_seed(training, seed)
-        input_ids = ops.convert_to_tensor(inputs["input_ids"])
-        input_mask = inputs.get("input_mask", ops.ones_like(input_ids))
-        segment_ids = inputs.get("segment_ids", ops.zeros_like(input_ids))
-        rows = position_ids = None
-        own_mask = attention_mask = self.attention_mask(input_mask, segment_ids)
-        # Within windows, no sequence shares its row.
-        if "packed_at" in inputs and not self.config.attention_window:
-            rows = packing.PackedRows(inputs["packed_at"], input_mask)
-            input_ids = rows.pack(input_ids)
-            segment_ids = rows.pack(segment_ids)
-            attention_mask = rows.attention_mask
-            position_ids = rows.position_ids
-        embedded = self.embeddings(
-            input_ids, segment_ids, position_ids, seed=seed, fusion=fusion
-        )  # [B, S, E]
-
-        def read(hidden: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-            hidden = rows.unpack(hidden) if rows else hidden
-            return hidden, own_mask, output_positions
-
-        hidden_states = self.encoder(
-            embedded,
-            attention_mask,
-            seed=seed,
+        embedded, hidden_states = (encode or AlbertModel.encode)(
+            self,
+            inputs,
+            seed=self.dropout_seed(training, seed),
             depth=depth,
-            recompute=recompute,
-            fusion=fusion,
-            read=None if output_positions is None else read,
+            output_positions=output_positions,
         )
-        if not (self.output_hidden_states or random_depth):
-            hidden_states = hidden_states[-1:]
-        if rows:
-            embedded = rows.unpack(embedded)
-            packed = len(hidden_states) - (output_positions is not None)
-            hidden_states[:packed] = map(rows.unpack, hidden_states[:packed])
         sequence_output = hidden_states[-1]  # [B, S, H]
-        if random_depth:
-            shallow = self._shallow(hidden_states, output_positions, seed)
-            sequence_output = ops.concatenate([sequence_output, shallow])
         outputs = {
             "sequence_output": sequence_output,
             "pooled_output": self.pool(sequence_output),
@@ -182,28 +138,43 @@ class AlbertModel(BaseModel):
             outputs["hidden_states"] = hidden_states
         return outputs
 
-    def _shallow(
+    def encode(
         self,
-        hidden_states: list[Tensor],
+        inputs: Mapping[str, Tensor],
+        *,
+        seed: Tensor | None,
+        depth: int | None,
         output_positions: Tensor | None,
-        seed: Tensor,
-    ) -> Tensor:
-        """Returns the output of one of all layers but the last."""
-        earlier = hidden_states[:: self.config.inner_group_num][1:-1]
-        if output_positions is not None:
-            earlier = [
-                layers.gather_positions(hidden, output_positions)
-                for hidden in earlier
-            ]
-        return ops.stack(earlier)[dropout.random_index(len(earlier), seed)]
+    ) -> tuple[Tensor, list[Tensor]]:
+        """Returns the embeddings, and the outputs of `Encoder`.
+
+        The arguments are those of a call; without a seed, nothing is dropped.
+        """
+        input_ids, input_mask, segment_ids = self.all_inputs(inputs)
+        embedded = self.embeddings(input_ids, segment_ids, seed=seed)
+        hidden_states = self.encoder(
+            embedded,  # [B, S, E]
+            self.attention_mask(input_mask, segment_ids),
+            seed=seed,
+            depth=depth,
+            output_positions=output_positions,
+        )
+        return embedded, hidden_states
+
+    def all_inputs(
+        self, inputs: Mapping[str, Tensor]
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        """Returns ids, mask and segments, `[B, S]`, with their defaults."""
+        input_ids = ops.convert_to_tensor(inputs["input_ids"])
+        input_mask = inputs.get("input_mask", ops.ones_like(input_ids))
+        segment_ids = inputs.get("segment_ids", ops.zeros_like(input_ids))
+        return input_ids, input_mask, segment_ids
 
     def attention_mask(self, input_mask: Tensor, segment_ids: Tensor) -> Tensor:
         """Returns the mask that the encoder takes, of int tensors `[B, S]`."""
-        if self.config.attention_window:
-            return windows.attention_mask(
-                input_mask, segment_ids, self.global_segment
-            )
-        return ops.expand_dims(input_mask, (1, 2))
+        return self.encoder.attention_sublayers[0].attention_mask(
+            input_mask, segment_ids, self.global_segment
+        )
 
     def pool(self, sequence_output: Tensor) -> Tensor:
         """Returns the transformed vectors of the first tokens, `[B, H]`."""

@@ -10,8 +10,7 @@ from typing import Any
 from keras import ops
 
 from albert_tf.config import AlbertConfig
-from albert_tf.modeling import Tensor, base, dropout, fused, layers
-from albert_tf.modeling.fused import Fusion
+from albert_tf.modeling import Tensor, base, dropout, layers
 
 
 class AttentionSublayer(base.AlbertLayer):
@@ -50,19 +49,18 @@ class AttentionSublayer(base.AlbertLayer):
         attention_mask: Tensor,
         seed: Tensor | None = None,
         dropout_index: int = 0,
-        fusion: Fusion | None = None,
         output_positions: Tensor | None = None,
     ) -> Tensor:
-        copies = fused.copy_for_gradients(hidden, 4, fusion)  # [B, S, H]
+        copies = self.operations.copies(hidden, 4)  # [B, S, H]
         residual, to_query, to_key, to_value = copies
         reads = output_positions is not None
         if reads:
             residual = layers.gather_positions(residual, output_positions)
         if reads and self.attends_by_query:
             to_query = layers.gather_positions(to_query, output_positions)
-        query = self.query(to_query, fusion=fusion)  # [B, Q, H]
-        key = self.key(to_key, fusion=fusion)  # [B, S, H]
-        value = self.value(to_value, fusion=fusion)
+        query = self.query(to_query)  # [B, Q, H]
+        key = self.key(to_key)  # [B, S, H]
+        value = self.value(to_value)
         # Read once: for each of two, tf2onnx takes the shape before `linear`
         # restores the axes.
         shape = ops.shape(key)
@@ -73,30 +71,36 @@ class AttentionSublayer(base.AlbertLayer):
             attention_mask,
             seed=seed,
             dropout_index=dropout_index,
-            fusion=fusion,
         )
         attended = ops.transpose(attended, (0, 2, 1, 3))
         attended = ops.reshape(attended, ops.shape(query))
         if reads and not self.attends_by_query:
             attended = layers.gather_positions(attended, output_positions)
-        output = self.output_projection(attended, fusion=fusion)
+        output = self.output_projection(attended)
         rate = self.config.hidden_dropout_prob
         output = dropout.dropout(output, rate, seed, dropout_index + 1)
-        return self.layer_norm(residual, output, fusion=fusion)
+        return self.layer_norm(residual, output)
+
+    @staticmethod
+    def attention_mask(
+        input_mask: Tensor, segment_ids: Tensor, global_segment: int | None
+    ) -> Tensor:
+        """Returns the mask of a call, for int tensors `[B, S]`."""
+        return ops.expand_dims(input_mask, (1, 2))
 
     def attend(
-        self, *inputs: Tensor, dropout_index: int, **options: Any
+        self, *inputs: Tensor, dropout_index: int, seed: Tensor | None
     ) -> Tensor:
         """Computes attention of all heads, `[B, N, Q, D]`.
 
-        The inputs are query, key, value and mask, as of `fused.attend`.
+        The inputs are query, key, value and mask, see `Operations.attend`.
         """
         drop = functools.partial(
             dropout.dropout,
             rate=self.config.attention_probs_dropout_prob,
             dropout_index=dropout_index,
         )
-        return fused.attend(*inputs, drop=drop, **options)
+        return self.operations.attend(*inputs, drop=drop, seed=seed)
 
     def _split_heads(self, inputs: Tensor, shape: Tensor) -> Tensor:
         """Splits vectors, `[B, S, H]`, into a slice a head, `[B, N, S, D]`."""

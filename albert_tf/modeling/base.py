@@ -9,6 +9,7 @@ from typing import Any, Self
 import keras
 
 from albert_tf.config import AlbertConfig
+from albert_tf.modeling.operations import PLAIN, Operations
 
 _CONFIG = "config"
 _FROZEN = "frozen_layers"
@@ -24,6 +25,8 @@ class SerializableLayer(keras.layers.Layer):
 
     # Of a model: fields of `checkpoints.metadata.Metadata`, which are saved.
     metadata: Mapping[str, Any] = types.MappingProxyType({})
+    # How the formulas are computed; see `fused.computing_with`.
+    operations: Operations = PLAIN
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)

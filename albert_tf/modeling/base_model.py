@@ -1,8 +1,6 @@
 """The base class of models: they are called on a dict, and exported."""
 
 import functools
-import sys
-import tempfile
 from collections.abc import Mapping
 from typing import Any
 
@@ -10,21 +8,14 @@ import keras
 from keras import ops
 from keras.layers import InputSpec
 
-from albert_tf import checks
+from albert_tf import checks, registry
 from albert_tf.modeling import Tensor, base
 
-_RUNTIMES = ("onnx", "litert", "openvino")
 _ROUNDED = ("bfloat16", "float16")
 # Others of Keras give files that cannot be loaded.
 _QUANTIZATIONS = ("int8", "int4")
-# Names that transformers gives to inputs, and ours; and ours of outputs.
+# Names that transformers gives to inputs, and ours.
 OUR_NAMES = {"attention_mask": "input_mask", "token_type_ids": "segment_ids"}
-THEIR_OUTPUTS = {
-    "sequence_output": "last_hidden_state",
-    "pooled_output": "pooler_output",
-    "masked_lm_logits": "logits",
-    "sentence_order_logits": "sop_logits",
-}
 # Inputs that some models have: one may be called with those of another.
 _OTHER_INPUTS = frozenset(
     ["masked_lm_positions", "p_mask", "packed_at", "start_positions"]
@@ -51,26 +42,6 @@ class BaseModel(base.AlbertLayer, keras.Model):
         """Returns the inputs in a batch, which may have labels, too."""
         names = self.input_specs().keys() | _OTHER_INPUTS
         return {name: batch[name] for name in batch if name in names}
-
-    def outputs_by_depth(
-        self,
-        batch: Mapping[str, Any],
-        *,
-        random_depth: bool = False,
-        **options: Any,
-    ) -> list[dict[str, Tensor]]:
-        """Returns the outputs for a batch, and perhaps those of fewer layers.
-
-        `options` are arguments of a call; for `random_depth`, see that of
-        `AlbertModel`.
-        """
-        inputs = self.inputs_of(batch)
-        if not random_depth:
-            return [self(inputs, **options)]
-        twice = {name: ops.concatenate([x, x]) for name, x in inputs.items()}
-        outputs = self(twice, random_depth=True, **options)
-        halves = {name: ops.split(x, 2) for name, x in outputs.items()}
-        return [{n: x[i] for n, x in halves.items()} for i in range(2)]
 
     # Kept, so that a model of them has the same inputs and outputs each time.
     @functools.cached_property
@@ -120,32 +91,13 @@ class BaseModel(base.AlbertLayer, keras.Model):
         """Exports the model for inference, as `keras.Model.export` does.
 
         Without `input_signature`, batch size and length of the inputs are
-        free. Raises ValueError for a precision that the format does not have.
+        free.
         """
-        allowed = {"float32", "int8_from_float32" if format == "onnx" else ""}
-        policies = {layer.dtype_policy.name for layer in self._flatten_layers()}
-        # OpenVINO computes other numbers in int8; the rest does not load.
-        if format in _RUNTIMES and (others := policies - allowed):
-            raise ValueError(
-                f"A model exported as {format} must be float32 (ONNX: or "
-                f"int8). Received: {checks.listed(sorted(others))}."
-            )
-        if format == "openvino" and self.config.attention_window:
-            raise ValueError(
-                "OpenVINO computes other numbers for a model with an "
-                "`attention_window`. Pass another format."
-            )
         kwargs.setdefault("input_signature", [self.input])
-        if format == "openvino" and sys.version_info >= (3, 13):
-            # OpenVINO 2026.4 cannot convert functions there (`exec`).
-            import openvino
-
-            with tempfile.TemporaryDirectory() as folder:
-                super().export(folder, **kwargs)
-                model = openvino.convert_model(folder)
-                openvino.save_model(model, filepath, compress_to_fp16=False)
-            return
-        super().export(filepath, format, **kwargs)
+        export = keras.Model.export
+        if format in registry.MODEL_FORMATS:
+            export = registry.load(registry.MODEL_FORMATS[format])
+        export(self, filepath, format, **kwargs)
 
 
 def _checked(

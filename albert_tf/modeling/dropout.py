@@ -15,8 +15,8 @@ from keras import ops
 from albert_tf.modeling import Tensor
 
 EMBEDDINGS_INDEX = 0
+# The draw of `random_depth` has the index 2.
 HEAD_INDEX = 1  # of the one dropout that a fine-tuning head may have
-_DEPTH_INDEX = 2  # of the draw of a random depth
 _FIRST_BLOCK_INDEX = 16
 # Attention probabilities, attention output, feed-forward output.
 NUM_PER_BLOCK = 3
@@ -43,16 +43,10 @@ def dropout(
     draws = keras.random.uniform(
         ops.shape(inputs),
         dtype="float32",
-        seed=_SeedOfCall(fold_in(seed, dropout_index)),
+        seed=SeedOfCall(fold_in(seed, dropout_index)),
     )
     scaled = inputs / ops.cast(1.0 - rate, inputs.dtype)
     return ops.where(draws >= rate, scaled, ops.zeros_like(inputs))
-
-
-def random_index(size: int, seed: Tensor) -> Tensor:
-    """Returns a number from 0 on and below `size`, int32 `[]`."""
-    generator = _SeedOfCall(fold_in(seed, _DEPTH_INDEX))
-    return keras.random.randint((), 0, size, seed=generator)
 
 
 def first_index(block: int) -> int:
@@ -68,7 +62,7 @@ def fold_in(seed: Tensor, dropout_index: int) -> Tensor:
     return ops.bitwise_xor(ops.cast(seed, dtype), mixture)
 
 
-class _SeedOfCall(keras.random.SeedGenerator):
+class SeedOfCall(keras.random.SeedGenerator):
     """Hands a tensor to a Keras function, which takes only a generator."""
 
     def __init__(self, seed: Tensor) -> None:

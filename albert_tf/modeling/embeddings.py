@@ -15,7 +15,6 @@ from keras import ops
 
 from albert_tf.config import AlbertConfig
 from albert_tf.modeling import Tensor, base, dropout, layers
-from albert_tf.modeling.fused import Fusion
 
 
 @base.register
@@ -87,7 +86,6 @@ class Embeddings(base.AlbertLayer):
         segment_ids: Tensor,
         position_ids: Tensor | None = None,
         seed: Tensor | None = None,
-        fusion: Fusion | None = None,
     ) -> Tensor:
         if position_ids is None:
             length = ops.shape(input_ids)[1]
@@ -107,7 +105,7 @@ class Embeddings(base.AlbertLayer):
             segment_ids = ops.zeros_like(segment_ids)
         words = self.word_embeddings(input_ids)  # [B, S, E]
         types = self.token_type_embeddings(segment_ids)
-        embedded = self.layer_norm(words, types, positions, fusion=fusion)
+        embedded = self.layer_norm(words, types, positions)
         rate, index = self.config.hidden_dropout_prob, dropout.EMBEDDINGS_INDEX
         embedded = dropout.dropout(embedded, rate, seed, index)
         return ops.cast(embedded, self.compute_dtype)

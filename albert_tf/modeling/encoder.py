@@ -10,12 +10,11 @@ from typing import Any
 
 from keras import ops
 
+from albert_tf import registry
 from albert_tf.config import AlbertConfig
 from albert_tf.modeling import Tensor, base, dropout, layers
 from albert_tf.modeling.attention import AttentionSublayer
 from albert_tf.modeling.feed_forward import FeedForwardSublayer
-from albert_tf.modeling.fused import Fusion, shared_weights
-from albert_tf.modeling.windows import AttentionWithinWindow
 
 Block = Callable[..., Tensor]
 
@@ -32,7 +31,7 @@ def apply_block(
 ) -> Tensor:
     """Applies one block of the stack: attention, then feed-forward.
 
-    `options` are the `seed` and the `fusion` of both sublayers.
+    `options` are the `seed` of both sublayers.
     """
     hidden = attention(
         hidden,
@@ -82,15 +81,13 @@ class Encoder(base.AlbertLayer):
         attention_mask: Int tensor `[B, 1, 1, S]` or `[B, 1, S, S]`, 1 where a
             key may be attended to.
         depth: Number of layers to compute, the first ones; None for all.
-        recompute: Whether only inputs and outputs of sublayers are kept for
-            the gradient, and the rest is computed again.
-        read: Function from the input of the last block to that input, its
-            mask, and the positions to compute, int `[B, Q]`. None for all.
+        output_positions: Int tensor `[B, Q]`, the positions that the last
+            block computes; None for all.
 
     Returns:
         A list of float tensors `[B, S, H]` in the compute dtype: the projected
-        embeddings, then the output of every block; with `read`, the last one
-        is `[B, Q, H]`.
+        embeddings, then the output of every block; the last one may be
+        `[B, Q, H]`.
     """
 
     def __init__(self, config: AlbertConfig, **kwargs: Any) -> None:
@@ -111,26 +108,24 @@ class Encoder(base.AlbertLayer):
             for inner in range(num_inner)
         )
         attentions, feed_forwards = zip(*self.sublayers_of_blocks, strict=True)
+        attention_class = AttentionSublayer
+        if config.attention_window:
+            attention_class = registry.load(
+                registry.COMPUTATION["attention_window"]
+            )
         self.attention_sublayers = self._sublayers(
-            AttentionWithinWindow
-            if config.attention_window
-            else AttentionSublayer,
-            "attention",
-            attentions,
+            attention_class, "attention", max(attentions) + 1
         )
         self.feed_forward_sublayers = self._sublayers(
-            FeedForwardSublayer, "feed_forward", feed_forwards
+            FeedForwardSublayer, "feed_forward", max(feed_forwards) + 1
         )
 
     def _sublayers(
-        self,
-        layer_class: type[base.AlbertLayer],
-        kind: str,
-        indices: Sequence[int],
+        self, layer_class: type[base.AlbertLayer], kind: str, number: int
     ) -> list[base.AlbertLayer]:
-        """Returns the sublayers that the blocks use, given by index."""
+        """Returns as many sublayers, each with weights of its own."""
         sublayers = []
-        for index in range(max(indices) + 1):
+        for index in range(number):
             weight_set, inner = divmod(index, self.config.inner_group_num)
             name = f"{kind}_{weight_set}_{inner}"
             seed = layers.derive_seed(self.seed, name)
@@ -146,32 +141,21 @@ class Encoder(base.AlbertLayer):
         attention_mask: Tensor,
         seed: Tensor | None = None,
         depth: int | None = None,
-        recompute: bool = False,
-        fusion: Fusion | None = None,
-        read: Callable[..., tuple[Tensor, Tensor, Tensor]] | None = None,
+        output_positions: Tensor | None = None,
     ) -> list[Tensor]:
-        hidden = self.project(embedded, fusion)  # [B, S, H]
-        blocks = self.blocks(seed, depth, recompute, fusion)
-        if read is None:
-            return walk(blocks, hidden, attention_mask)
-        *blocks, last = blocks
-        hidden_states = walk(blocks, hidden, attention_mask)
-        hidden, attention_mask, positions = read(hidden_states[-1])
-        output = last(hidden, attention_mask, output_positions=positions)
-        return [*hidden_states, output]
+        hidden = self.project(embedded)  # [B, S, H]
+        *blocks, last = self.blocks(seed, depth)
+        last = functools.partial(last, output_positions=output_positions)
+        return walk([*blocks, last], hidden, attention_mask)
 
-    def project(self, embedded: Tensor, fusion: Fusion | None = None) -> Tensor:
+    def project(self, embedded: Tensor) -> Tensor:
         """Returns the input of the first block, `[B, S, H]`."""
         if self.embedding_projection is None:
             return embedded
-        return self.embedding_projection(embedded, fusion=fusion)
+        return self.embedding_projection(embedded)
 
     def blocks(
-        self,
-        seed: Tensor | None = None,
-        depth: int | None = None,
-        recompute: bool = False,
-        fusion: Fusion | None = None,
+        self, seed: Tensor | None = None, depth: int | None = None
     ) -> list[Block]:
         """Returns the blocks of the stack, for arguments of the call."""
         num_blocks = len(self.sublayers_of_blocks)
@@ -181,9 +165,7 @@ class Encoder(base.AlbertLayer):
         order = []
         for attention, feed_forward in self.sublayers_of_blocks[:num_blocks]:
             order += [attention, len(self.attention_sublayers) + feed_forward]
-        calls = shared_weights.calls(
-            sublayers, order, recompute=recompute, fusion=fusion
-        )
+        calls = self.operations.calls(sublayers, order)
         return [
             functools.partial(
                 apply_block,
@@ -191,7 +173,6 @@ class Encoder(base.AlbertLayer):
                 feed_forward=calls[2 * index + 1],
                 seed=seed,
                 dropout_index=dropout.first_index(index),
-                fusion=fusion,
             )
             for index in range(num_blocks)
         ]

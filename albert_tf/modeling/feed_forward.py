@@ -11,13 +11,12 @@ import keras
 from keras import ops
 
 from albert_tf.config import AlbertConfig
-from albert_tf.modeling import Tensor, base, dropout, fused, layers
-from albert_tf.modeling.fused import Fusion
+from albert_tf.modeling import Tensor, base, dropout, layers, operations
 
 # The functions that `hidden_act` can name.
 ACTIVATIONS: dict[str, Callable[..., Tensor]] = {
-    "gelu": fused.gelu,
-    "gelu_erf": fused.gelu_erf,
+    "gelu": operations.gelu,
+    "gelu_erf": operations.gelu_erf,
     "relu": ops.relu,
     "tanh": ops.tanh,
     "linear": keras.activations.linear,
@@ -49,10 +48,9 @@ class FeedForwardSublayer(base.AlbertLayer):
         hidden: Tensor,
         seed: Tensor | None = None,
         dropout_index: int = 0,
-        fusion: Fusion | None = None,
     ) -> Tensor:
-        inner = self.intermediate(hidden, fusion=fusion)  # [B, S, F]
-        output = self.output_projection(inner, fusion=fusion)  # [B, S, H]
+        inner = self.intermediate(hidden)  # [B, S, F]
+        output = self.output_projection(inner)  # [B, S, H]
         rate = self.config.hidden_dropout_prob
         output = dropout.dropout(output, rate, seed, dropout_index)
-        return self.layer_norm(hidden, output, fusion=fusion)
+        return self.layer_norm(hidden, output)

@@ -15,8 +15,8 @@ from typing import Any
 import keras
 from keras import ops
 
-from albert_tf.modeling import Tensor, base, fused
-from albert_tf.modeling.fused import Fusion
+from albert_tf.modeling import Tensor, base
+from albert_tf.modeling.operations import PLAIN, Operations
 
 # TF1: the heads of the tasks do not use `initializer_range`.
 TASK_STDDEV = 0.02
@@ -39,26 +39,24 @@ def truncated_normal(
 
 @base.register
 class Linear(keras.layers.Dense):
-    """A `Dense` layer that is computed by `fused.linear`.
+    """A `Dense` layer that is computed by `Operations.linear`.
 
     The weights are cast where they are used, not where they are read, so that
-    `fused.shared_weights` can cast those of many calls at once.
+    a training step can cast a matrix once for many calls.
     """
 
     # Set by `dense`.
     input_width: int
     stays_float: bool = False
+    # See `base.SerializableLayer`.
+    operations: Operations = PLAIN
 
     def add_weight(self, *args: Any, **kwargs: Any) -> keras.Variable:
         return super().add_weight(*args, **(kwargs | {"autocast": False}))
 
-    def call(self, inputs: Tensor, fusion: Fusion | None = None) -> Tensor:
-        return fused.linear(
-            inputs,
-            self.kernel,
-            self.bias,
-            activation=self.activation,
-            fusion=fusion,
+    def call(self, inputs: Tensor) -> Tensor:
+        return self.operations.linear(
+            inputs, self.kernel, self.bias, activation=self.activation
         )
 
     def quantize(self, mode: Any = None, **options: Any) -> None:
@@ -67,9 +65,7 @@ class Linear(keras.layers.Dense):
         # Keras refuses subclasses of `Dense`; this one has the same weights.
         super().quantize(mode, **(options | {"type_check": False}))
 
-    def quantized_call(
-        self, inputs: Tensor, fusion: Fusion | None = None
-    ) -> Tensor:
+    def quantized_call(self, inputs: Tensor) -> Tensor:
         return ops.cast(super().quantized_call(inputs), self.compute_dtype)
 
 
@@ -116,11 +112,9 @@ class LayerNorm(base.SerializableLayer):
             for name, initial in (("beta", "zeros"), ("gamma", "ones"))
         )
 
-    def call(
-        self, inputs: Tensor, *others: Tensor, fusion: Fusion | None = None
-    ) -> Tensor:
-        return fused.add_and_normalize(
-            inputs, *others, gamma=self.gamma, beta=self.beta, fusion=fusion
+    def call(self, inputs: Tensor, *others: Tensor) -> Tensor:
+        return self.operations.add_and_normalize(
+            inputs, *others, gamma=self.gamma, beta=self.beta
         )
 
 

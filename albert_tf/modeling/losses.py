@@ -17,8 +17,8 @@ from typing import NamedTuple
 
 from keras import ops
 
-from albert_tf.modeling import Tensor, fused
-from albert_tf.modeling.fused import Fusion
+from albert_tf.modeling import Tensor
+from albert_tf.modeling.operations import PLAIN, Operations
 
 # TF1: keeps the loss of a batch without targets at 0 instead of 0 / 0.
 MASKED_LM_EPSILON = 1e-5
@@ -53,13 +53,13 @@ def cross_entropy_sums(
     logits: Tensor,
     labels: Tensor,
     weights: Tensor,
-    fusion: Fusion | None = None,
+    operations: Operations = PLAIN,
 ) -> LossSums:
     """Returns the sums of the cross entropy of logits `[..., K]`.
 
     The labels are int `[...]`, 0 to K - 1.
     """
-    losses = fused.cross_entropy(logits, labels, fusion)
+    losses = operations.cross_entropy(logits, labels)
     return _sums(weights, losses, _hits(logits, labels))
 
 

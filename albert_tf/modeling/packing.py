@@ -3,14 +3,57 @@
 Each sequence keeps its positions, counted from zero, and attends to itself
 alone, so its vectors are those that it has in a row of its own.
 
+A training step computes with `encode` if its batch has `packed_at`.
+
 Source: Krell et al. 2021, "Efficient sequence packing without
 cross-contamination".
 """
 
+from collections.abc import Mapping
+
 from keras import ops
 
-from albert_tf.modeling import Tensor
+from albert_tf.modeling import Tensor, encoder
+from albert_tf.modeling.albert_model import AlbertModel
 from albert_tf.modeling.fused import fusion
+
+
+def encode(
+    albert: AlbertModel,
+    inputs: Mapping[str, Tensor],
+    *,
+    seed: Tensor | None,
+    depth: int | None,
+    output_positions: Tensor | None,
+) -> tuple[Tensor, list[Tensor]]:
+    """Returns the outputs of `albert.encode`, computed in packed rows.
+
+    Among the inputs is `packed_at`, see `PackedRows`. The last block computes
+    the `output_positions` of each sequence in a row of its own.
+    """
+    input_ids, input_mask, segment_ids = albert.all_inputs(inputs)
+    rows = PackedRows(inputs["packed_at"], input_mask)
+    embedded = albert.embeddings(
+        rows.pack(input_ids),
+        rows.pack(segment_ids),
+        rows.position_ids,
+        seed=seed,
+    )  # [R, S, E]
+    *blocks, last = albert.encoder.blocks(seed, depth)
+    hidden_states = encoder.walk(
+        blocks if output_positions is not None else [*blocks, last],
+        albert.encoder.project(embedded),
+        rows.attention_mask,
+    )
+    unpacked = [rows.unpack(hidden) for hidden in hidden_states]
+    if output_positions is not None:
+        output = last(
+            rows.unpack(hidden_states[-1]),
+            albert.attention_mask(input_mask, segment_ids),
+            output_positions=output_positions,
+        )
+        unpacked.append(output)
+    return rows.unpack(embedded), unpacked
 
 
 class PackedRows:

@@ -16,7 +16,6 @@ from albert_tf.config import AlbertConfig
 from albert_tf.modeling import Tensor, base, layers
 from albert_tf.modeling.albert_model import ModelWithHead
 from albert_tf.modeling.feed_forward import ACTIVATIONS
-from albert_tf.modeling.fused import Fusion
 
 OBJECTIVES = ("mlm", "sop")
 # Label 0: the segments are in order; label 1: they are swapped.
@@ -53,14 +52,8 @@ class MaskedLmHead(base.AlbertLayer):
             shape, "zeros", "float32", autocast=False, name="output_bias"
         )
 
-    def call(
-        self,
-        hidden: Tensor,
-        word_embeddings: Tensor,
-        fusion: Fusion | None = None,
-    ) -> Tensor:
-        hidden = self.transform(hidden, fusion=fusion)  # [B, P, E]
-        hidden = self.layer_norm(hidden, fusion=fusion)
+    def call(self, hidden: Tensor, word_embeddings: Tensor) -> Tensor:
+        hidden = self.layer_norm(self.transform(hidden))  # [B, P, E]
         logits = ops.matmul(hidden, ops.transpose(word_embeddings))
         return ops.cast(logits, "float32") + self.output_bias
 
@@ -124,7 +117,6 @@ class PretrainingModel(ModelWithHead):
         inputs: Mapping[str, Tensor],
         training: bool | None = None,
         seed: Tensor | None = None,
-        fusion: Fusion | None = None,
         **options: Any,
     ) -> dict[str, Tensor]:
         # Of the last block, `[CLS]` and the masked positions are read.
@@ -136,7 +128,6 @@ class PretrainingModel(ModelWithHead):
             inputs,
             training=training,
             seed=seed,
-            fusion=fusion,
             output_positions=positions,
             **options,
         )
@@ -146,7 +137,6 @@ class PretrainingModel(ModelWithHead):
             outputs["masked_lm_logits"] = self.masked_lm_head(
                 encoded["sequence_output"][:, 1:],
                 ops.convert_to_tensor(table),
-                fusion=fusion,
             )
         if self.sentence_order_head is not None:
             outputs["sentence_order_logits"] = self.sentence_order_head(

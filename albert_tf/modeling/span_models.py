@@ -18,7 +18,6 @@ from keras.layers import InputSpec
 from albert_tf.config import AlbertConfig
 from albert_tf.modeling import Tensor, base, dropout, layers
 from albert_tf.modeling.albert_model import ModelWithHead
-from albert_tf.modeling.fused import Fusion
 
 # TF1: the logit of a position where no answer can start or end.
 FORBIDDEN_LOGIT = -1e30
@@ -106,21 +105,20 @@ class BeamSpanHead(base.AlbertLayer):
         num_starts: int = 1,
         num_ends: int = 1,
         seed: Tensor | None = None,
-        fusion: Fusion | None = None,
     ) -> dict[str, Tensor]:
         start_logits = self.start_dense(sequence_output)[..., 0]  # [B, S]
         start_log_probs = masked_log_probs(start_logits, p_mask)
         cls_logits = self._cls_logits(sequence_output, start_log_probs, seed)
         if start_positions is not None:
             starts = ops.reshape(start_positions, (-1, 1))
-            ends = self.end_log_probs(sequence_output, starts, p_mask, fusion)
+            ends = self.end_log_probs(sequence_output, starts, p_mask)
             return {
                 "cls_logits": cls_logits,
                 "start_log_probs": start_log_probs,
                 "end_log_probs": ends[:, 0],
             }
         start_values, starts = ops.top_k(start_log_probs, num_starts)
-        log_probs = self.end_log_probs(sequence_output, starts, p_mask, fusion)
+        log_probs = self.end_log_probs(sequence_output, starts, p_mask)
         end_values, ends = ops.top_k(log_probs, num_ends)  # [B, K1, K2]
         flat = (-1, num_starts * num_ends)
         return {
@@ -140,11 +138,7 @@ class BeamSpanHead(base.AlbertLayer):
         }
 
     def end_log_probs(
-        self,
-        sequence_output: Tensor,
-        starts: Tensor,
-        p_mask: Tensor,
-        fusion: Fusion | None = None,
+        self, sequence_output: Tensor, starts: Tensor, p_mask: Tensor
     ) -> Tensor:
         """Returns log probabilities `[B, K, S]` of the end for starts `[B, K]`.
 
@@ -158,9 +152,7 @@ class BeamSpanHead(base.AlbertLayer):
         )  # [B, K, H]
         of_positions = ops.matmul(sequence_output, kernel[:size])
         pairs = of_positions[:, None] + of_starts[:, :, None]  # [B, K, S, H]
-        hidden = self.end_layer_norm(
-            ops.tanh(pairs + self.end_dense_0.bias), fusion=fusion
-        )
+        hidden = self.end_layer_norm(ops.tanh(pairs + self.end_dense_0.bias))
         logits = self.end_dense_1(hidden)[..., 0]
         return masked_log_probs(logits, ops.convert_to_tensor(p_mask)[:, None])
 
@@ -225,15 +217,12 @@ class BeamSpanModel(ModelWithHead):
         training: bool | None = None,
         seed: Tensor | None = None,
         teacher_forcing: bool | None = None,
-        fusion: Fusion | None = None,
         **options: Any,
     ) -> dict[str, Tensor]:
         forces = training if teacher_forcing is None else teacher_forcing
         start_positions = inputs["start_positions"] if forces else None
         seed = self.albert.dropout_seed(training, seed)
-        encoded = self.albert(
-            inputs, training=training, seed=seed, fusion=fusion, **options
-        )
+        encoded = self.albert(inputs, training=training, seed=seed, **options)
         outputs: dict[str, Tensor] = self.beam_span_head(
             encoded["sequence_output"],
             inputs["p_mask"],
@@ -241,7 +230,6 @@ class BeamSpanModel(ModelWithHead):
             num_starts=self.start_n_top,
             num_ends=self.end_n_top,
             seed=seed,
-            fusion=fusion,
         )
         return outputs
 

@@ -9,8 +9,6 @@ Source: Beltagy et al. 2020, "Longformer: The Long-Document Transformer",
 section 3.1; in blocks as in Zaheer et al. 2020, "Big Bird", appendix D.
 """
 
-from typing import Any
-
 import numpy as np
 from keras import ops
 
@@ -22,35 +20,35 @@ from albert_tf.modeling.attention import AttentionSublayer
 _GLOBAL_OFFSET = 2**20
 
 
-def attention_mask(
-    input_mask: Tensor, segment_ids: Tensor, global_segment: int | None
-) -> Tensor:
-    """Returns the mask of `AttentionWithinWindow`, int `[B, 1, 1, S]`.
-
-    If the tokens of a segment are global, it is `[B, 1, 2, S]`: its second row
-    marks them and `[CLS]`. The inputs are int `[B, S]`.
-    """
-    mask = ops.expand_dims(input_mask, (1, 2))
-    if global_segment is None:
-        return mask
-    is_first = ops.arange(ops.shape(input_mask)[1]) == 0
-    is_global = ops.logical_or(is_first, segment_ids == global_segment)
-    is_global = ops.cast(is_global, mask.dtype) * input_mask
-    return ops.concatenate([mask, ops.expand_dims(is_global, (1, 2))], axis=2)
-
-
 class AttentionWithinWindow(AttentionSublayer):
     """Applies attention within a window, see the module.
 
-    The mask is that of `attention_mask`. If more than W tokens of a text are
-    marked as global, the first W are.
+    If more than W tokens of a text are marked as global, the first W are.
     """
 
     # A block is computed as a whole.
     attends_by_query = False
 
+    @staticmethod
+    def attention_mask(
+        input_mask: Tensor, segment_ids: Tensor, global_segment: int | None
+    ) -> Tensor:
+        """Returns the mask of a call, int `[B, 1, 1, S]`.
+
+        If the tokens of a segment are global, it is `[B, 1, 2, S]`: its second
+        row marks them and `[CLS]`. The inputs are int `[B, S]`.
+        """
+        mask = ops.expand_dims(input_mask, (1, 2))
+        if global_segment is None:
+            return mask
+        is_first = ops.arange(ops.shape(input_mask)[1]) == 0
+        is_global = ops.logical_or(is_first, segment_ids == global_segment)
+        is_global = ops.cast(is_global, mask.dtype) * input_mask
+        is_global = ops.expand_dims(is_global, (1, 2))
+        return ops.concatenate([mask, is_global], axis=2)
+
     def attend(
-        self, *inputs: Tensor, dropout_index: int, **options: Any
+        self, *inputs: Tensor, dropout_index: int, seed: Tensor | None
     ) -> Tensor:
         """Computes attention of all heads, `[B, N, S, D]`."""
         *heads, attention_mask = inputs
@@ -73,7 +71,7 @@ class AttentionWithinWindow(AttentionSublayer):
             # A global token is met once, as such.
             _block_mask(marks[:, 0] * is_local, is_global, window),
             dropout_index=dropout_index,
-            **options,
+            seed=seed,
         )
         of_local = ops.reshape(of_local, ops.shape(query))
         of_global = super().attend(
@@ -82,7 +80,7 @@ class AttentionWithinWindow(AttentionSublayer):
             value,
             ops.expand_dims(marks[:, :1], 1),
             dropout_index=dropout_index + _GLOBAL_OFFSET,
-            **options,
+            seed=seed,
         )
         of_global = ops.matmul(ops.swapaxes(select, 2, 3), of_global)
         is_local = ops.equal(ops.expand_dims(is_local, (1, 3)), 1)

@@ -23,7 +23,8 @@ from typing import Any
 import keras
 from keras import ops
 
-from albert_tf.modeling import Tensor, fused
+from albert_tf.modeling import Tensor
+from albert_tf.modeling.operations import PLAIN, Operations
 from albert_tf.optimization import schedules
 from albert_tf.optimization.optimizer_config import OptimizerConfig
 
@@ -150,6 +151,8 @@ class AlbertAdamW(keras.optimizers.Optimizer):
             and `global_clipnorm`.
     """
 
+    # How a weight is updated; a training step has its own.
+    operations: Operations = PLAIN
     _has_trust_ratio = False
     _saved: tuple[str, ...] = ("beta_1", "beta_2", "epsilon")
 
@@ -188,12 +191,11 @@ class AlbertAdamW(keras.optimizers.Optimizer):
             variables, ["adam_m", "adam_v"]
         )
         self._rules = tuple(self._rule(v.path) for v in variables)
-        # One function for all weights of a rule, so that those of one shape
-        # share what is compiled.
-        update = functools.partial(self._updated, sum_of_all=fused.sum_of_all)
-        self._fused_updates = {
-            rule: functools.partial(update, rule=rule)
-            for rule in ("plain", "decayed")
+        # One function for all weights of a rule, so that weights of one shape
+        # share a compiled function.
+        self._updates = {
+            rule: functools.partial(self._updated, rule=rule)
+            for rule in {*self._rules}
         }
 
     def _rule(self, path: str) -> str:
@@ -208,11 +210,7 @@ class AlbertAdamW(keras.optimizers.Optimizer):
         return self._m[index], self._v[index]
 
     def update_step(
-        self,
-        gradient: Tensor,
-        variable: Any,
-        learning_rate: Tensor,
-        fusion: fused.Fusion | None = None,
+        self, gradient: Tensor, variable: Any, learning_rate: Tensor
     ) -> None:
         """Updates one weight and its slots in float32.
 
@@ -220,8 +218,7 @@ class AlbertAdamW(keras.optimizers.Optimizer):
             gradient: Its gradient, reduced and clipped; dense or
                 `tf.IndexedSlices`. Rows without a gradient decay, too.
             variable: The weight, as `slots` takes it.
-            learning_rate: That of this step, a number or a scalar.
-            fusion: If given, the update of a large weight is one kernel.
+            learning_rate: The rate of this step, a number or a scalar.
         """
         arrays = *self.slots(variable), variable
         rule = self._rules[self._get_variable_index(variable)]
@@ -230,12 +227,10 @@ class AlbertAdamW(keras.optimizers.Optimizer):
             *map(ops.convert_to_tensor, arrays),
             ops.cast(learning_rate, "float32"),
         )
-        update = self._fused_updates.get(rule)
-        if fusion and update and fusion.fuses(inputs[0]):
-            values = fusion.call(update, *inputs)
-        else:
-            values = self._updated(*inputs, rule=rule)
-        for array, value in zip(arrays, values, strict=True):
+        # Products of matrices are as fast alone as within a kernel.
+        operations = PLAIN if rule == "matrix" else self.operations
+        updated = operations.update(self._updates[rule], *inputs)
+        for array, value in zip(arrays, updated, strict=True):
             self.assign(array, value)
 
     def _updated(

@@ -11,7 +11,13 @@ from typing import Any
 from keras import ops
 
 from albert_tf.modeling import Tensor, losses
-from albert_tf.tasks.task import AnswerTask, Batch, Totals
+from albert_tf.tasks.task import (
+    AnswerTask,
+    Batch,
+    ComputeOutputs,
+    Totals,
+    model_outputs,
+)
 
 # Keeps the scores of a set without examples at 0 instead of 0 / 0.
 _LEAST_WEIGHT = 1e-30
@@ -58,17 +64,19 @@ class MeanLossTask(AnswerTask, abc.ABC):
         loss_denominators: Totals,
         *,
         seed: Tensor | None,
-        **computation: Any,
+        compute_outputs: ComputeOutputs = model_outputs,
+        **options: Any,
     ) -> tuple[Tensor, Totals]:
         """Returns the share of a mean over all rows, and the totals."""
         is_real = losses.example_weights(batch)
         weights = self._weights(batch)
-        by_depth = self.model.outputs_by_depth(
+        by_depth = compute_outputs(
+            self.model,
             batch,
             training=seed is not None,
             seed=seed,
             **self.loss_options,
-            **computation,
+            **options,
         )
         measured, *shallow = (
             self._measure(outputs, batch, weights) for outputs in by_depth

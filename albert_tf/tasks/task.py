@@ -11,11 +11,19 @@ if TYPE_CHECKING:
     import keras
     import tensorflow as tf
 
-    from albert_tf.modeling import fused
     from albert_tf.tasks.finetuning import MeanLossTask
 
 Batch: TypeAlias = "Mapping[str, tf.Tensor]"
 Totals: TypeAlias = "dict[str, tf.Tensor]"
+
+
+# Returns outputs of a model, for a batch and options of a call.
+ComputeOutputs: TypeAlias = "Callable[..., list[Totals]]"
+
+
+def model_outputs(model: Any, batch: Batch, **options: Any) -> list[Totals]:
+    """Returns the outputs of a model for a batch, as the only ones."""
+    return [model(model.inputs_of(batch), **options)]
 
 
 class Task(Protocol):
@@ -40,10 +48,8 @@ class Task(Protocol):
         loss_denominators: Totals,
         *,
         seed: "tf.Tensor | None",
-        depth: int | None = None,
-        random_depth: bool = False,
-        recompute: bool = False,
-        fusion: "fused.Fusion | None" = None,
+        compute_outputs: ComputeOutputs = model_outputs,
+        **options: Any,
     ) -> "tuple[tf.Tensor, Totals]":
         """Returns this batch's share of the loss, and its metric totals.
 
@@ -51,11 +57,9 @@ class Task(Protocol):
             batch: Tensors of one micro-batch.
             loss_denominators: Those of the whole global batch.
             seed: int32 `[2]` for dropout in training; None in evaluation.
-            depth: Number of layers to compute; None for all.
-            random_depth: Whether the loss is the mean of two: of all layers,
-                and of a smaller number of them that `seed` decides.
-            recompute: Whether to save memory in the backward pass.
-            fusion: How to compute on a CPU.
+            compute_outputs: Function of the model, the batch and the options;
+                the loss is the mean over the outputs that it returns.
+            **options: Arguments of the model's call, such as `depth`.
         """
 
     def training_scores(self, totals: Mapping[str, float]) -> dict[str, float]:

@@ -17,8 +17,8 @@ from typing import Any
 
 import tensorflow as tf
 
+from albert_tf import registry
 from albert_tf.devices import strategies
-from albert_tf.modeling import fused
 from albert_tf.optimization import optimizers, schedules
 from albert_tf.tasks.task import Batch, Task, Totals
 from albert_tf.training.run_config import RunConfig
@@ -65,20 +65,21 @@ class TrainStep:
         if config.gradient_accumulation_steps > 1:
             self._gradients = self._accumulated_gradients
         device = strategies.device_type(strategy)
-        self._fusion = None
-        # What a TPU computes is always compiled, and as a whole.
+        compile_function = functools.partial(
+            tf.function, jit_compile=True, autograph=False
+        )
+        # A TPU always compiles the step, and as a whole.
         if config.jit_compile and device != "TPU":
-            self._gradients = tf.function(
-                self._gradients, jit_compile=True, autograph=False
-            )
-        elif device == "CPU":
-            # XLA loses at the matrix products but wins between them.
-            self._fusion = fused.Fusion(
-                functools.partial(
-                    tf.function, jit_compile=True, autograph=False
-                ),
-                dtype=config.precision,
-            )
+            self._gradients = compile_function(self._gradients)
+        # XLA loses at the matrix products but wins between them.
+        compiles_parts = device == "CPU" and not config.jit_compile
+        self._fused = registry.load(registry.COMPUTATION["kernels"])
+        self._operations = self._fused.Kernels(
+            compile_function if compiles_parts else None,
+            dtype=config.precision,
+            recompute=config.recompute,
+        )
+        self.optimizer.operations = self._operations
         # AutoGraph would take seconds, and there is nothing to convert.
         self.run = tf.function(self._run, autograph=False)
 
@@ -220,20 +221,18 @@ class TrainStep:
     ) -> tuple[Gradients, tf.Tensor]:
         """Returns the gradients and metric totals of a batch."""
         variables = [v.value for v in self.variables]
-        num_layers = depth or self._config.albert_config.num_hidden_layers
-        with tf.GradientTape() as tape:
-            loss, totals = self.task.loss(
-                batch,
-                loss_denominators,
-                seed=seed,
-                depth=depth,
-                random_depth=self._config.random_depth and num_layers > 1,
-                recompute=self._config.recompute,
-                fusion=self._fusion,
-            )
-            if self._scales_loss:
-                loss *= scale
-        gradients = tape.gradient(loss, variables)
+        model = self.task.model
+        with self._fused.computing_with(model, self._operations):
+            with tf.GradientTape() as tape:
+                loss, totals = self.task.loss(
+                    batch,
+                    loss_denominators,
+                    seed=seed,
+                    **self._loss_options(batch, depth),
+                )
+                if self._scales_loss:
+                    loss *= scale
+            gradients = tape.gradient(loss, variables)
         # Dense before they are reduced: XLA has no kernel that reduces
         # slices over replicas, and the norms need the true gradient.
         dense = {
@@ -244,6 +243,19 @@ class TrainStep:
             if gradient is not None
         }
         return dense, tf.stack([totals[n] for n in self.task.total_names])
+
+    def _loss_options(self, batch: Batch, depth: int | None) -> dict[str, Any]:
+        """Returns what the loss is computed from, see `Task.loss`."""
+        options: dict[str, Any] = {"depth": depth}
+        model = self._config.albert_config
+        if self._config.random_depth and (depth or model.num_hidden_layers) > 1:
+            options["compute_outputs"] = registry.load(
+                registry.COMPUTATION["random_depth"]
+            )
+        # Within windows, no sequence shares its row.
+        if "packed_at" in batch and not model.attention_window:
+            options["encode"] = registry.load(registry.COMPUTATION["pack"])
+        return options
 
     def _apply(
         self,
@@ -284,7 +296,7 @@ class TrainStep:
         """Updates a variable and its slots; returns its new value."""
 
         def update() -> None:
-            self.optimizer.update_step(gradient, variable, rate, self._fusion)
+            self.optimizer.update_step(gradient, variable, rate)
 
         if self._scales_loss:
             tf.cond(tf.math.is_finite(norm), update, lambda: None)

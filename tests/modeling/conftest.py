@@ -2,6 +2,7 @@
 
 import pytest
 
+from albert_tf.modeling.operations import PLAIN
 from tests import fusing, tiny
 
 
@@ -16,6 +17,6 @@ def tiny_batch():
 
 
 @pytest.fixture(scope="session", params=["plain", "fused"])
-def fusion(request):
-    """None, and a `Fusion` that compiles operations of any size."""
-    return fusing.FusesAll() if request.param == "fused" else None
+def operations(request):
+    """Plain operations, and compiled ones of any size."""
+    return fusing.FusesAll() if request.param == "fused" else PLAIN

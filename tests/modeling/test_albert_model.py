@@ -2,6 +2,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from albert_tf.modeling import fused, packing
 from albert_tf.modeling.albert_model import AlbertModel
 from tests import tiny
 
@@ -50,13 +51,19 @@ def test_positions_that_are_read_have_the_vectors_and_gradients_of_all(
 ):
     model = AlbertModel(tiny.config(**changes))
     options = dict(options)
+    kernels = fused.Kernels(recompute=options.pop("recompute", False))
     if "packed_at" in options:
         tiny_batch["packed_at"] = options.pop("packed_at")
+        options["encode"] = packing.encode
     positions = np.array([[0, 4, 2, 2], [0, 1, 2, 0]], "int32")
     factors = tiny.floats(2, 4, 8)
     variables = [v.value for v in model.trainable_variables]
 
     def vectors_and_gradients(output_positions):
+        with fused.computing_with(model, kernels):
+            return computed(output_positions)
+
+    def computed(output_positions):
         with tf.GradientTape() as tape:
             outputs = model(
                 tiny_batch, output_positions=output_positions, **options

@@ -30,6 +30,7 @@ from albert_tf import (
     SpanModel,
     modeling,
 )
+from albert_tf.modeling import random_depth
 from albert_tf.modeling.albert_model import ModelWithHead
 from albert_tf.modeling.attention import AttentionSublayer
 from albert_tf.modeling.base import AlbertLayer, SerializableLayer
@@ -38,6 +39,7 @@ from albert_tf.modeling.embeddings import Embeddings, Table
 from albert_tf.modeling.encoder import Encoder
 from albert_tf.modeling.feed_forward import FeedForwardSublayer
 from albert_tf.modeling.layers import LayerNorm, Linear, OutputLayer
+from albert_tf.modeling.pooled_model import PooledModel
 from albert_tf.modeling.pretraining_model import MaskedLmHead
 from albert_tf.modeling.sequence_models import TokenClassifierModel
 from albert_tf.modeling.span_models import BeamSpanHead
@@ -231,6 +233,8 @@ def test_the_table_has_every_layer_and_every_public_model():
     public = {getattr(albert_tf, name) for name in albert_tf.__all__}
 
     abstract = {SerializableLayer, AlbertLayer, BaseModel, ModelWithHead}
+    # Tested as the model of a new head.
+    abstract |= {PooledModel}
     assert set(_TABLE) == found - abstract
     assert set(_MODELS) == {x for x in public if x in found}
 
@@ -318,7 +322,7 @@ def test_padding_does_not_matter(model_kind):
         np.testing.assert_allclose(first, second, atol=1e-5)
 
 
-def test_the_second_half_of_the_rows_may_have_fewer_layers(model_kind):
+def test_a_random_depth_is_one_of_the_smaller_depths(model_kind):
     config = tiny.config(
         num_hidden_layers=3, inner_group_num=2, initializer_range=0.3
     )
@@ -328,20 +332,23 @@ def test_the_second_half_of_the_rows_may_have_fewer_layers(model_kind):
     batch = _own_inputs(model_kind)
     if model_kind is BeamSpanModel:
         batch["start_positions"] = np.ones(B, np.int32)
-    twice = {n: np.concatenate([x, x]) for n, x in batch.items()}
 
-    def call(inputs, **options):
-        outputs = model(inputs, training=True, **options)
-        # What is in front of all layers is there once.
+    def arrays(outputs):
+        # The embeddings are the same at all depths.
         outputs.pop("embedding_output", None)
-        return outputs
+        return _arrays(outputs)
 
-    by_depth = [_arrays(call(batch, depth=depth)) for depth in (1, 2, 3)]
+    by_depth = [
+        arrays(model(batch, training=True, depth=depth)) for depth in (1, 2, 3)
+    ]
     found = set()
     for seed in range(8):
-        both = call(twice, random_depth=True, seed=tf.constant([seed, 0]))
-        halves = [np.split(array, 2) for array in _arrays(both)]
-        whole, shallow = zip(*halves, strict=True)
+        whole, shallow = map(
+            arrays,
+            random_depth.outputs(
+                model, batch, training=True, seed=tf.constant([seed, 0])
+            ),
+        )
         errors = []
         for expected in by_depth:
             pairs = zip(shallow, expected, strict=True)

@@ -17,7 +17,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import albert_tf
-from albert_tf.modeling import fused
+from albert_tf.modeling import fused, operations
 from albert_tf.modeling.fused import fusion as fusion_lib
 
 @functools.partial(jax.jit, static_argnums=0)
@@ -47,29 +47,29 @@ config = albert_tf.AlbertConfig(
     hidden_dropout_prob=0.1, attention_probs_dropout_prob=0.1)
 batch = {"input_ids": np.arange(1, 17).reshape(2, 8).astype("int32")}
 
-def gradient(dtype, recompute, fusion):
+def gradient(dtype, kernels):
     model = albert_tf.AlbertModel(config, dtype=dtype, seed=1)
     others = [variable.value for variable in model.non_trainable_variables]
 
     def loss(trained, seed):
-        outputs, _ = model.stateless_call(
-            trained, others, batch, seed=seed, recompute=recompute,
-            fusion=fusion)
+        outputs, _ = model.stateless_call(trained, others, batch, seed=seed)
         # Any vectors and labels will do.
         logits, labels = outputs["sequence_output"], batch["input_ids"]
         return jnp.sum(
             outputs["pooled_output"][:, :4].astype("float32")
-        ) + jnp.sum(fused.cross_entropy(logits, labels, fusion))
+        ) + jnp.sum(kernels.cross_entropy(logits, labels))
 
     trained = [variable.value for variable in model.trainable_variables]
     seed = jnp.array([1, 2], "uint32")
-    gradients = jax.jit(jax.grad(loss))(trained, seed)
+    with fused.computing_with(model, kernels):
+        gradients = jax.jit(jax.grad(loss))(trained, seed)
     assert {one.dtype for one in gradients} == {np.dtype("float32")}
     return np.concatenate([np.ravel(one) for one in gradients])
 
-wanted = gradient("float32", False, None)
+wanted = gradient("float32", operations.PLAIN)
 for dtype in ("float32", "mixed_bfloat16"):
-    change = gradient(dtype, True, fused.Fusion(jax.jit)) - wanted
+    kernels = fused.Kernels(jax.jit, recompute=True)
+    change = gradient(dtype, kernels) - wanted
     size = np.linalg.norm(change) / np.linalg.norm(wanted)
     found[f"gradients/{dtype}"] = size
 np.savez(f"{folder}/results.npz", **found)

@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from albert_tf.modeling import packing
 from albert_tf.modeling.albert_model import AlbertModel
 from albert_tf.modeling.packing import PackedRows
 from albert_tf.modeling.sequence_models import ClassifierModel
@@ -46,7 +47,7 @@ def test_vectors_are_those_of_rows_of_their_own(batch):
     is_token = batch["input_mask"][..., None]
 
     alone = model(batch)
-    together = model(batch | {"packed_at": _PACKED_AT})
+    together = model(batch | {"packed_at": _PACKED_AT}, encode=packing.encode)
 
     assert together.keys() == alone.keys()
     for name in ("sequence_output", "embedding_output"):
@@ -68,31 +69,20 @@ def test_gradients_are_those_of_rows_of_their_own(run, batch):
     variables = [v.value for v in model.trainable_variables]
 
     @run
-    def gradients(inputs):
+    def gradients(inputs, encode=None):
         with tf.GradientTape() as tape:
-            loss = tf.reduce_sum(model(inputs)["logits"] ** 2)
+            logits = model(inputs, encode=encode)["logits"]
+            loss = tf.reduce_sum(logits**2)
         return [
             tf.convert_to_tensor(gradient)
             for gradient in tape.gradient(loss, variables)
         ]
 
     alone = gradients(batch)
-    together = gradients(batch | {"packed_at": _PACKED_AT})
+    together = gradients(
+        batch | {"packed_at": _PACKED_AT}, encode=packing.encode
+    )
 
     largest = max(np.abs(gradient).max() for gradient in alone)
     for one, other in zip(together, alone, strict=True):
         np.testing.assert_allclose(one, other, atol=1e-6 * largest)
-
-
-def test_packed_rows_may_have_fewer_layers_in_their_second_half(batch):
-    config = tiny.config(num_hidden_layers=2)
-    model = ClassifierModel(config, num_labels=3, dropout_prob=0.0)
-    twice = {
-        name: np.concatenate([rows, rows])
-        for name, rows in (batch | {"packed_at": _PACKED_AT}).items()
-    }
-
-    both = model(twice, training=True, random_depth=True)["logits"]
-
-    alone = [model(batch, depth=depth)["logits"] for depth in (2, 1)]
-    np.testing.assert_allclose(both, np.concatenate(alone), atol=1e-6)

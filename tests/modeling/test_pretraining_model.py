@@ -5,8 +5,9 @@ import pytest
 import tensorflow as tf
 
 from albert_tf.checkpoints import variable_names
-from albert_tf.modeling import fused
 from albert_tf.modeling.albert_model import AlbertModel
+from albert_tf.modeling.fused import computing_with
+from albert_tf.modeling.operations import PLAIN
 from albert_tf.modeling.pretraining_model import PretrainingModel
 from albert_tf.tasks.pretraining.objectives import PretrainingTask
 from tests import fusing, tiny
@@ -25,18 +26,20 @@ def task(recorded):
     return task
 
 
-def _loss(task, batch, fusion):
+def _loss(task, batch, operations=PLAIN):
     """The loss, and the totals as numbers."""
     denominators = task.loss_denominators(batch)
-    loss, totals = task.loss(batch, denominators, seed=None, fusion=fusion)
+    with computing_with(task.model, operations):
+        loss, totals = task.loss(batch, denominators, seed=None)
     return loss, {name: float(total) for name, total in totals.items()}
 
 
-def test_encoder_outputs_are_the_recorded_ones(recorded, task, fusion):
+def test_encoder_outputs_are_the_recorded_ones(recorded, task, operations):
     encoder = AlbertModel(recorded.config, output_hidden_states=True)
     encoder.set_weights(task.model.albert.get_weights())
 
-    outputs = encoder(encoder.inputs_of(recorded.batch), fusion=fusion)
+    with computing_with(encoder, operations):
+        outputs = encoder(encoder.inputs_of(recorded.batch))
 
     for name in ("embedding_output", "sequence_output", "pooled_output"):
         recorded.assert_close(outputs[name], name)
@@ -48,22 +51,23 @@ def test_encoder_outputs_are_the_recorded_ones(recorded, task, fusion):
         assert np.abs(ours - theirs).max() <= 1e-5 * np.abs(theirs).max()
 
 
-def test_logits_and_losses_are_the_recorded_ones(recorded, task, fusion):
+def test_logits_and_losses_are_the_recorded_ones(recorded, task, operations):
     numbers, model = recorded.numbers, task.model
-    outputs = model(model.inputs_of(recorded.batch), fusion=fusion)
+    with computing_with(model, operations):
+        outputs = model(model.inputs_of(recorded.batch))
     for name, logits, labels in (
         ("mlm", "masked_lm_logits", "masked_lm_ids"),
         ("sop", "sentence_order_logits", "sentence_order_labels"),
     ):
         log_probs = tf.nn.log_softmax(outputs[logits])
-        each = fused.cross_entropy(outputs[logits], numbers[labels], fusion)
+        each = operations.cross_entropy(outputs[logits], numbers[labels])
         num_classes = log_probs.shape[-1]
         recorded.assert_close(
             tf.reshape(log_probs, [-1, num_classes]), f"{name}_log_probs"
         )
         recorded.assert_close(tf.reshape(each, [-1]), f"{name}_example_loss")
 
-    loss, totals = _loss(task, recorded.batch, fusion)
+    loss, totals = _loss(task, recorded.batch, operations)
     recorded.assert_close(loss, "total_loss")
     scores = task.training_scores(totals)
     for name, score in {
@@ -79,10 +83,10 @@ def test_logits_and_losses_are_the_recorded_ones(recorded, task, fusion):
 
 
 def test_gradients_of_all_variables_are_the_recorded_ones(
-    recorded, task, fusion
+    recorded, task, operations
 ):
     recorded.assert_gradients(
-        task.model, lambda: _loss(task, recorded.batch, fusion)[0]
+        task.model, lambda: _loss(task, recorded.batch, operations)[0]
     )
     names = variable_names.variables_by_tf1_name(task.model.trainable_variables)
     found = {k for k in recorded.numbers if k.startswith("grad/")}
@@ -94,19 +98,19 @@ _BFLOAT16_BOUNDS = {"model_base": 0.04, "model_groups": 0.15}
 
 
 @pytest.mark.parametrize(
-    "fusion",
-    [None, fusing.FusesAll(dtype="bfloat16")],
+    "operations",
+    [PLAIN, fusing.FusesAll(dtype="bfloat16")],
     ids=["plain", "fused"],
     scope="module",
 )
-def test_bfloat16_is_near_the_recorded_numbers(recorded, fusion):
+def test_bfloat16_is_near_the_recorded_numbers(recorded, operations):
     task = PretrainingTask(recorded.config, dtype="mixed_bfloat16")
     recorded.load(task.model)
     computed = []
     bound = _BFLOAT16_BOUNDS[recorded.name]
 
     def loss():
-        computed.append(_loss(task, recorded.batch, fusion)[0])
+        computed.append(_loss(task, recorded.batch, operations)[0])
         return computed[-1]
 
     gradients = gradients_of(task.model, loss)
@@ -128,7 +132,7 @@ def test_the_denominator_has_the_recorded_epsilon(recorded, task):
         ("tiny_weight", tiny_weights),
     ):
         batch = recorded.batch | {"masked_lm_weights": weights}
-        _, totals = _loss(task, batch, fusion=None)
+        _, totals = _loss(task, batch)
         loss = task.training_scores(totals)["masked_lm_loss"]
 
         recorded.assert_close(np.array(loss), f"{name}/mlm_loss")

@@ -7,6 +7,7 @@ import pytest
 import tensorflow as tf
 
 from albert_tf.modeling.albert_model import AlbertModel
+from albert_tf.modeling.fused import computing_with
 from albert_tf.modeling.sequence_models import (
     ClassifierModel,
     MultipleChoiceModel,
@@ -57,7 +58,7 @@ def _mask(batch, window, global_segment):
     [(1, None), (4, None), (5, 1), (8, 0), (23, 1), (40, 0)],
 )
 def test_vectors_and_gradients_are_those_of_a_mask(
-    window, global_segment, fusion
+    window, global_segment, operations
 ):
     full, model = _models(window, global_segment)
     batch = _batch()
@@ -67,8 +68,8 @@ def test_vectors_and_gradients_are_those_of_a_mask(
     weights = np.random.default_rng(1).normal(size=(3, _LENGTH, 1))
     results = []
     for one in (full, model):
-        with tf.GradientTape() as tape:
-            outputs = one(batch, fusion=fusion)
+        with computing_with(one, operations), tf.GradientTape() as tape:
+            outputs = one(batch)
             total = tf.reduce_sum(
                 outputs["sequence_output"] ** 3 * weights * is_token
             )
@@ -97,17 +98,6 @@ def test_it_can_be_compiled_by_xla():
     np.testing.assert_allclose(
         compiled(_batch())["sequence_output"], expected, atol=1e-5
     )
-
-
-def test_packing_has_no_effect():
-    _, model = _models(4)
-    packed_at = np.array([0, _LENGTH, 2 * _LENGTH - 5], "int32")
-
-    packed, plain = model(_batch() | {"packed_at": packed_at}), model(_batch())
-
-    assert packed.keys() == plain.keys()
-    for name, value in plain.items():
-        np.testing.assert_array_equal(packed[name], value)
 
 
 @pytest.mark.parametrize(

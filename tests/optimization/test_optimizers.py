@@ -117,10 +117,10 @@ class _RecordedRun:
     def gradients(self, step):
         return [self.arrays[f"grad/{v.path}"][step] for v in self.variables]
 
-    def take_step(self, gradients, rate, fusion=None):
+    def take_step(self, gradients, rate):
         clipped, _ = optimizers.clip_by_global_norm(gradients)
         for gradient, variable in zip(clipped, self.variables, strict=True):
-            self.optimizer.update_step(gradient, variable, rate, fusion)
+            self.optimizer.update_step(gradient, variable, rate)
 
     def check(self, step):
         for variable in self.variables:
@@ -153,7 +153,7 @@ def test_apply_makes_the_recorded_steps(run):
     indirect=["run"],
 )
 def test_single_updates_make_the_recorded_steps(run, is_compiled):
-    functions, fusion = [], None
+    functions = []
     if is_compiled:
         from tests import fusing
 
@@ -161,11 +161,11 @@ def test_single_updates_make_the_recorded_steps(run, is_compiled):
             functions.append(function)
             return fusing.compile_whole(function)
 
-        fusion = fusing.FusesAll(compile_whole)
+        run.optimizer.operations = fusing.FusesAll(compile_whole)
     for step in range(run.num_steps):
         rate = schedules.learning_rate(step, run.config)
         np.testing.assert_allclose(rate, run.arrays["lr"][step], rtol=1e-6)
-        run.take_step(run.gradients(step), rate, fusion)
+        run.take_step(run.gradients(step), rate)
 
         run.check(step)
     # One for all weights that are decayed, and one for the others.

@@ -14,7 +14,8 @@ from typing import Any
 import keras
 from keras import ops
 
-from albert_tf.modeling import Tensor
+from albert_tf.modeling import Tensor, operations
+from albert_tf.modeling.operations import Function
 
 # Number of values from which on a kernel saves more than its start costs.
 SMALLEST_SIZE = 2**16
@@ -22,34 +23,26 @@ SMALLEST_SIZE = 2**16
 # length that comes, which does not pay for small layers.
 ASSUMED_LENGTH = 32
 
-Function = Callable[..., Tensor]
-
 
 class Fusion:
-    """Compiles the operations of a step that are large enough.
-
-    A call of a layer or model takes one as `fusion`; None compiles nothing.
+    """Compiles operations that are large enough.
 
     Args:
         compile_function: Takes a function and returns its compiled form for a
             CPU, as `tf.function(..., jit_compile=True)` and `jax.jit` do. (On
-            other devices, sums of rows may be rounded.)
-        dtype: Compute dtype of the models. If the back end's own softmax is
-            exact in it, it is used (`has_softmax`).
+            other devices, sums of rows may be rounded.) None compiles nothing.
     """
 
     def __init__(
-        self,
-        compile_function: Callable[[Function], Function],
-        *,
-        dtype: str = "float32",
+        self, compile_function: Callable[[Function], Function] | None = None
     ) -> None:
-        self._compiled = functools.cache(compile_function)
-        # In float32, the compiled softmax is as exact.
-        self.has_softmax = dtype != "float32" and has_float32_softmax(dtype)
+        self._compiles = compile_function is not None
+        self._compiled = functools.cache(compile_function or (lambda f: f))
 
     def fuses(self, tensor: Tensor) -> bool:
         """Returns whether operations on a tensor of this size are compiled."""
+        if not self._compiles:
+            return False
         size = math.prod([n or ASSUMED_LENGTH for n in tensor.shape])
         return size >= SMALLEST_SIZE
 
@@ -112,19 +105,6 @@ class Fusion:
         return call(*map(_read, addends))
 
 
-@functools.cache
-def has_float32_softmax(dtype: str) -> bool:
-    """Returns whether the softmax of a dtype is computed in float32.
-
-    It depends on the machine: in bfloat16, TensorFlow on a CPU may have a
-    kernel of oneDNN, which rounds the result only and is faster than a
-    compiled one, or a kernel that rounds at every step.
-    """
-    inputs = ops.cast(ops.linspace(-8.0, 8.0, 512, dtype="float32"), dtype)
-    expected = ops.softmax(ops.cast(inputs, "float32"))
-    return bool(ops.all(ops.softmax(inputs) == ops.cast(expected, dtype)))
-
-
 def custom_gradient(function: Function) -> Function:
     """Decorates a function that returns outputs, and a function for gradients.
 
@@ -163,15 +143,14 @@ def sum_of_all(tensor: Tensor) -> Tensor:
 
 
 def copy_for_gradients(
-    tensor: Tensor, num_copies: int, fusion: Fusion | None, dtype: Any = None
+    tensor: Tensor, num_copies: int, fusion: Fusion, dtype: Any = None
 ) -> list[Tensor]:
     """Returns copies of a tensor, in its dtype or in another one.
 
     The gradients of all of them are added in one kernel, in float32, unless
     its own dtype is asked for.
     """
-    is_fused = fusion and fusion.fuses(tensor)
-    if dtype == tensor.dtype or (dtype is None and not is_fused):
+    if dtype == tensor.dtype or (dtype is None and not fusion.fuses(tensor)):
         return [tensor] * num_copies
 
     @custom_gradient
@@ -186,11 +165,11 @@ def copy_for_gradients(
 
 
 def add_up(
-    tensors: Sequence[Tensor], fusion: Fusion | None, dtype: Any = "float32"
+    tensors: Sequence[Tensor], fusion: Fusion, dtype: Any = "float32"
 ) -> Tensor:
     """Returns the sum of tensors of one shape; the arithmetic is in float32."""
     add = _adder(keras.backend.standardize_dtype(dtype))
-    if fusion and fusion.fuses(tensors[0]):
+    if fusion.fuses(tensors[0]):
         return fusion.call(add, *tensors)
     return add(*tensors)
 
@@ -203,16 +182,6 @@ def _adder(dtype: str) -> Function:
         return ops.cast(sum(others, start=first), dtype)
 
     return add
-
-
-def add_plainly(first: Tensor, *others: Tensor) -> Tensor:
-    """Returns the sum of addends, as `Fusion.add` does, not compiled."""
-    for other in others:
-        other = ops.cast(other, first.dtype)
-        # On TensorFlow, `ops.add` adds a vector as a bias, which can be one
-        # kernel with a product. It takes a table of no rows for one, too.
-        first = ops.add(first, other) if other.ndim == 1 else first + other
-    return first
 
 
 def _read(value: Tensor) -> Tensor:
@@ -231,7 +200,7 @@ def _on_sum(function: Function, num_addends: int) -> Function:
 
     def call(*inputs: Tensor) -> list[Tensor]:
         tensors = [ops.cast(x, "float32") for x in inputs]
-        total = add_plainly(*tensors[:num_addends])
+        total = operations.add(*tensors[:num_addends])
         results = function(total, *tensors[num_addends:])
         like = (inputs[0], *inputs[num_addends:])
         pairs = zip(keras.tree.flatten(results), like, strict=False)

@@ -21,26 +21,25 @@ from keras import ops
 
 from albert_tf.modeling import Tensor
 from albert_tf.modeling.fused.fusion import (
-    Function,
     Fusion,
     add_up,
     copy_for_gradients,
     custom_gradient,
 )
+from albert_tf.modeling.operations import Function
 
 
 def calls(
     layers: Sequence[keras.layers.Layer],
     order: Sequence[int],
-    *,
+    fusion: Fusion,
     recompute: bool = False,
-    fusion: Fusion | None = None,
 ) -> list[Function]:
     """Returns the passes of layers, which are built, for indices in `order`.
 
     Each is called as its layer is. With `recompute`, it is computed again for
     its gradient, which only its first argument and its weights have, and the
-    layer must return a tensor. `fusion` says how gradients are added.
+    layer must return a tensor. `fusion` adds gradients.
     """
     passes = {
         index: iter(
@@ -69,7 +68,7 @@ def _passes(
     layer: keras.layers.Layer,
     num_passes: int,
     recompute: bool,
-    fusion: Fusion | None,
+    fusion: Fusion,
 ) -> list[Function]:
     is_cast = layer.compute_dtype != layer.variable_dtype
     if not (recompute or is_cast):
@@ -132,7 +131,7 @@ def _is_float_matrix(variable: keras.Variable) -> bool:
 
 
 def _one_by_one(
-    weight: Tensor, num_copies: int, fusion: Fusion | None, dtype: str
+    weight: Tensor, num_copies: int, fusion: Fusion, dtype: str
 ) -> list[Tensor]:
     """Returns copies of a weight; the gradient of each is added to a sum.
 

@@ -11,8 +11,13 @@ import tensorflow as tf
 
 from albert_tf.config import AlbertConfig
 from albert_tf.metrics.scores import Role, Score, Scores
-from albert_tf.modeling import fused, losses, pretraining_model
-from albert_tf.tasks.task import Batch, Totals
+from albert_tf.modeling import losses, pretraining_model
+from albert_tf.tasks.task import (
+    Batch,
+    ComputeOutputs,
+    Totals,
+    model_outputs,
+)
 
 # Prefixes of the names of totals and scores, by objective.
 _PREFIXES = {"mlm": "masked_lm", "sop": "sentence_order"}
@@ -67,16 +72,16 @@ class PretrainingTask:
         loss_denominators: Totals,
         *,
         seed: tf.Tensor | None,
-        fusion: fused.Fusion | None = None,
-        **computation: Any,
+        compute_outputs: ComputeOutputs = model_outputs,
+        **options: Any,
     ) -> tuple[tf.Tensor, Totals]:
         """Returns this batch's share of both losses, and its totals."""
-        by_depth = self.model.outputs_by_depth(
+        by_depth = compute_outputs(
+            self.model,
             batch,
             training=seed is not None,
             seed=seed,
-            fusion=fusion,
-            **computation,
+            **options,
         )
         weights, is_real = _weights(batch), losses.example_weights(batch)
         mask = tf.cast(batch["input_mask"], tf.float32)
@@ -91,7 +96,7 @@ class PretrainingTask:
                     outputs[f"{name}_logits"],
                     batch[_LABELS[name]],
                     weights[name],
-                    fusion,
+                    self.model.operations,
                 )
                 for outputs in by_depth
             )

@@ -8,10 +8,9 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from albert_tf.modeling import layers
+from albert_tf.modeling import fused, layers
 from albert_tf.modeling.albert_model import AlbertModel
 from albert_tf.modeling.feed_forward import FeedForwardSublayer
-from albert_tf.modeling.fused import shared_weights
 from tests import fusing, tiny
 
 
@@ -25,14 +24,17 @@ def _inputs(dtype="float32"):
     return tf.cast(tf.random.stateless_normal([2, 64], [1, 2]), dtype)
 
 
-def _calls(layer, num_calls, **kwargs):
-    return shared_weights.calls([layer], [0] * num_calls, **kwargs)
+def _calls(layer, num_calls, recompute):
+    kernels = fused.Kernels(recompute=recompute)
+    return kernels.calls([layer], [0] * num_calls)
 
 
-@pytest.mark.parametrize("fusion", [None, fusing.FusesAll()])
+@pytest.mark.parametrize("make_kernels", [fused.Kernels, fusing.FusesAll])
 @pytest.mark.parametrize("recompute", [False, True])
 @pytest.mark.parametrize("dtype", ["float32", "mixed_bfloat16"])
-def test_gradients_of_many_calls_are_added_in_float32(dtype, recompute, fusion):
+def test_gradients_of_many_calls_are_added_in_float32(
+    dtype, recompute, make_kernels
+):
     layer, num_calls = _linear(dtype), 24
     inputs = _inputs(layer.compute_dtype)
     weights = [variable.value for variable in layer.trainable_variables]
@@ -40,7 +42,8 @@ def test_gradients_of_many_calls_are_added_in_float32(dtype, recompute, fusion):
     def gradients():
         with tf.GradientTape() as tape:
             tape.watch(inputs)
-            calls = _calls(layer, num_calls, recompute=recompute, fusion=fusion)
+            kernels = make_kernels(recompute=recompute)
+            calls = kernels.calls([layer], [0] * num_calls)
             outputs = [call(inputs * (i + 1)) for i, call in enumerate(calls)]
             loss = tf.add_n([tf.reduce_sum(x**2) for x in outputs])
         return tape.gradient(loss, [inputs, *weights])
@@ -99,11 +102,13 @@ def test_losses_that_a_layer_adds_are_those_of_plain_calls(dtype, recompute):
         model = AlbertModel(tiny.config(initializer_range=0.1), dtype=dtype)
         [sublayer] = model.encoder.feed_forward_sublayers
         sublayer.intermediate.activity_regularizer = keras.regularizers.L2(0.01)
-        with tf.GradientTape() as tape:
-            model(batch, recompute=recompute)
-            outputs.append([float(loss) for loss in model.losses])
-            loss = tf.add_n([tf.cast(x, tf.float32) for x in model.losses])
-        return tape.gradient(loss, sublayer.intermediate.kernel.value)
+        kernels = fused.Kernels(recompute=recompute)
+        with fused.computing_with(model, kernels):
+            with tf.GradientTape() as tape:
+                model(batch)
+                outputs.append([float(loss) for loss in model.losses])
+                loss = tf.add_n([tf.cast(x, tf.float32) for x in model.losses])
+            return tape.gradient(loss, sublayer.intermediate.kernel.value)
 
     found, wanted = gradient(dtype, recompute), gradient("float32", False)
 
@@ -151,7 +156,7 @@ _PEAKS = """
 import os, resource
 os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
 import keras, tensorflow as tf
-from albert_tf.modeling.fused import shared_weights
+from albert_tf.modeling.fused import Kernels
 
 layer = keras.layers.Dense(2048)  # Of 16 MiB.
 layer.build((None, 2048))
@@ -161,9 +166,7 @@ weights = [variable.value for variable in layer.trainable_variables]
 def gradients(num_calls):
     hidden = tf.ones((1, 2048))
     with tf.GradientTape() as tape:
-        for call in shared_weights.calls(
-            [layer], [0] * num_calls, recompute=True
-        ):
+        for call in Kernels(recompute=True).calls([layer], [0] * num_calls):
             hidden = call(hidden)
     return tape.gradient(hidden, weights)
 

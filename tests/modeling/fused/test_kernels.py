@@ -1,34 +1,10 @@
-import functools
-
 import numpy as np
 import pytest
 import tensorflow as tf
 
-from albert_tf.modeling import fused
-from albert_tf.modeling.fused import fusion as fusion_lib
+from albert_tf.modeling.fused import kernels
+from albert_tf.modeling.operations import PLAIN
 from tests import fusing
-
-
-@pytest.mark.parametrize(
-    ("inputs", "gamma", "beta"),
-    [
-        ([[1, 2, 3], [10, 20, 60]], [1, 2, 3], [0.5, 0, -1]),
-        # An epsilon of 1e-6 would give 0.1.
-        ([[1e-4, -1e-4]], [1, 1], [0, 0]),
-        ([[3, 3]], [2, 2], [0.5, -1]),
-    ],
-)
-def test_rows_get_mean_beta_and_deviation_gamma(inputs, gamma, beta):
-    inputs, gamma, beta = (np.float32(x) for x in (inputs, gamma, beta))
-    # Biased: divides by 3. That of a constant row is not 0.
-    deviation = np.maximum(inputs.std(axis=-1, keepdims=True), 1e-6)
-    mean = inputs.mean(axis=-1, keepdims=True)
-
-    result = fused.add_and_normalize(inputs, gamma=gamma, beta=beta)
-
-    expected = (inputs - mean) / deviation * gamma + beta
-    np.testing.assert_allclose(result, expected, rtol=1e-4)
-
 
 # Attention.
 
@@ -37,30 +13,27 @@ def drop_nothing(probabilities, seed):
     return probabilities
 
 
-attend = functools.partial(fused.attend, drop=drop_nothing)
-
-
-def gradients(mask, arrays, dtype, fusion):
+def gradients(mask, arrays, dtype, operations):
     *inputs, upstream = (tf.constant(array, dtype) for array in arrays)
     with tf.GradientTape() as tape:
         tape.watch(inputs)
-        output = attend(*inputs, attention_mask=mask, fusion=fusion)
+        output = operations.attend(*inputs, mask, drop=drop_nothing)
     return [output, *tape.gradient(output, inputs, upstream)]
 
 
 @pytest.mark.parametrize("is_exact", [False, True])
 def test_gradients_are_exact_beside_an_offset(is_exact, monkeypatch):
-    monkeypatch.setattr(fusion_lib, "has_float32_softmax", lambda _: is_exact)
+    monkeypatch.setattr(kernels, "has_float32_softmax", lambda _: is_exact)
     rng = np.random.default_rng(0)
     query, key, value, upstream = rng.normal(size=(4, 2, 3, 64, 32))
     arrays = query, key + 3, value + 3, upstream
     mask = np.ones((2, 1, 1, 64))
 
     exact, plain, compiled = (
-        gradients(mask, arrays, dtype, fusion)
-        for dtype, fusion in (
-            ("float32", None),
-            ("bfloat16", None),
+        gradients(mask, arrays, dtype, operations)
+        for dtype, operations in (
+            ("float32", PLAIN),
+            ("bfloat16", PLAIN),
             ("bfloat16", fusing.FusesAll(dtype="bfloat16")),
         )
     )
@@ -90,7 +63,7 @@ def loss_and_gradient(logits, labels):
     logits = tf.constant(logits, "float32")
     with tf.GradientTape() as tape:
         tape.watch(logits)
-        loss = fused.cross_entropy(logits, labels, fusing.FusesAll())
+        loss = fusing.FusesAll().cross_entropy(logits, labels)
     return loss, tape.gradient(loss, logits)
 
 

@@ -1,0 +1,39 @@
+"""Other operations are those of a context, for all layers of a model."""
+
+import keras
+import pytest
+
+from albert_tf.modeling.albert_model import AlbertModel
+from albert_tf.modeling.fused import computing_with
+from albert_tf.modeling.operations import PLAIN, Operations
+from tests import tiny
+
+
+def _operations(model):
+    return {
+        layer.operations
+        for layer in model._flatten_layers()
+        if hasattr(layer, "metadata") or isinstance(layer, keras.layers.Dense)
+    }
+
+
+def test_all_layers_compute_with_other_operations_until_an_error():
+    model, other = AlbertModel(tiny.config()), Operations()
+
+    with pytest.raises(KeyError), computing_with(model, other):
+        assert _operations(model) == {other}
+        raise KeyError
+
+    assert _operations(model) == {PLAIN}
+
+
+def test_a_functional_model_has_operations_of_its_own():
+    albert, other = AlbertModel(tiny.config()), Operations()
+    model = keras.Model(albert.input, albert.output)
+    nodes = model.operations
+
+    with computing_with(model, other):
+        assert albert.pooler.operations is other
+
+    assert model.operations == nodes
+    assert albert.pooler.operations is PLAIN
