@@ -17,15 +17,6 @@ COMPILED_BUCKET_WIDTH = 32
 Arrays = Mapping[str, np.ndarray]
 
 
-def check_tensorflow(what: str) -> None:
-    """Checks that Keras runs on TensorFlow, which something needs."""
-    if (backend := keras.backend.backend()) != "tensorflow":
-        raise ValueError(
-            f"{what} needs Keras on TensorFlow. Set KERAS_BACKEND=tensorflow. "
-            f"Received: {backend}."
-        )
-
-
 def padding(max_seq_length: int) -> Padding:
     """Returns how batches of records are padded."""
     backend, has_gpu = keras.backend.backend(), False

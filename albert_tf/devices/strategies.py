@@ -11,7 +11,6 @@ import tensorflow as tf
 
 from albert_tf import registry
 from albert_tf.data.example_order import InputShard
-from albert_tf.devices import engine
 from albert_tf.devices.device_settings import LOCAL_TPU, DeviceSettings
 
 T = TypeVar("T")
@@ -45,11 +44,20 @@ class Workers:
         """Checks that all workers have read the same weights, and values."""
 
 
+def check_tensorflow(what: str) -> None:
+    """Checks that Keras runs on TensorFlow, which something needs."""
+    if (backend := keras.backend.backend()) != "tensorflow":
+        raise ValueError(
+            f"{what} needs Keras on TensorFlow. Set KERAS_BACKEND=tensorflow. "
+            f"Received: {backend}."
+        )
+
+
 def start_workers(
     settings: DeviceSettings,
 ) -> contextlib.AbstractContextManager[Workers]:
     """Returns a context with the workers of a run."""
-    engine.check_tensorflow("The training loop")
+    check_tensorflow("The training loop")
     if reference := registry.WORKERS.get(strategy_name(settings)):
         workers: contextlib.AbstractContextManager[Workers] = registry.load(
             reference

@@ -24,7 +24,7 @@ from albert_tf.checkpoints import (
 from albert_tf.checkpoints.checkpoint import Checkpoint, Note
 from albert_tf.checkpoints.exported import LITERT, ONNX
 from albert_tf.config import CONFIG_FILE, AlbertConfig
-from albert_tf.devices import engine
+from albert_tf.devices import strategies
 from albert_tf.export import kept_labels, version_folder
 from albert_tf.export.export_config import SAVED_MODEL, ExportConfig
 from albert_tf.inference import predictor
@@ -71,7 +71,7 @@ def check(config: ExportConfig, checkpoint: Checkpoint) -> None:
 
 def export(config: ExportConfig) -> ExportSummary:
     """Exports a checkpoint."""
-    engine.check_tensorflow("An export")
+    strategies.check_tensorflow("An export")
     version_folder.version_path(config.export_dir, config.export_version)
     if config.format == ONNX:
         import onnxruntime  # noqa: F401  Raises if it is not installed.

@@ -10,13 +10,11 @@ import pathlib
 import subprocess
 import sys
 
-import keras
 import numpy as np
 import pytest
 
 import albert_tf
 from albert_tf.checkpoints.metadata import Metadata
-from albert_tf.devices import engine
 from albert_tf.modeling.pretraining_model import PretrainingModel
 from tests.exported_models import TINY_CONFIG, write_checkpoint
 from tests.modeling.recorded import PRETRAINED, Recorded
@@ -221,10 +219,3 @@ def test_a_file_that_another_engine_saved_is_read(results):
 
     found = model({"input_ids": np.ones((4, 8), "int32")})["logits"]
     np.testing.assert_allclose(found, outputs["saved"]["logits"], atol=1e-5)
-
-
-def test_what_needs_tensorflow_says_so(monkeypatch):
-    monkeypatch.setattr(keras.backend, "backend", lambda: "jax")
-
-    with pytest.raises(ValueError, match="An export needs Keras on Tensor"):
-        engine.check_tensorflow("An export")

@@ -1,5 +1,6 @@
 import types
 
+import keras
 import pytest
 import tensorflow as tf
 
@@ -113,3 +114,10 @@ def test_a_run_without_others_has_the_strategy_of_its_devices(monkeypatch):
 
     with strategies.start_workers(runs.run_config(strategy="auto")) as alone:
         assert alone.strategy is tf.distribute.get_strategy()
+
+
+def test_what_needs_tensorflow_says_so(monkeypatch):
+    monkeypatch.setattr(keras.backend, "backend", lambda: "jax")
+
+    with pytest.raises(ValueError, match="An export needs Keras on Tensor"):
+        strategies.check_tensorflow("An export")
