@@ -86,6 +86,8 @@ SIGNATURES = {
     "beam_span": "albert_tf.tasks.squad.signatures:make_signatures",
     "token_classifier": "albert_tf.tasks.tagging.signatures:make_signatures",
 }
+# Measures of vectors, for `Predictor.similarity`.
+MEASURES = {"similarity": "albert_tf.metrics.similarity"}
 # Outputs of a head over the pooled output whose examples leave it early.
 EARLY_EXIT = {"outputs": "albert_tf.tasks.early_exit:outputs"}
 # Instances of `tasks.spec.FinetuningSpec`, by the names that users know.

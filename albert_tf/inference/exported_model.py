@@ -23,10 +23,10 @@ THEIR_OUTPUTS = {
 }
 
 
-def load(source: Checkpoint) -> "ExportedModel":
+def load(checkpoint: Checkpoint) -> "ExportedModel":
     """Loads the model of an export."""
-    kind = LiteRtModel if source.format == exported.LITERT else OnnxModel
-    return kind(exported.exported_model(source.path, source.format))
+    kind = LiteRtModel if checkpoint.format == exported.LITERT else OnnxModel
+    return kind(exported.exported_model(checkpoint.path, checkpoint.format))
 
 
 class ExportedModel:

@@ -9,7 +9,7 @@ import functools
 import itertools
 import logging
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -19,10 +19,11 @@ from albert_tf.checkpoints import discovery, load, vocabularies
 from albert_tf.checkpoints.checkpoint import Checkpoint
 from albert_tf.devices import engine
 from albert_tf.inference.record_outputs import OutputComputer
+from albert_tf.settings import SettingValues
 from albert_tf.tasks import spec as specs
 from albert_tf.tasks.spec import HeadSpec
-from albert_tf.tasks.task_data import Examples, ExampleSet, Outputs
-from albert_tf.text.tokenizer import VocabularyBeside
+from albert_tf.tasks.task_data import Examples, ExampleSet, Outputs, TextAnswer
+from albert_tf.text.tokenizer import Tokenizer, VocabularyBeside
 
 _LOGGER = logging.getLogger(__name__)
 
@@ -90,78 +91,87 @@ def load_predictor(  # noqa: PLR0913
         encoder: a text, or two; `vector`, float32 `[H]`.
     """
     if not isinstance(path, str | os.PathLike):
-        given = {**locals()}
-        paths = [os.fspath(one) for one in given.pop("path")]
-        return _together(paths, [load_predictor(p, **given) for p in paths])
-    options = VocabularyBeside(
-        spm_model_file=vocabulary, do_lower_case=do_lower_case
+        options = {**locals()}
+        paths = [os.fspath(each) for each in options.pop("path")]
+        return _together(paths, [load_predictor(p, **options) for p in paths])
+    checkpoint = vocabularies.with_vocabulary(
+        discovery.open(path),
+        VocabularyBeside(
+            spm_model_file=vocabulary, do_lower_case=do_lower_case
+        ),
     )
-    source = vocabularies.with_vocabulary(discovery.open(path), options)
     # 1. The head and the model.
     model: Any
-    if source.format in registry.ENGINES:
+    if checkpoint.format in registry.ENGINES:
         if depth is not None:
             raise ValueError(
                 "An export has the depth it was made with. Export the "
                 "checkpoint again, with --depth."
             )
-        own = str(source.metadata.head)
-        spec = specs.head_spec_of(head or own)
-        if spec.head.name != own:
+        head_name = str(checkpoint.metadata.head)
+        head_spec = specs.head_spec_of(head or head_name)
+        if head_spec.head.name != head_name:
             raise ValueError(
-                f"{source.path!r} has no {spec.head.name} head. It has: {own}."
+                f"{checkpoint.path!r} has no {head_spec.head.name} head. It "
+                f"has: {head_name}."
             )
-        settings = source.settings
-        model = registry.load(registry.ENGINES[source.format])(source)
+        settings = checkpoint.settings
+        model = registry.load(registry.ENGINES[checkpoint.format])(checkpoint)
     else:
-        source = source.with_depth(depth)
-        spec = specs.head_spec_of(head or source.head().name)
-        source.head(spec.head)  # raises if it has another
-        settings = spec.trained_settings(source)
+        checkpoint = checkpoint.with_depth(depth)
+        head_spec = specs.head_spec_of(head or checkpoint.head().name)
+        checkpoint.head(head_spec.head)  # raises if it has another
+        settings = head_spec.trained_settings(checkpoint)
+        arguments = head_spec.model_arguments(settings)
         model, _ = load.make_model(
-            source, spec.head, dtype=dtype, **spec.model_arguments(settings)
+            checkpoint, head_spec.head, dtype=dtype, **arguments
         )
-    if spec.head.groups and (assumed := source.metadata.assumed):
+    if head_spec.head.groups and (assumed := checkpoint.metadata.assumed):
         text = "The thresholds of %s are not known; using %s."
         _LOGGER.warning(text, path, assumed)
-    # 2. What makes records of texts, and answers of outputs.
-    most = source.known_config.max_position_embeddings
+    # 2. The settings of records and answers.
+    most = checkpoint.known_config.max_position_embeddings
     if max_seq_length is None:
-        longest = settings.get("max_seq_length", spec.max_seq_length)
+        longest = settings.get("max_seq_length", head_spec.max_seq_length)
         max_seq_length = min(longest, most)
     checks.check_integer(
         "max_seq_length", max_seq_length, at_least=1, at_most=most
     )
-    given = {
+    arguments = {
         "max_seq_length": max_seq_length,
         "pooling": pooling,
         "normalizes": normalize,
         "given_labels": None if labels is None else tuple(labels),
     }
-    given = {name: value for name, value in given.items() if value is not None}
-    return Predictor(spec, source, model, {**settings, **given})
+    chosen = {n: value for n, value in arguments.items() if value is not None}
+    return Predictor(head_spec, checkpoint, model, {**settings, **chosen})
 
 
-def _together(paths: Sequence[Any], members: Sequence[Any]) -> "Predictor":
+def _together(
+    paths: Sequence[str], members: Sequence["Predictor"]
+) -> "Predictor":
     """Returns predictors as one, if they answer the same inputs alike."""
     if not members:
         raise ValueError("Pass one model or several.")
     # Each member's numbers have units of their own.
     units = {"target_mean": None, "target_scale": None}
     settings = []
-    for path, one in zip(paths, members, strict=True):
-        if not one.spec.has_mean:
+    for path, member in zip(paths, members, strict=True):
+        head_spec = member.head_spec
+        if not head_spec.has_mean:
             raise ValueError(f"{path!r} has no answers that have a mean.")
-        own = {**one.data.settings, **units, "head": one.spec.head.name}
-        settings.append(own)
-        if different := checks.differences(settings[0], own):
+        settings.append(
+            {**member.data.settings, **units, "head": head_spec.head.name}
+        )
+        if different := checks.differences(settings[0], settings[-1]):
             raise ValueError(
                 f"{path!r} cannot answer with {paths[0]!r}, which has "
                 f"{checks.listed(different)}."
             )
-    together: Predictor = copy.copy(members[0])
-    together.model = [one.model for one in members]
-    together.data = together.spec.mean_data([one.data for one in members])
+    together = copy.copy(members[0])
+    together.model = [member.model for member in members]
+    data = [member.data for member in members]
+    together.data = together.head_spec.mean_data(data)
     together.run_chunks = functools.partial(_mean_chunks, members)
     return together
 
@@ -170,11 +180,11 @@ def _mean_chunks(
     members: Sequence["Predictor"], examples: ExampleSet, batch_size: int
 ) -> Iterator[tuple[Examples, Outputs]]:
     """Does what `OutputComputer.run_chunks` does; see `HeadSpec`."""
-    data = [one.data for one in members]
-    parts = [one.run_chunks(examples, batch_size) for one in members]
+    data = [member.data for member in members]
+    parts = [member.run_chunks(examples, batch_size) for member in members]
     for chunks in zip(*parts, strict=True):
-        outputs = [own for _, own in chunks]
-        yield chunks[0][0], members[0].spec.mean_outputs(data, outputs)
+        outputs = [outputs for _, outputs in chunks]
+        yield chunks[0][0], members[0].head_spec.mean_outputs(data, outputs)
 
 
 class Predictor:
@@ -182,18 +192,20 @@ class Predictor:
 
     def __init__(
         self,
-        spec: HeadSpec,
-        source: Checkpoint,
+        head_spec: HeadSpec,
+        checkpoint: Checkpoint,
         model: Any,
-        settings: Mapping[str, Any],
+        settings: SettingValues,
     ) -> None:
-        self.spec = spec
-        self.data: Any = spec.answer_data(source, model, settings)
-        self.tokenizer = self.data.tokenizer
-        task = spec.answer_task(self.data, model)
+        self.head_spec = head_spec
+        self.data: Any = head_spec.answer_data(checkpoint, model, settings)
+        self.tokenizer: Tokenizer = self.data.tokenizer
+        task = head_spec.answer_task(self.data, model)
         self.model = task.model
         padding = engine.padding(self.data.max_seq_length)
-        self.run_chunks: Any = OutputComputer(task, padding).run_chunks
+        self.run_chunks: Callable[
+            [ExampleSet, int], Iterator[tuple[Examples, Outputs]]
+        ] = OutputComputer(task, padding).run_chunks
 
     def predict(self, inputs: Any, *, batch_size: int = 32) -> Any:
         """Answers one input, a list of inputs, or any iterable of them.
@@ -228,13 +240,14 @@ class Predictor:
         """
         if isinstance(first, str) and isinstance(second, str):
             return float(self.similarity([first], [second])[0])
-        measures = self.spec.similarity
-        ours, theirs = self._vectors(first), self._vectors(second)
-        if len(ours) != len(theirs):
+        measures = registry.load(registry.MEASURES["similarity"])
+        vectors = self._vectors(first), self._vectors(second)
+        sizes = [*map(len, vectors)]
+        if sizes[0] != sizes[1]:
             raise ValueError(
-                f"Pass as many texts: there are {len(ours)} and {len(theirs)}."
+                f"Pass as many texts: there are {sizes[0]} and {sizes[1]}."
             )
-        cosines: np.ndarray = measures.of_pairs(ours, theirs)
+        cosines: np.ndarray = measures.of_pairs(*vectors)
         return cosines
 
     def nearest(
@@ -248,33 +261,33 @@ class Predictor:
         if isinstance(queries, str):
             return list(self.nearest([queries], texts, k=k)[0])
         checks.check_integer("k", k, at_least=1)
-        measures = self.spec.similarity
+        measures = registry.load(registry.MEASURES["similarity"])
         scores = measures.to_all(self._vectors(queries), self._vectors(texts))
         best = np.argsort(-scores, axis=1, kind="stable")[:, :k].tolist()
         return [
             [
                 {"index": i, "text": texts[i], "score": float(row[i])}
-                for i in own
+                for i in indices
             ]
-            for row, own in zip(scores, best, strict=True)
+            for row, indices in zip(scores, best, strict=True)
         ]
 
     def _vectors(self, texts: Iterable[str]) -> np.ndarray:
+        if not self.head_spec.gives_vectors:
+            raise ValueError('Pass head="encoder" to `load_predictor`.')
         if isinstance(texts, str) or not (texts := [*texts]):
             raise ValueError(f"Pass a list of texts. Received: {texts!r}.")
-        return np.array([one["vector"] for one in self.predict(texts)])
+        return np.array([answer["vector"] for answer in self.predict(texts)])
 
     def _stream(
-        self, inputs: Iterable[Any], batch_size: int
-    ) -> Iterator[dict[str, Any]]:
-        numbered = enumerate(inputs)
-        while chunk := list(itertools.islice(numbered, _CHUNK_SIZE)):
-            examples = [
-                self.spec.example(position, item) for position, item in chunk
-            ]
-            example_set = self.spec.example_set(self.data, examples)
+        self, inputs: Iterable[object], batch_size: int
+    ) -> Iterator[TextAnswer]:
+        rest = enumerate(inputs)
+        while chunk := list(itertools.islice(rest, _CHUNK_SIZE)):
+            examples = [self.head_spec.example(*numbered) for numbered in chunk]
+            example_set = self.head_spec.example_set(self.data, examples)
             # RACE: with the number of choices of these inputs.
-            data: Any = example_set.data
+            data = example_set.data
             # One chunk: chunks of `record_outputs` are larger.
             for some, outputs in self.run_chunks(example_set, batch_size):
                 yield from data.answers(some, outputs)

@@ -10,15 +10,16 @@ import numpy as np
 from albert_tf.features import ArraySpec
 from albert_tf.tasks.task_data import AnswerData, Record
 from albert_tf.text import base
+from albert_tf.text.base import Tokenizer
 from albert_tf.text.vocabulary_file import SpecialIds
 
 
 def array_specs(
-    pad_id: int, shape: tuple[int, ...] = ()
+    tokenizer: Tokenizer, *others: ArraySpec, shape: tuple[int, ...] = ()
 ) -> tuple[ArraySpec, ...]:
-    """Returns the arrays of a record that the encoder takes, `[*shape, s]`."""
-    pad_values = {"input_ids": pad_id, "input_mask": 0, "segment_ids": 0}
-    return tuple(
+    """Returns the arrays that the encoder takes, `[*shape, s]`, and others."""
+    pad_values = _pad_values(tokenizer.special_ids.pad)
+    encoder_specs = (
         ArraySpec(
             name=name,
             dtype="int32",
@@ -28,6 +29,11 @@ def array_specs(
         )
         for name, pad_value in pad_values.items()
     )
+    return (*encoder_specs, *others)
+
+
+def _pad_values(pad_id: int) -> dict[str, int]:
+    return {"input_ids": pad_id, "input_mask": 0, "segment_ids": 0}
 
 
 def of_pair(
@@ -67,8 +73,8 @@ def stacked(rows: Sequence[Record], pad_id: int) -> Record:
     """Returns the arrays of C sequences, `[C, s]`, padded to the longest."""
     shape = (len(rows), max(len(row["input_ids"]) for row in rows))
     arrays = {
-        spec.name: np.full(shape, spec.pad_value, np.int32)
-        for spec in array_specs(pad_id)
+        name: np.full(shape, pad_value, np.int32)
+        for name, pad_value in _pad_values(pad_id).items()
     }
     for i, row in enumerate(rows):
         for name, values in row.items():

@@ -14,7 +14,7 @@ from sklearn import metrics
 
 from albert_tf.metrics import classification
 from albert_tf.metrics.scores import Role, Score, Scores
-from albert_tf.tasks.task_data import Examples, Outputs, TaskData
+from albert_tf.tasks.task_data import Examples, Outputs, Section, TaskData
 
 MAX_ERRORS = 20
 _MAX_TEXT_CHARACTERS = 300
@@ -22,7 +22,7 @@ _MAX_TEXT_CHARACTERS = 300
 
 def sections(
     data: TaskData, examples: Examples, outputs: Outputs, scores: Scores
-) -> list[dict[str, Any]]:
+) -> list[Section]:
     """Returns the sections of a task: its errors, its own, and its classes."""
     found = data.report_sections(examples, outputs, scores)
     predicted = data.predictions_of(examples, outputs, scores)
@@ -44,7 +44,7 @@ def prediction_sections(
     predictions: np.ndarray,
     probabilities: np.ndarray | None = None,
     label_names: Sequence[str] = (),
-) -> list[dict[str, Any]]:
+) -> list[Section]:
     """Returns a confusion matrix and the worst errors.
 
     The examples are dataclasses with a `guid`, whose strings are shown; labels

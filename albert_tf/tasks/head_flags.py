@@ -18,17 +18,16 @@ PATIENCE_HELP = (
 )
 
 
+def dropout(text: str) -> Any:
+    """Returns the `setting` of a dropout rate, with its help."""
+    return setting(0.1, text, affects_training=True, at_least=0, below=1)
+
+
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class HeadFlags(Settings):
     """Flags of a head over the pooled output."""
 
-    dropout_prob: float = setting(
-        0.1,
-        "Dropout rate of the pooled output.",
-        affects_training=True,
-        at_least=0,
-        below=1,
-    )
+    dropout_prob: float = dropout("Dropout rate of the pooled output.")
     exit_patience: int = setting(
         0,
         f"{PATIENCE_HELP} Good after a training with --random_depth. For the "

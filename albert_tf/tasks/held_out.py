@@ -7,13 +7,15 @@ import json
 import math
 import os
 from collections.abc import Callable, Collection, Sequence
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeVar
 
 from albert_tf import checks, files
 from albert_tf.settings import setting
 from albert_tf.tasks.example_files import Source
 from albert_tf.tasks.spec import DataRequest, TaskConfig
-from albert_tf.tasks.task_data import SPLITS
+from albert_tf.tasks.task_data import SPLITS, Validation
+
+Example = TypeVar("Example")
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -49,7 +51,9 @@ class FileFlags(TaskConfig):
     )
 
 
-def given_file(config: Any, request: DataRequest, use: str) -> Source | None:
+def given_file(
+    config: TaskConfig, request: DataRequest, use: str
+) -> Source | None:
     """Returns rows in memory, or the file that the settings name for a use.
 
     It is None if the file is to be found in `data_dir`.
@@ -64,48 +68,54 @@ def given_file(config: Any, request: DataRequest, use: str) -> Source | None:
 
 
 def find(
-    config: Any, request: DataRequest, use: str, *, is_optional: bool = False
-) -> Any:
-    """Returns the `Source` of a use: as named, or found in the folder.
+    config: FileFlags,
+    request: DataRequest,
+    use: str,
+    *,
+    is_optional: bool = False,
+) -> Source:
+    """Returns the source of a use: as named, or found in the folder.
 
-    `config` are `FileFlags`. A file in the folder, such as `train.tsv`, may be
-    gzipped; None is there if it `is_optional`.
+    A file in the folder, such as `train.tsv`, may be gzipped. The source is ""
+    if there is none and it `is_optional`.
     """
     named = use in request.given_examples or getattr(config, f"{use}_file")
     if is_optional and not (named or config.data_dir):
-        return None
+        return ""
     if path := given_file(config, request, use):
         return path
-    folder, split = files.check_local(config.data_dir), SPLITS[use]
+    folder, split = files.check_local(config.data_dir or ""), SPLITS[use]
     names = [f"{split}{e}{gz}" for gz in ("", ".gz") for e in config.endings]
     paths = (os.path.join(folder, name) for name in names)
-    found = [*filter(os.path.isfile, paths)]
-    if len(found) > 1:
+    existing = [*filter(os.path.isfile, paths)]
+    if len(existing) > 1:
         raise ValueError(
-            f"There are several files for {split}: {', '.join(found)}. Name "
+            f"There are several files for {split}: {', '.join(existing)}. Name "
             "the one to read."
         )
-    if not (found or is_optional):
+    if not (existing or is_optional):
         few = checks.listed(names[: len(config.endings)])
         raise FileNotFoundError(f"{folder!r} has none of {few}.")
-    return found[0] if found else None
+    return existing[0] if existing else ""
+
+
+def _both_texts(row: Any) -> list[str]:
+    return [row.text_a, row.text_b]
 
 
 def read(
-    config: Any,
+    config: FileFlags,
     request: DataRequest,
-    read_use: Callable[[str], list[Any]],
+    read_use: Callable[[str], list[Example]],
     *,
-    texts: Callable[[Any], list[Any]] = lambda row: [row.text_a, row.text_b],
-    label: Callable[[Any], str] = lambda _: "",
-) -> tuple[dict[str, list[Any]], list[Any] | None]:
+    texts: Callable[[Example], list[str]] = _both_texts,
+    label: Callable[[Example], str] = lambda _: "",
+) -> tuple[dict[str, list[Example]], Validation | None]:
     """Returns examples to train on and to evaluate, and how they were divided.
 
     With `validation_share`, the latter are a part of the training file, see
-    `hold_out`. A run keeps share, seed and digests, the setting `validation`.
-    Without training, the weights in use know the digests. `config` are
-    `FileFlags`, with the `name` of the task, and `read_use` returns the
-    examples of the file of a use.
+    `hold_out`. A run stores the `Validation`. Without training, the weights in
+    use have the digests. `read_use` returns the examples of the file of a use.
     """
     uses = [use for use in request.uses if use != "predict"]
     share, seed = config.validation_share, config.validation_seed
@@ -125,7 +135,7 @@ def read(
             "--validation_share and --validation_seed. Pass the same, or "
             "an --eval_file."
         )
-    *parts, digests = hold_out(
+    train, evaluation, digests = hold_out(
         read_use("train"),
         share=share,
         seed=seed,
@@ -133,19 +143,20 @@ def read(
         label=label,
         held_out=digests,
     )
-    found = {use: parts[use == "eval"] for use in uses}
-    return found, [share, seed, digests]
+    parts = {"train": train, "eval": evaluation}
+    examples = {use: parts[use] for use in uses}
+    return examples, [share, seed, digests]
 
 
 def hold_out(
-    examples: Sequence[Any],
+    examples: Sequence[Example],
     *,
     share: float,
     seed: int,
-    texts: Callable[[Any], list[Any]],
-    label: Callable[[Any], str],
+    texts: Callable[[Example], list[str]],
+    label: Callable[[Example], str],
     held_out: Collection[str] | None = None,
-) -> tuple[list[Any], list[Any], Collection[str]]:
+) -> tuple[list[Example], list[Example], Collection[str]]:
     """Divides examples; about a `share` of each label is in the second part.
 
     A row's texts and the seed give it a digest. Those with the lowest of each
@@ -162,16 +173,16 @@ def hold_out(
     if held_out is None:
         chosen: list[str] = []
         num_seen = 0
-        for _, own in sorted(by_label.items()):
-            num_seen += len(own)
+        for _, of_label in sorted(by_label.items()):
+            num_seen += len(of_label)
             # The remainders of many rare labels add up.
-            num_own = math.floor(num_seen * share + 0.5) - len(chosen)
-            chosen += sorted(own)[:num_own]
+            num_chosen = math.floor(num_seen * share + 0.5) - len(chosen)
+            chosen += sorted(of_label)[:num_chosen]
         held_out = sorted({*chosen})
-    known = {*held_out}
-    parts: tuple[list[Any], list[Any]] = ([], [])
+    chosen_digests = {*held_out}
+    parts: tuple[list[Example], list[Example]] = ([], [])
     for example, digest in zip(examples, digests, strict=True):
-        parts[digest in known].append(example)
+        parts[digest in chosen_digests].append(example)
     if not parts[1] or (is_first and not parts[0]):
         raise ValueError(
             f"--validation_share={share} of {len(examples)} rows holds "

@@ -34,7 +34,7 @@ class OneOrTwoTexts(NamedTuple):
     text_b: str = ""
 
 
-def values_by_name(position: int, item: Any, *names: str) -> dict[str, Any]:
+def values_by_name(position: int, item: object, *names: str) -> dict[str, Any]:
     """Returns the values of an input by name, in the order of the names."""
     if isinstance(item, Mapping) and {*item} >= {*names}:
         return {name: item[name] for name in names}
@@ -55,7 +55,7 @@ def text(position: int, value: Any) -> str:
     raise ValueError(f"Input {position} has {value!r:.100}, which is no text.")
 
 
-def texts_by_name(position: int, item: Any, *names: str) -> dict[str, Any]:
+def texts_by_name(position: int, item: object, *names: str) -> dict[str, Any]:
     """Returns the texts of an input by name, in the order of the names.
 
     >>> texts_by_name(0, ("Who?", "Ann."), "question", "context")
@@ -65,7 +65,7 @@ def texts_by_name(position: int, item: Any, *names: str) -> dict[str, Any]:
     return {name: text(position, value) for name, value in values.items()}
 
 
-def one_or_two_texts(position: int, item: Any) -> OneOrTwoTexts:
+def one_or_two_texts(position: int, item: object) -> OneOrTwoTexts:
     """Returns a text, or `text_a` and `text_b`."""
     if not isinstance(item, tuple | Mapping):
         item = {"text_a": item}

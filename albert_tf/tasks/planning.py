@@ -14,7 +14,7 @@ from albert_tf.checkpoints.checkpoint import Checkpoint
 from albert_tf.config import AlbertConfig
 from albert_tf.settings import SettingValues
 from albert_tf.tasks.spec import FinetuningSpec, TaskConfig
-from albert_tf.tasks.task_data import Sets
+from albert_tf.tasks.task_data import ExampleSet, Sets
 
 # Each setting on the left can be given as the setting on the right instead.
 RELATIVE = {
@@ -45,7 +45,7 @@ class PlanRequest:
     albert_config: AlbertConfig
     checkpoint: Checkpoint
     weights: Checkpoint
-    sets: Sets[Any] = dataclasses.field(default_factory=Sets)
+    sets: Sets[ExampleSet] = dataclasses.field(default_factory=Sets)
     rows_in_memory: Collection[str] = ()
 
     @property

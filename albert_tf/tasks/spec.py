@@ -10,7 +10,6 @@ Plain Python: a package imports its slow parts where they are used.
 import abc
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence
-from types import ModuleType
 from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
 from albert_tf import checks, registry
@@ -19,7 +18,7 @@ from albert_tf.checkpoints.checkpoint import Checkpoint, Note
 from albert_tf.checkpoints.heads import Head
 from albert_tf.checkpoints.metadata import Metadata
 from albert_tf.metrics.scores import Scores
-from albert_tf.settings import Settings
+from albert_tf.settings import Settings, SettingValues
 from albert_tf.tasks import task
 from albert_tf.tasks.example_files import RowsInMemory
 from albert_tf.tasks.task_data import AnswerData, ExampleSet, Outputs, Sets
@@ -45,7 +44,7 @@ class ServingSettings(Settings):
     not_in_runtimes: ClassVar[tuple[str, ...]] = ()
 
     max_seq_length: int
-    # The one of `HeadSpec.runtimes` that the export is for, if any.
+    # The runtime of `HeadSpec.runtimes` that the export is for, if any.
     runtime: str | None = None
 
     def __post_init__(self) -> None:
@@ -65,16 +64,16 @@ class ServingSettings(Settings):
         return tuple(name for name in names if name not in common)
 
     def answer_settings(self) -> dict[str, Any]:
-        """Returns what `load_predictor` needs to answer as the export does."""
+        """Returns the settings with which `load_predictor` answers alike."""
         return {"max_seq_length": self.max_seq_length}
 
-    def applied_to(self, known: Metadata) -> Metadata:
-        """Returns the metadata of the export from those of its checkpoint."""
-        return known
+    def applied_to(self, metadata: Metadata) -> Metadata:
+        """Returns the metadata of the export of a checkpoint."""
+        return metadata
 
-    def notes(self, known: Metadata) -> list[Note]:
-        """Returns notes on what is replaced, or assumed."""
-        assumed = self.applied_to(known).assumed
+    def notes(self, metadata: Metadata) -> list[Note]:
+        """Returns notes on facts that are replaced, or assumed."""
+        assumed = self.applied_to(metadata).assumed
         text = f"{assumed} (none was measured)"
         return [Note("assumed", text)] if assumed else []
 
@@ -103,13 +102,15 @@ class HeadSpec(abc.ABC):
 
     # Names of the outputs of the model whose second axis is the sequence.
     sequence_outputs: ClassVar[frozenset[str]] = frozenset()
+    # Whether answers are vectors, which `Predictor.similarity` compares.
+    gives_vectors: ClassVar[bool] = False
 
-    def trained_settings(self, source: Checkpoint) -> Mapping[str, Any]:
-        """Returns those settings of a checkpoint that apply to this head."""
-        return source.settings
+    def trained_settings(self, checkpoint: Checkpoint) -> SettingValues:
+        """Returns the settings of a checkpoint that apply to this head."""
+        return checkpoint.settings
 
     @abc.abstractmethod
-    def example(self, position: int, item: Any) -> Any:
+    def example(self, position: int, item: object) -> Any:
         """Returns an input of `Predictor.predict` as an example.
 
         `position` is which of the inputs it is.
@@ -117,12 +118,12 @@ class HeadSpec(abc.ABC):
 
     @abc.abstractmethod
     def answer_data(
-        self, source: Checkpoint, model: Any, settings: Mapping[str, Any]
+        self, checkpoint: Checkpoint, model: Any, settings: SettingValues
     ) -> AnswerData:
         """Returns the data half that answers texts.
 
-        `source` has the vocabulary, `model` may be an export, and `settings`
-        are those of the fine-tuning, with options of `load_predictor`.
+        `checkpoint` has the vocabulary, and `model` may be an export. The
+        settings of the fine-tuning have the options of `load_predictor`.
         """
 
     def answer_task(self, data: Any, model: Any) -> task.AnswerTask:
@@ -150,7 +151,7 @@ class HeadSpec(abc.ABC):
         from albert_tf.metrics.classification import mean_logits
 
         return {
-            name: [*map(mean_logits, *(one[name] for one in outputs))]
+            name: [*map(mean_logits, *(member[name] for member in outputs))]
             for name in outputs[0]
         }
 
@@ -160,13 +161,13 @@ class HeadSpec(abc.ABC):
     served_batch_size: ClassVar[int] = 32
     # Whether a server may join the outputs of several requests.
     joins_outputs: ClassVar[bool] = True
-    # Those whose exports `load_predictor` runs.
+    # The runtimes whose exports `load_predictor` runs.
     runtimes: ClassVar[tuple[str, ...]] = (*registry.ENGINES,)
 
-    # The head that an export for LiteRT has, which takes ids alone, if another.
+    # The head of an export for LiteRT, which takes ids alone, if another.
     litert_head: ClassVar[str] = ""
 
-    def model_arguments(self, settings: Mapping[str, Any]) -> dict[str, Any]:
+    def model_arguments(self, settings: SettingValues) -> dict[str, Any]:
         """Returns arguments of the model's class that the settings decide."""
         return {}
 
@@ -184,11 +185,6 @@ class HeadSpec(abc.ABC):
             "name of the task."
         )
 
-    @property
-    def similarity(self) -> ModuleType:
-        """`metrics.similarity`, of heads that answer with vectors."""
-        raise ValueError('Pass head="encoder" to `load_predictor`.')
-
 
 def head_spec_of(head: str | HeadSpec) -> HeadSpec:
     """Returns the `HeadSpec` of a head, given by name or as itself.
@@ -199,17 +195,17 @@ def head_spec_of(head: str | HeadSpec) -> HeadSpec:
         return head
     name = heads.named(head).name
     if head in registry.HEADS:
-        found = registry.load(registry.HEADS[name])
+        loaded = registry.load(registry.HEADS[name])
     else:
-        found = heads.in_package(head)
-    head_spec: HeadSpec = found() if isinstance(found, type) else found
+        loaded = heads.in_package(head)
+    head_spec: HeadSpec = loaded() if isinstance(loaded, type) else loaded
     return head_spec
 
 
 def serving_settings() -> list[type[ServingSettings]]:
     """Returns the classes of the settings of exports, each once."""
-    specs = map(registry.load, registry.HEADS.values())
-    return [*dict.fromkeys(spec.serving_settings for spec in specs)]
+    head_specs = map(registry.load, registry.HEADS.values())
+    return [*dict.fromkeys(each.serving_settings for each in head_specs)]
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -263,23 +259,24 @@ class FinetuningSpec:
         read_sets: Function of a config and of a request that returns the
             `Sets` of examples.
         make_task: Function of config and sets that returns a `MakeTask`.
-        head_spec: Returns what is done with the head that a config selects.
-        predict_arguments: Function of the sets that returns what
-            `python -m albert_tf.predict` takes, for its next call.
+        head_spec: Returns the `HeadSpec` of the head that a config selects.
+        predict_arguments: Function of the sets that returns arguments of
+            `python -m albert_tf.predict`, for its next call.
         chosen: Function of the data half and scores that returns the settings
             of an export that an evaluation chooses.
         settings_of_weights: Function of a `Checkpoint` that returns settings
             which its weights determine, unless they are trained.
-        settings_of_start: Likewise of that which a training starts from.
+        settings_of_start: Likewise of the checkpoint that a training starts
+            from.
     """
 
     task_names: tuple[str, ...]
     config_class: type[TaskConfig]
-    defaults: Mapping[str, Any]
-    read_sets: Callable[[Any, DataRequest], Sets[Any]]
-    make_task: Callable[[Any, Sets[Any]], task.MakeTask]
+    defaults: SettingValues
+    read_sets: Callable[[Any, DataRequest], Sets[ExampleSet]]
+    make_task: Callable[[Any, Sets[ExampleSet]], task.MakeTask]
     head_spec: Callable[[Any], HeadSpec]
-    predict_arguments: Callable[[Sets[Any]], str]
+    predict_arguments: Callable[[Sets[ExampleSet]], str]
     chosen: Callable[[Any, Scores], dict[str, Any]] = lambda *_: {}
     settings_of_weights: Callable[[Checkpoint], dict[str, Any]] = lambda _: {}
     settings_of_start: Callable[[Checkpoint], dict[str, Any]] = lambda _: {}
@@ -292,5 +289,5 @@ def finetuning_spec_of(task: str | FinetuningSpec | HeadSpec) -> FinetuningSpec:
     if isinstance(task, HeadSpec):
         return task.finetuning
     checks.check_choice("task_name", task.lower(), tuple(registry.TASKS))
-    spec: FinetuningSpec = registry.load(registry.TASKS[task.lower()])
-    return spec
+    task_spec: FinetuningSpec = registry.load(registry.TASKS[task.lower()])
+    return task_spec

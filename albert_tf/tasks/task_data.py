@@ -24,6 +24,7 @@ import numpy as np
 from albert_tf.data.record_columns import RecordColumns
 from albert_tf.features import ArraySpec
 from albert_tf.metrics.scores import Scores
+from albert_tf.settings import SettingValues
 from albert_tf.tasks import label_frequencies
 from albert_tf.tasks.label_frequencies import Comparison
 from albert_tf.text.base import Tokenizer
@@ -35,6 +36,14 @@ Record: TypeAlias = dict[str, np.ndarray]
 # By name, one row for each record: arrays `[N, ...]`, or, for outputs along
 # the sequence, lists of N arrays, each as long as its record.
 Outputs: TypeAlias = Mapping[str, np.ndarray | list[np.ndarray]]
+# Values by the name that `load_predictor` lists.
+TextAnswer: TypeAlias = dict[str, Any]
+# A table (`title`, `header`, `rows` of text) or a chart (`title`, `unit`,
+# `curves` of points by name, `x_label`) of `report.html`.
+Section: TypeAlias = dict[str, Any]
+
+# The share, the seed and the digests of rows held out; see `held_out.read`.
+Validation: TypeAlias = list[Any]
 
 # The split of a data set that each use reads.
 SPLITS = {"train": "train", "eval": "dev", "predict": "test"}
@@ -83,7 +92,7 @@ class AnswerData(abc.ABC):
     @abc.abstractmethod
     def answers(
         self, examples: Examples, outputs: Outputs
-    ) -> Iterator[dict[str, Any]]:
+    ) -> Iterator[TextAnswer]:
         """Yields the answer to each example, as `load_predictor` gives it."""
 
 
@@ -128,7 +137,7 @@ class TaskData(AnswerData):
 
     @property
     @abc.abstractmethod
-    def settings(self) -> Mapping[str, Any]:
+    def settings(self) -> SettingValues:
         """The settings of the task that a run stores, as JSON values.
 
         Such as labels and lengths; `tokenizer` is its fingerprint. `run.json`
@@ -242,12 +251,8 @@ class TaskData(AnswerData):
 
     def report_sections(
         self, examples: Examples, outputs: Outputs, scores: Scores
-    ) -> list[dict[str, Any]]:
-        """Returns the task's own sections of `report.html`; by default none.
-
-        Each is a table (`title`, `header`, `rows` of text) or a chart (`title`,
-        `unit`, `curves` of points by name, `x_label`).
-        """
+    ) -> list[Section]:
+        """Returns the task's own sections of `report.html`; by default none."""
         return []
 
 
@@ -303,4 +308,16 @@ def sets_by_use(sets: Mapping[str, Sequence[ExampleSet]]) -> Sets[ExampleSet]:
         train=sets["train"][0] if "train" in sets else None,
         evaluation=tuple(sets.get("eval", ())),
         prediction=tuple(sets.get("predict", ())),
+    )
+
+
+def one_set_each(
+    examples: Mapping[str, Examples], data: TaskData
+) -> Sets[ExampleSet]:
+    """Returns the sets of a run that has one set for each use."""
+    return sets_by_use(
+        {
+            use: [ExampleSet(examples=rows, data=data)]
+            for use, rows in examples.items()
+        }
     )

@@ -1,6 +1,7 @@
 """The defaults of a data half: comparison with chance, interval."""
 
 import dataclasses
+import types
 
 import numpy as np
 import pytest
@@ -20,12 +21,13 @@ class Moods(TaskData):
     label_array = "moods"
     primary_metric = "accuracy"
 
+    tokenizer = types.SimpleNamespace(special_ids=types.SimpleNamespace(pad=0))
     spec: ArraySpec = ArraySpec(name="moods", dtype="int32")
     is_regression: bool = False
 
     @property
     def array_specs(self):
-        return (*encoder_records.array_specs(0), self.spec)
+        return encoder_records.array_specs(self.tokenizer, self.spec)
 
     @property
     def settings(self):

@@ -216,7 +216,7 @@ class Life(stateful.RuleBasedStateMachine):
         # Steps are the same in all lives.
         first = self.probabilities.setdefault(step, values)
         np.testing.assert_allclose(values, first, atol=1e-5)
-        assert predictor.spec.head.name == "classifier"
+        assert predictor.head_spec.head.name == "classifier"
         self.check_labels([a["prediction"] for a in answers], known, step)
 
     def check_labels(self, found, known, step):

@@ -32,20 +32,20 @@ def read_examples(
     make_data: Callable[..., ClassificationData],
 ) -> tuple[ClassificationData, dict[str, Examples]]:
     """Reads the examples of a custom task by use; see `sets.read_sets`."""
-    uses, kept = request.uses, request.weights.metadata
+    uses, metadata = request.uses, request.weights.metadata
     if not config.label_column and {"train", "eval"} & {*uses}:
         raise ValueError("--label_column must be given.")
     if "train" not in uses:
         positive = request.weights.settings.get("positive_label")
         config = dataclasses.replace(
             config,
-            multi_label=config.multi_label or bool(kept.multi_label),
+            multi_label=config.multi_label or bool(metadata.multi_label),
             positive_label=config.positive_label or positive,
         )
         _check_fits_weights(config, request.weights)
     labels = _labels(config, request)
     find = functools.partial(held_out.find, config, request)
-    known, validation = held_out.read(
+    labelled, validation = held_out.read(
         config,
         request,
         lambda use: labelled_texts.read_examples(
@@ -55,20 +55,20 @@ def read_examples(
             "" if isinstance(row.label, float) else str(row.label)
         ),
     )
-    examples: dict[str, Examples] = {**known}
-    for use, rows in known.items():
+    examples: dict[str, Examples] = {**labelled}
+    for use, rows in labelled.items():
         labelled_texts.check_rows(use, rows, labels)
     fitted: dict[str, Any]
     if "train" not in uses:
         fitted = {
-            "target_mean": kept.target_mean or 0.0,
-            "target_scale": kept.target_scale or 1.0,
+            "target_mean": metadata.target_mean or 0.0,
+            "target_scale": metadata.target_scale or 1.0,
         }
     elif labels:
-        weights_of_labels = _class_weights(config, labels, known["train"])
-        fitted = {"class_weights": weights_of_labels}
+        class_weights = _class_weights(config, labels, labelled["train"])
+        fitted = {"class_weights": class_weights}
     else:
-        targets = np.array([row.label for row in known["train"]], np.float64)
+        targets = np.array([row.label for row in labelled["train"]], float)
         # Equal labels have no spread to scale by.
         scale = float(targets.std()) or 1.0
         fitted = {"target_mean": float(targets.mean()), "target_scale": scale}
@@ -96,8 +96,8 @@ def _check_fits_weights(
     config: ClassificationConfig, weights: Checkpoint
 ) -> None:
     """Checks that rows are used as the weights in use were trained."""
-    kept, settings = weights.metadata, weights.settings
-    if config.multi_label and kept.task and not kept.multi_label:
+    metadata, settings = weights.metadata, weights.settings
+    if config.multi_label and metadata.task and not metadata.multi_label:
         raise ValueError(
             "The weights in use were trained with one label a row. Leave "
             "--multi_label out."
@@ -124,9 +124,9 @@ def _labels(
     """
     if config.labels or config.regression:
         return config.labels
-    known = request.weights.metadata.labels
-    if known is not None:
-        return known
+    labels = request.weights.metadata.labels
+    if labels is not None:
+        return labels
     is_optional = "train" not in request.uses
     path = held_out.find(config, request, "train", is_optional=is_optional)
     if not path or not config.label_column:

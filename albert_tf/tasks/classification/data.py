@@ -10,7 +10,7 @@ import itertools
 import json
 import logging
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -19,11 +19,20 @@ from albert_tf.checkpoints.metadata import Metadata
 from albert_tf.features import ArraySpec
 from albert_tf.metrics import classification
 from albert_tf.metrics.scores import Role, Score, Scores
+from albert_tf.settings import SettingValues
 from albert_tf.tasks import encoder_records, prediction_tables
 from albert_tf.tasks.classification import decision as decision_lib
 from albert_tf.tasks.classification.decision import Decision
 from albert_tf.tasks.labelled_texts import ClassificationExample
-from albert_tf.tasks.task_data import Outputs, Predictions, Record, TaskData
+from albert_tf.tasks.task_data import (
+    Outputs,
+    Predictions,
+    Record,
+    Section,
+    TaskData,
+    TextAnswer,
+    Validation,
+)
 from albert_tf.text.base import Tokenizer
 
 _LOGGER = logging.getLogger(__name__)
@@ -51,7 +60,7 @@ class ClassificationData(TaskData):
         decision: How labels are predicted, as far as it is chosen; `scores`
             chooses the rest.
         target_mean: Regression: the number that a logit of 0 stands for.
-        target_scale: Regression: what an increase of a logit by 1 stands for.
+        target_scale: Regression: the increase that 1 more of a logit means.
         output_names: Regression: names of several numbers.
         text_columns: Columns of a custom table that hold the texts.
         class_weights: Weights of the labels in the loss; empty for 1.
@@ -77,7 +86,7 @@ class ClassificationData(TaskData):
     output_names: tuple[str, ...] = ()
     text_columns: tuple[str, ...] = ()
     class_weights: tuple[float, ...] = ()
-    validation: list[Any] | None = None
+    validation: Validation | None = None
 
     @property
     def is_regression(self) -> bool:
@@ -96,19 +105,17 @@ class ClassificationData(TaskData):
 
     @property
     def array_specs(self) -> tuple[ArraySpec, ...]:
-        """Those of the encoder, and `label_ids`; see `ClassificationTask`."""
+        """The arrays of the encoder, and `label_ids`."""
         is_float = self.is_regression or self.is_multi_label
-        return (
-            *encoder_records.array_specs(self.tokenizer.special_ids.pad),
-            ArraySpec(
-                name="label_ids",
-                dtype="float32" if is_float else "int32",
-                shape=(len(self.labels),) if self.is_multi_label else (),
-            ),
+        label_ids = ArraySpec(
+            name="label_ids",
+            dtype="float32" if is_float else "int32",
+            shape=(len(self.labels),) if self.is_multi_label else (),
         )
+        return encoder_records.array_specs(self.tokenizer, label_ids)
 
     @property
-    def settings(self) -> Mapping[str, Any]:
+    def settings(self) -> SettingValues:
         """See `TaskData.settings`."""
         values = {
             "task": self.name,
@@ -164,12 +171,12 @@ class ClassificationData(TaskData):
         decision = self._decision.chosen_for(labels, logits, self._positive)
         predictions = self._likeliest(decision, logits)
         probabilities = decision.probabilities(logits)
-        known = Metadata(
+        metadata = Metadata(
             labels=self.labels,
             temperature=decision.temperature,
             thresholds=decision.thresholds,
         )
-        others = [*known.chosen.entries]
+        others = [*metadata.chosen.entries]
         if not self.is_multi_label:
             plain = Decision().probabilities(logits)
             for ending, each in (("", probabilities), ("_before", plain)):
@@ -180,17 +187,17 @@ class ClassificationData(TaskData):
             decided = decision.predictions(logits)
             others += classification.class_scores(labels, decided, self.labels)
         arrays = labels, predictions, probabilities, self._positive
-        own = [
+        task_scores = [
             self._score(name, classification.of_classes(name, *arrays))
             for name in self.score_names
         ]
-        left_out = [score.key for score in own if math.isnan(score.value)]
+        left_out = [x.key for x in task_scores if math.isnan(x.value)]
         if left_out:
             text = "%s: left out. The evaluated rows are all of one class."
             _LOGGER.warning(text, ", ".join(left_out))
-        own = [score for score in own if score.key not in left_out]
-        # That of a class may be among the task's own.
-        entries = {score.key: score for score in (*own, *others)}
+        task_scores = [x for x in task_scores if x.key not in left_out]
+        # A score of a class may also be a score of the task.
+        entries = {score.key: score for score in (*task_scores, *others)}
         return Scores(entries=tuple(entries.values()))
 
     def score_of_rows(
@@ -199,12 +206,12 @@ class ClassificationData(TaskData):
         """See `task_data.TaskData`."""
         labels = self._label_array(examples)
         if self.is_regression:
-            found = self._numbers(outputs)
+            predictions = self._numbers(outputs)
         else:
             logits = np.asarray(outputs["logits"])
-            found = self._likeliest(self.decided_by(scores), logits)
+            predictions = self._likeliest(self.decided_by(scores), logits)
         score = classification.SCORES[self.score_names[0]]
-        return lambda rows: score(labels[rows], found[rows])
+        return lambda rows: score(labels[rows], predictions[rows])
 
     def baselines(
         self, examples: _Examples, start_outputs: Outputs | None = None
@@ -262,11 +269,11 @@ class ClassificationData(TaskData):
         return self.labels.index(label) if label else 1
 
     def with_decision(self, scores: Scores) -> "ClassificationData":
-        """Returns it with what the evaluation of another set chose."""
+        """Returns it with the decision that another evaluation chose."""
         return dataclasses.replace(self, decision=self.decided_by(scores))
 
     def decided_by(self, scores: Scores) -> Decision:
-        """Returns the decision, completed by what an evaluation chose."""
+        """Returns the decision, completed by the choices of an evaluation."""
         chosen = Metadata(labels=self.labels).measured(scores.flat())
         return dataclasses.replace(
             self._decision,
@@ -306,7 +313,7 @@ class ClassificationData(TaskData):
 
     def answers(
         self, examples: _Examples, outputs: Outputs
-    ) -> Iterator[dict[str, Any]]:
+    ) -> Iterator[TextAnswer]:
         """Yields `prediction` and `probabilities`; see `load_predictor`."""
         rows, predictions = self._answers(outputs, self._decision)
         for row, prediction in zip(rows.tolist(), predictions, strict=True):
@@ -363,7 +370,7 @@ class ClassificationData(TaskData):
 
     def report_sections(
         self, examples: _Examples, outputs: Outputs, scores: Scores
-    ) -> list[dict[str, Any]]:
+    ) -> list[Section]:
         """Returns a chart of the calibration."""
         if self.is_regression or self.is_multi_label:
             return []

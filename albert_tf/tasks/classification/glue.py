@@ -9,8 +9,8 @@ import dataclasses
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from albert_tf import files
 from albert_tf.tasks import example_files, labelled_texts
+from albert_tf.tasks.example_files import Source
 from albert_tf.tasks.labelled_texts import ClassificationExample
 
 
@@ -31,7 +31,7 @@ class GlueDataset:
     """One task of GLUE; see also `ClassificationData`.
 
     Args:
-        files: Those of `train`, `eval` and `predict`, the last without
+        files: The files of `train`, `eval` and `predict`, the last without
             labels; the first of each is the main set.
         id_column: Column of the row's id, in files that have it.
         labelled_header: Columns of labelled files that have no header row.
@@ -147,13 +147,13 @@ GLUE_DATASETS: Mapping[str, GlueDataset] = {
 
 
 def prediction_range(task: str | None) -> tuple[float, float] | None:
-    """Returns what the numbers of a task are clipped to, if they are."""
+    """Returns the range that numbers of a task are clipped to, if any."""
     dataset = GLUE_DATASETS.get(task or "")
     return dataset.prediction_range if dataset else None
 
 
 def read_examples(
-    dataset: GlueDataset, path: files.Path, split: str
+    dataset: GlueDataset, path: Source, split: str
 ) -> list[ClassificationExample]:
     """Reads one file of a task; rows without an id are `dev-0`, `dev-1`, ..."""
     is_labelled = split != "test"

@@ -9,7 +9,7 @@ import functools
 import logging
 import os
 import re
-from typing import Any
+from typing import TYPE_CHECKING
 
 from albert_tf import files
 from albert_tf.tasks import held_out, task_data
@@ -20,26 +20,31 @@ from albert_tf.tasks.spec import DataRequest, FinetuningSpec
 from albert_tf.tasks.task import MakeTask
 from albert_tf.tasks.task_data import ExampleSet, Sets
 
+if TYPE_CHECKING:
+    from albert_tf.tasks.classification.data import ClassificationData
+
 _LOGGER = logging.getLogger(__name__)
 
 _GOAL = re.compile(r"(precision|recall|false_positive_rate):(0?\.\d+)")
 
 
-def read_sets(config: ClassificationConfig, request: DataRequest) -> Sets[Any]:
+def read_sets(
+    config: ClassificationConfig, request: DataRequest
+) -> Sets[ExampleSet]:
     """Reads the examples of a run, and checks that they can be used."""
     from albert_tf.tasks.classification import custom
     from albert_tf.tasks.classification.data import ClassificationData
     from albert_tf.tasks.classification.decision import Decision
 
-    known = request.weights.metadata
+    metadata = request.weights.metadata
     make_data = functools.partial(
         ClassificationData,
         name=config.name,
         tokenizer=request.tokenizer,
         max_seq_length=request.max_seq_length,
         decision=Decision(
-            temperature=known.temperature if config.calibrate else None,
-            thresholds=None if config.decide else known.thresholds,
+            temperature=metadata.temperature if config.calibrate else None,
+            thresholds=None if config.decide else metadata.thresholds,
             goal=config.decide,
             calibrates=config.calibrate,
         ),
@@ -53,7 +58,7 @@ def read_sets(config: ClassificationConfig, request: DataRequest) -> Sets[Any]:
             f"{config.decide}."
         )
     if config.is_table:
-        data, by_use = custom.read_examples(config, request, make_data)
+        data, examples = custom.read_examples(config, request, make_data)
     else:
         dataset = glue.GLUE_DATASETS[config.name]
         data = make_data(
@@ -66,37 +71,41 @@ def read_sets(config: ClassificationConfig, request: DataRequest) -> Sets[Any]:
             f"--decide is for two labels, and there are {len(data.labels)}."
         )
     if config.is_table:
-        sets = {
-            use: [ExampleSet(examples=rows, data=data)]
-            for use, rows in by_use.items()
-        }
-    else:
-        sets = {use: _read(config, request, use, data) for use in request.uses}
-    return task_data.sets_by_use(sets)
+        return task_data.one_set_each(examples, data)
+    return task_data.sets_by_use(
+        {use: _read(config, request, use, data) for use in request.uses}
+    )
 
 
 def _read(
-    config: ClassificationConfig, request: DataRequest, use: str, data: Any
+    config: ClassificationConfig,
+    request: DataRequest,
+    use: str,
+    data: "ClassificationData",
 ) -> list[ExampleSet]:
     """Reads the sets of GLUE for a use, or the file that replaces them."""
     dataset = glue.GLUE_DATASETS[config.name]
-    given: Any = held_out.given_file(config, request, use)
+    named_file = held_out.given_file(config, request, use)
     sets = []
-    for one in dataset.files[use][: 1 if given else None]:
-        folder = config.data_dir or ""
-        path = given or os.path.join(files.check_local(folder), one.path)
-        if one.is_optional and not os.path.exists(path):
-            text = "There is no file %s; skipping the set %s."
-            _LOGGER.info(text, path, one.name)
-            continue
+    for set_file in dataset.files[use][: 1 if named_file else None]:
+        path = named_file
+        if path is None:
+            folder = files.check_local(config.data_dir or "")
+            path = os.path.join(folder, set_file.path)
+            if set_file.is_optional and not os.path.exists(path):
+                text = "There is no file %s; skipping the set %s."
+                _LOGGER.info(text, path, set_file.name)
+                continue
         examples = glue.read_examples(dataset, path, task_data.SPLITS[use])
-        submission = one.submission_file or data.submission_file
-        own = dataclasses.replace(data, submission_file=submission)
-        sets.append(ExampleSet(examples=examples, data=own, name=one.name))
+        submission_file = set_file.submission_file or data.submission_file
+        set_data = dataclasses.replace(data, submission_file=submission_file)
+        sets.append(
+            ExampleSet(examples=examples, data=set_data, name=set_file.name)
+        )
     return sets
 
 
-def make_task(config: ClassificationConfig, sets: Sets[Any]) -> MakeTask:
+def make_task(config: ClassificationConfig, sets: Sets[ExampleSet]) -> MakeTask:
     """Returns the class of the model half, with its arguments."""
     from albert_tf.tasks.classification.model import ClassificationTask
 

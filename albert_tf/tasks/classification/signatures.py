@@ -17,14 +17,14 @@ from albert_tf.tasks.spec import Exported
 _HALF = 0.5
 
 
-def _numbers(outputs: Tensors, known: Metadata, dtype: str) -> tf.Tensor:
+def _numbers(outputs: Tensors, metadata: Metadata, dtype: str) -> tf.Tensor:
     """Returns the numbers of a regression, `[B]` or `[B, K]`."""
     numbers = outputs["logits"]
     numbers = numbers[:, 0] if numbers.shape[1] == 1 else numbers
-    if known.target_scale is not None:
-        numbers = tf.cast(numbers, dtype) * known.target_scale
-        numbers += known.target_mean or 0
-    if limits := glue.prediction_range(known.task):
+    if metadata.target_scale is not None:
+        numbers = tf.cast(numbers, dtype) * metadata.target_scale
+        numbers += metadata.target_mean or 0
+    if limits := glue.prediction_range(metadata.task):
         numbers = tf.clip_by_value(numbers, *limits)
     return numbers
 
@@ -44,17 +44,17 @@ def make_signatures(exported: Exported) -> list[Signature]:
     labels = exported.metadata.find_labels(
         exported.model.num_labels, settings.labels or None
     )
-    known = settings.applied_to(exported.metadata)
+    metadata = settings.applied_to(exported.metadata)
     head_flags.check_single_label(
         settings.exit_patience,
-        has_one_label=bool(labels) and not known.multi_label,
+        has_one_label=bool(labels) and not metadata.multi_label,
     )
     classify = served_logits.logits_of_ids(exported)
     names = tf.constant(list(labels), tf.string)
     # As in `Decision`, where they are described.
-    thresholds = tf.constant(known.thresholds or [_HALF] * len(labels))
-    to_probabilities = tf.sigmoid if known.multi_label else tf.nn.softmax
-    temperature = known.temperature or 1.0
+    thresholds = tf.constant(metadata.thresholds or [_HALF] * len(labels))
+    to_probabilities = tf.sigmoid if metadata.multi_label else tf.nn.softmax
+    temperature = metadata.temperature or 1.0
 
     def from_ids(**ids: tf.Tensor) -> Tensors:
         outputs = classify(**ids)
@@ -62,7 +62,7 @@ def make_signatures(exported: Exported) -> list[Signature]:
             # As in `ClassificationData`: timestamps need more digits. But
             # LiteRT cannot multiply them.
             dtype = "float32" if settings.runtime else "float64"
-            return outputs | {"score": _numbers(outputs, known, dtype)}
+            return outputs | {"score": _numbers(outputs, metadata, dtype)}
         probabilities = to_probabilities(outputs["logits"] / temperature)
         return outputs | {"probabilities": probabilities}
 
@@ -78,10 +78,10 @@ def make_signatures(exported: Exported) -> list[Signature]:
         if not labels:
             return outputs
         outputs["labels"] = tf.tile(names[None], [tf.shape(logits)[0], 1])
-        if known.multi_label:
+        if metadata.multi_label:
             is_predicted = outputs["probabilities"] >= thresholds
             return outputs | {"prediction": tf.where(is_predicted, names, "")}
-        if known.thresholds:
+        if metadata.thresholds:
             logits = outputs["probabilities"] - thresholds
         # `top_k` takes the first of equally likely labels.
         _, best = tf.math.top_k(logits, 1)

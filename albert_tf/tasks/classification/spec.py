@@ -4,7 +4,7 @@ import dataclasses
 import json
 import logging
 import statistics
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -12,7 +12,7 @@ import numpy as np
 from albert_tf.checkpoints import heads
 from albert_tf.checkpoints.checkpoint import Checkpoint, Note
 from albert_tf.checkpoints.metadata import Metadata
-from albert_tf.settings import setting
+from albert_tf.settings import SettingValues, setting
 from albert_tf.tasks import inputs
 from albert_tf.tasks.classification import glue
 from albert_tf.tasks.head_flags import EarlyExitSettings
@@ -30,7 +30,7 @@ _SEPARATOR = "|"
 class ClassifierSettings(EarlyExitSettings):
     """The settings of an exported classifier.
 
-    `thresholds` and `temperature` are empty for those beside the checkpoint.
+    Empty `thresholds` and `temperature` are as the metadata have them.
     """
 
     labels: tuple[str, ...] = setting(
@@ -41,20 +41,20 @@ class ClassifierSettings(EarlyExitSettings):
     thresholds: tuple[float, ...] | None = None
     temperature: float | None = None
 
-    def applied_to(self, known: Metadata) -> Metadata:
+    def applied_to(self, metadata: Metadata) -> Metadata:
         """Replaces labels, thresholds and temperature."""
         return dataclasses.replace(
-            known,
-            labels=self.labels or known.labels,
-            thresholds=self.thresholds or known.thresholds,
-            temperature=self.temperature or known.temperature,
+            metadata,
+            labels=self.labels or metadata.labels,
+            thresholds=self.thresholds or metadata.thresholds,
+            temperature=self.temperature or metadata.temperature,
         )
 
-    def notes(self, known: Metadata) -> list[Note]:
+    def notes(self, metadata: Metadata) -> list[Note]:
         """Returns notes on replaced labels and unknown thresholds."""
-        notes = super().notes(known)
-        if self.labels and known.labels not in (None, self.labels):
-            text = f"labels={json.dumps(known.labels)}"
+        notes = super().notes(metadata)
+        if self.labels and metadata.labels not in (None, self.labels):
+            text = f"labels={json.dumps(metadata.labels)}"
             notes.append(Note("left out", f"{text} (--labels replaces them)"))
         return notes
 
@@ -65,7 +65,7 @@ class ClassifierSpec(HeadSpec):
     head = heads.CLASSIFIER
     has_mean = True
 
-    def example(self, position: int, item: Any) -> ClassificationExample:
+    def example(self, position: int, item: object) -> ClassificationExample:
         """Takes one text, or two."""
         text_a, text_b = inputs.one_or_two_texts(position, item)
         return ClassificationExample(
@@ -73,27 +73,29 @@ class ClassifierSpec(HeadSpec):
         )
 
     def answer_data(
-        self, source: Checkpoint, model: Any, settings: Mapping[str, Any]
+        self, checkpoint: Checkpoint, model: Any, settings: SettingValues
     ) -> AnswerData:
         """Takes labels, unless given, and the decision from the metadata."""
         from albert_tf.tasks.classification.data import ClassificationData
         from albert_tf.tasks.classification.decision import Decision
 
-        facts, given = source.metadata, settings.get("given_labels")
-        if given == () and model.num_labels == 1:
-            facts = dataclasses.replace(facts, labels=(), multi_label=None)
+        metadata, labels = checkpoint.metadata, settings.get("given_labels")
+        if labels == () and model.num_labels == 1:
+            metadata = dataclasses.replace(
+                metadata, labels=(), multi_label=None
+            )
         return ClassificationData(
-            name=facts.task or "texts",
-            labels=facts.find_labels(model.num_labels, given),
+            name=metadata.task or "texts",
+            labels=metadata.find_labels(model.num_labels, labels),
             score_names=(),
-            tokenizer=source.tokenizer,
+            tokenizer=checkpoint.tokenizer,
             max_seq_length=settings["max_seq_length"],
-            prediction_range=glue.prediction_range(facts.task),
-            label_separator=_SEPARATOR if facts.multi_label else "",
-            decision=Decision(facts.temperature, facts.thresholds),
-            target_mean=facts.target_mean or 0.0,
-            target_scale=facts.target_scale or 1.0,
-            output_names=facts.output_names or (),
+            prediction_range=glue.prediction_range(metadata.task),
+            label_separator=_SEPARATOR if metadata.multi_label else "",
+            decision=Decision(metadata.temperature, metadata.thresholds),
+            target_mean=metadata.target_mean or 0.0,
+            target_scale=metadata.target_scale or 1.0,
+            output_names=metadata.output_names or (),
             text_columns=tuple(settings.get("text_columns", ())),
         )
 
@@ -110,11 +112,11 @@ class ClassifierSpec(HeadSpec):
         """Takes the means of the thresholds, of all or none."""
         from albert_tf.tasks.classification.decision import Decision
 
-        known, thresholds = [one.decision.thresholds for one in members], None
-        if any(known):
-            if None in known:
+        of_each, thresholds = [m.decision.thresholds for m in members], None
+        if any(of_each):
+            if None in of_each:
                 raise ValueError("Only some of the models have thresholds.")
-            thresholds = tuple(map(statistics.mean, zip(*known, strict=True)))
+            thresholds = tuple(map(statistics.mean, zip(*of_each, strict=True)))
             text = "The thresholds of several models are the means of theirs, "
             text += "which no evaluation has chosen: %s."
             _LOGGER.warning(text, thresholds)
@@ -128,7 +130,7 @@ class ClassifierSpec(HeadSpec):
         from scipy import special
 
         first = members[0]
-        logits = [np.array(one["logits"], np.float64) for one in outputs]
+        logits = [np.array(rows["logits"], np.float64) for rows in outputs]
         pairs = [*zip(logits, members, strict=True)]
         if first.is_regression:
             numbers = [x * o.target_scale + o.target_mean for x, o in pairs]

@@ -6,8 +6,8 @@ Data flow: texts -> records -> [model] -> vectors -> scores, files.
 import contextlib
 import dataclasses
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -15,20 +15,30 @@ from albert_tf import checks
 from albert_tf.features import ArraySpec
 from albert_tf.metrics import classification, similarity
 from albert_tf.metrics.scores import Score, Scores
+from albert_tf.settings import SettingValues
 from albert_tf.tasks import encoder_records, prediction_tables
 from albert_tf.tasks.inputs import OneOrTwoTexts
-from albert_tf.tasks.task_data import AnswerData, Outputs, Record, TaskData
+from albert_tf.tasks.labelled_texts import ClassificationExample
+from albert_tf.tasks.task_data import (
+    AnswerData,
+    Outputs,
+    Record,
+    TaskData,
+    TextAnswer,
+    Validation,
+)
 from albert_tf.text.base import Tokenizer
 
 POOLINGS = ("mean", "cls")
+_Pairs: TypeAlias = Sequence[ClassificationExample]
 _CORRELATIONS = ("spearman", "pearson")
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class VectorData(AnswerData):
-    """The data half of vectors: one text or two, and the vector of them.
+    """The data half of vectors: one text or two, and their vector.
 
-    The vector is the last layer's of `[CLS]`, or its mean over all tokens.
+    It is the output of the last layer at `[CLS]`, or its mean over all tokens.
     """
 
     tokenizer: Tokenizer
@@ -42,7 +52,7 @@ class VectorData(AnswerData):
     @property
     def array_specs(self) -> tuple[ArraySpec, ...]:
         """Ids, mask and segments."""
-        return encoder_records.array_specs(self.tokenizer.special_ids.pad)
+        return encoder_records.array_specs(self.tokenizer)
 
     def records(
         self, examples: Sequence[OneOrTwoTexts], *, is_training: bool
@@ -54,7 +64,7 @@ class VectorData(AnswerData):
 
     def answers(
         self, examples: Sequence[OneOrTwoTexts], outputs: Outputs
-    ) -> Iterator[dict[str, Any]]:
+    ) -> Iterator[TextAnswer]:
         """Yields `vector`; see `load_predictor`."""
         yield from ({"vector": vector} for vector in outputs["vector"])
 
@@ -70,7 +80,7 @@ class SimilarityData(TaskData):
         num_texts: The texts of a record, C.
         has_scores: Whether pairs have labels, the higher, the more similar;
             or else they belong together.
-        validation: See `held_out.read`.
+        validation: The rows held out.
     """
 
     name = "similarity"
@@ -85,7 +95,7 @@ class SimilarityData(TaskData):
     normalizes: bool = False
     num_texts: int = 2
     has_scores: bool
-    validation: list[Any] | None = None
+    validation: Validation | None = None
 
     @property
     def primary_metric(self) -> str:
@@ -94,16 +104,17 @@ class SimilarityData(TaskData):
 
     @property
     def array_specs(self) -> tuple[ArraySpec, ...]:
-        """Those of C texts, hashes of the texts, and the label or 0."""
+        """The arrays of C texts, their hashes, and the label or 0."""
         shape = (self.num_texts,)
-        return (
-            *encoder_records.array_specs(self.tokenizer.special_ids.pad, shape),
+        return encoder_records.array_specs(
+            self.tokenizer,
             ArraySpec(name="text_hashes", dtype="int32", shape=shape),
             ArraySpec(name="scores", dtype="float32"),
+            shape=shape,
         )
 
     @property
-    def settings(self) -> Mapping[str, Any]:
+    def settings(self) -> SettingValues:
         """See `TaskData.settings`."""
         return {
             "task": self.name,
@@ -115,45 +126,45 @@ class SimilarityData(TaskData):
         }
 
     def records(
-        self, examples: Iterable[Any], *, is_training: bool
+        self, examples: Iterable[ClassificationExample], *, is_training: bool
     ) -> Iterator[Record]:
         """Yields a record of each pair: `[CLS] text [SEP]`, C times."""
-        for one in examples:
-            texts = [one.text_a, one.text_b, one.text_c][: self.num_texts]
+        for pair in examples:
+            texts = [pair.text_a, pair.text_b, pair.text_c][: self.num_texts]
             encoded = map(self.tokenizer.encode, texts)
             rows = [encoder_records.of_pair(self, ids) for ids in encoded]
             hashes = [zlib.crc32(text.encode()) for text in texts]
             yield {
                 **encoder_records.stacked(rows, self.tokenizer.special_ids.pad),
                 "text_hashes": np.array(hashes, np.uint32).view(np.int32),
-                "scores": np.array(one.label or 0.0, np.float32),
+                "scores": np.array(pair.label or 0.0, np.float32),
             }
 
-    def scores(self, examples: Sequence[Any], outputs: Outputs) -> Scores:
+    def scores(self, examples: _Pairs, outputs: Outputs) -> Scores:
         """Returns correlations with the labels; or recalls, and ranks."""
         vectors = np.asarray(outputs["vectors"], np.float32)
         return self._scores(examples, vectors[:, 0], vectors[:, 1])
 
     def score_of_rows(
-        self, examples: Sequence[Any], outputs: Outputs, scores: Scores
+        self, examples: _Pairs, outputs: Outputs, scores: Scores
     ) -> Callable[[np.ndarray], float]:
         """See `task_data.TaskData`."""
         first, second = np.swapaxes(outputs["vectors"], 0, 1)[:2]
         if self.has_scores:
-            labels = np.array([one.label for one in examples])
-            found = similarity.of_pairs(first, second)
+            labels = np.array([pair.label for pair in examples])
+            cosines = similarity.of_pairs(first, second)
             score = classification.SCORES["spearman"]
-            return lambda rows: score(labels[rows], found[rows])
+            return lambda rows: score(labels[rows], cosines[rows])
         ranks = similarity.ranks(*_texts(examples), first, second)
         reciprocal = (ranks <= 10) / ranks
         return lambda rows: float(reciprocal[rows].mean())
 
-    def _scores(self, examples: Sequence[Any], *rows: Any) -> Scores:
+    def _scores(self, examples: _Pairs, *rows: Any) -> Scores:
         """Scores `rows`, and perhaps a measure, of `metrics.similarity`."""
         if self.has_scores:
-            labels = np.array([one.label for one in examples])
-            found = similarity.of_pairs(*rows)
-            return classification.of_numbers(_CORRELATIONS, labels, found)
+            labels = np.array([pair.label for pair in examples])
+            measured = similarity.of_pairs(*rows)
+            return classification.of_numbers(_CORRELATIONS, labels, measured)
         ranks = similarity.ranks(*_texts(examples), *rows)
         values = {
             "mrr_at_10": (ranks <= 10) / ranks,
@@ -164,7 +175,7 @@ class SimilarityData(TaskData):
         return Scores(entries=tuple(entries))
 
     def baselines(
-        self, examples: Sequence[Any], start_outputs: Outputs | None = None
+        self, examples: _Pairs, start_outputs: Outputs | None = None
     ) -> dict[str, float]:
         """Returns the primary metric of common words, and of the start.
 
@@ -177,12 +188,13 @@ class SimilarityData(TaskData):
         }
         if start_outputs is not None:
             scores["before_training"] = self.scores(examples, start_outputs)
-        found = {name: x[self.primary_metric] for name, x in scores.items()}
-        return {self.primary_metric: max(found.values()), **found}
+        metric = self.primary_metric
+        baselines = {name: score[metric] for name, score in scores.items()}
+        return {metric: max(baselines.values()), **baselines}
 
     def answers(
-        self, examples: Sequence[Any], outputs: Outputs
-    ) -> Iterator[dict[str, Any]]:
+        self, examples: _Pairs, outputs: Outputs
+    ) -> Iterator[TextAnswer]:
         """Yields the cosine of each pair, `prediction`."""
         for cosine in np.asarray(outputs["logits"])[:, 0].tolist():
             yield {"prediction": cosine}
@@ -190,13 +202,13 @@ class SimilarityData(TaskData):
     @contextlib.contextmanager
     def open_predictions(
         self, output_dir: str, scores: Scores
-    ) -> Iterator[Callable[[Sequence[Any], Outputs], None]]:
+    ) -> Iterator[Callable[[_Pairs, Outputs], None]]:
         """Opens the tables of cosines; see `task_data.TaskData`."""
         with prediction_tables.open_tables(
             output_dir, "predictions.tsv", str
         ) as write_row:
 
-            def write(examples: Sequence[Any], outputs: Outputs) -> None:
+            def write(examples: _Pairs, outputs: Outputs) -> None:
                 answers = self.answers(examples, outputs)
                 for example, answer in zip(examples, answers, strict=True):
                     cosine = answer["prediction"]
@@ -205,6 +217,6 @@ class SimilarityData(TaskData):
             yield write
 
 
-def _texts(examples: Sequence[Any]) -> tuple[list[str], list[str]]:
+def _texts(examples: _Pairs) -> tuple[list[str], list[str]]:
     """Returns the first texts, and the second ones."""
-    return [one.text_a for one in examples], [one.text_b for one in examples]
+    return [pair.text_a for pair in examples], [e.text_b for e in examples]

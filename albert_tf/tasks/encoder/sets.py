@@ -14,7 +14,7 @@ from albert_tf.settings import setting
 from albert_tf.tasks import held_out, labelled_texts, task_data
 from albert_tf.tasks.encoder.spec import EncoderSpec
 from albert_tf.tasks.held_out import FileFlags
-from albert_tf.tasks.labelled_texts import Columns
+from albert_tf.tasks.labelled_texts import ClassificationExample, Columns
 from albert_tf.tasks.spec import DataRequest, FinetuningSpec
 from albert_tf.tasks.task import MakeTask
 from albert_tf.tasks.task_data import ExampleSet, Sets
@@ -76,11 +76,13 @@ class SimilarityConfig(FileFlags):
             )
 
 
-def read_sets(config: SimilarityConfig, request: DataRequest) -> Sets[Any]:
+def read_sets(
+    config: SimilarityConfig, request: DataRequest
+) -> Sets[ExampleSet]:
     """Reads the pairs of a run, and checks that they can be used."""
     from albert_tf.tasks.encoder.data import SimilarityData
 
-    def read(use: str) -> list[Any]:
+    def read(use: str) -> list[ClassificationExample]:
         path = held_out.find(config, request, use)
         columns = Columns(
             texts=config.text_columns[: 3 if use == "train" else 2],
@@ -97,7 +99,7 @@ def read_sets(config: SimilarityConfig, request: DataRequest) -> Sets[Any]:
     is_cosine = config.label_column and config.loss == "cosine"
     if is_cosine and "train" in request.uses:
         examples["train"] = _as_cosines(examples["train"])
-    data: Any = SimilarityData(
+    data = SimilarityData(
         tokenizer=request.tokenizer,
         max_seq_length=request.max_seq_length,
         pooling=config.pooling,
@@ -105,30 +107,28 @@ def read_sets(config: SimilarityConfig, request: DataRequest) -> Sets[Any]:
         has_scores=bool(config.label_column),
         validation=validation,
     )
-    of_train = dataclasses.replace(data, num_texts=len(config.text_columns))
-    return task_data.sets_by_use(
-        {
-            use: [
-                ExampleSet(
-                    examples=rows, data=of_train if use == "train" else data
-                )
-            ]
-            for use, rows in examples.items()
-        }
+    sets = task_data.one_set_each(examples, data)
+    if not sets.train:
+        return sets
+    data = dataclasses.replace(data, num_texts=len(config.text_columns))
+    return dataclasses.replace(
+        sets, train=dataclasses.replace(sets.train, data=data)
     )
 
 
-def _as_cosines(pairs: Sequence[Any]) -> list[Any]:
+def _as_cosines(
+    pairs: Sequence[ClassificationExample],
+) -> list[ClassificationExample]:
     """Returns pairs whose labels are 0 to 1, the lowest to the highest."""
-    labels = [pair.label for pair in pairs]
+    labels: list[Any] = [pair.label for pair in pairs]
     low, span = min(labels), (max(labels) - min(labels)) or 1.0
     return [
-        dataclasses.replace(pair, label=(pair.label - low) / span)
-        for pair in pairs
+        dataclasses.replace(pair, label=(label - low) / span)
+        for pair, label in zip(pairs, labels, strict=True)
     ]
 
 
-def make_task(config: SimilarityConfig, sets: Sets[Any]) -> MakeTask:
+def make_task(config: SimilarityConfig, sets: Sets[ExampleSet]) -> MakeTask:
     """Returns the class of the model half, with its arguments."""
     from albert_tf.tasks.encoder.model import SimilarityTask
 
@@ -143,8 +143,8 @@ def make_task(config: SimilarityConfig, sets: Sets[Any]) -> MakeTask:
 def _settings_of_vectors(weights: Checkpoint) -> dict[str, Any]:
     """Returns the flags of the vectors that weights were trained for."""
     names = {"pooling": "pooling", "normalize": "normalizes"}
-    known = weights.settings
-    return {flag: known[name] for flag, name in names.items() if name in known}
+    trained = weights.settings
+    return {f: trained[name] for f, name in names.items() if name in trained}
 
 
 FINETUNING = FinetuningSpec(

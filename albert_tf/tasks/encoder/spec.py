@@ -2,12 +2,11 @@
 
 import dataclasses
 import logging
-from collections.abc import Mapping
-from types import ModuleType
 from typing import Any
 
 from albert_tf.checkpoints import heads
 from albert_tf.checkpoints.checkpoint import Checkpoint
+from albert_tf.settings import SettingValues
 from albert_tf.tasks import inputs
 from albert_tf.tasks.spec import HeadSpec, ServingSettings
 from albert_tf.tasks.task import AnswerTask
@@ -30,30 +29,31 @@ class EncoderSpec(HeadSpec):
     """Answers texts with vectors, by the head `encoder`."""
 
     head = heads.ENCODER
+    gives_vectors = True
 
-    def trained_settings(self, source: Checkpoint) -> Mapping[str, Any]:
+    def trained_settings(self, checkpoint: Checkpoint) -> SettingValues:
         """Takes settings of vectors, but no settings of another task."""
-        return source.settings if "pooling" in source.settings else {}
+        return checkpoint.settings if "pooling" in checkpoint.settings else {}
 
-    def example(self, position: int, item: Any) -> inputs.OneOrTwoTexts:
+    def example(self, position: int, item: object) -> inputs.OneOrTwoTexts:
         """Takes one text, or two."""
         return inputs.one_or_two_texts(position, item)
 
     def answer_data(
-        self, source: Checkpoint, model: Any, settings: Mapping[str, Any]
+        self, checkpoint: Checkpoint, model: Any, settings: SettingValues
     ) -> AnswerData:
         """Reads `pooling` and `normalizes` of the settings."""
         from albert_tf.tasks.encoder.data import VectorData
 
-        if "pooling" not in source.settings:
+        if "pooling" not in checkpoint.settings:
             _LOGGER.warning(
                 "%s was not trained for vectors: those of different texts are "
                 "nearly alike. Pass it to run_similarity.py, which trains them "
                 "on pairs of texts, as --init_checkpoint.",
-                source.path,
+                checkpoint.path,
             )
         return VectorData(
-            tokenizer=source.tokenizer,
+            tokenizer=checkpoint.tokenizer,
             max_seq_length=settings["max_seq_length"],
             pooling=settings.get("pooling", "mean"),
             normalizes=settings.get("normalizes", False),
@@ -68,10 +68,3 @@ class EncoderSpec(HeadSpec):
     serving_settings = EncoderSettings
     # Sequences of different lengths.
     joins_outputs = False
-
-    @property
-    def similarity(self) -> ModuleType:
-        """The cosines of vectors."""
-        from albert_tf.metrics import similarity
-
-        return similarity

@@ -7,7 +7,7 @@ import contextlib
 import dataclasses
 import json
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,8 +15,15 @@ import numpy as np
 from albert_tf import files
 from albert_tf.features import ArraySpec
 from albert_tf.metrics.scores import Scores
+from albert_tf.settings import SettingValues
 from albert_tf.tasks import encoder_records
-from albert_tf.tasks.task_data import Outputs, Record, TaskData
+from albert_tf.tasks.task_data import (
+    Outputs,
+    Record,
+    TaskData,
+    TextAnswer,
+    Validation,
+)
 from albert_tf.text.base import Tokenizer
 
 if TYPE_CHECKING:
@@ -26,7 +33,6 @@ if TYPE_CHECKING:
 SQUARED_ERROR = "squared_error"
 CROSS_ENTROPY = "cross_entropy"
 BINARY_CROSS_ENTROPY = "binary_cross_entropy"
-OTHER = "other"
 _Examples = Sequence["PooledExample"]
 
 
@@ -50,7 +56,7 @@ class PooledData(TaskData):
     head: "PooledHead"
     tokenizer: Tokenizer
     max_seq_length: int
-    validation: list[Any] | None = None
+    validation: Validation | None = None
 
     @property
     def name(self) -> str:
@@ -79,13 +85,10 @@ class PooledData(TaskData):
             dtype="int32" if self._has_classes else "float32",
             shape=() if self._has_classes else (self.head.num_outputs,),
         )
-        return (
-            *encoder_records.array_specs(self.tokenizer.special_ids.pad),
-            labels,
-        )
+        return encoder_records.array_specs(self.tokenizer, labels)
 
     @property
-    def settings(self) -> Mapping[str, Any]:
+    def settings(self) -> SettingValues:
         """See `TaskData.settings`."""
         return {
             "task": self.name,
@@ -127,16 +130,15 @@ class PooledData(TaskData):
             labels = np.eye(self.head.num_outputs)[labels]
         mean = labels.mean(axis=0)
         if self.head.loss == BINARY_CROSS_ENTROPY:
-            mean = (
-                mean - 0.5
-            )  # A label is predicted where its logit is above 0.
+            # A label is predicted where its logit is above 0.
+            mean = mean - 0.5
         logits = np.tile(mean, (len(labels), 1))
         scores = self.scores(examples, {"logits": logits})
         return {self.primary_metric: scores[self.primary_metric]}
 
     def answers(
         self, examples: _Examples, outputs: Outputs
-    ) -> Iterator[dict[str, Any]]:
+    ) -> Iterator[TextAnswer]:
         """Yields the answers of the head, as numbers and lists of Python."""
         answers = self.head.answers(np.asarray(outputs["logits"]))
         columns = [np.asarray(column).tolist() for column in answers.values()]

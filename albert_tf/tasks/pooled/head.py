@@ -13,19 +13,22 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
 import numpy as np
 
-from albert_tf import checks
 from albert_tf.checkpoints import heads
 from albert_tf.checkpoints.checkpoint import Checkpoint
 from albert_tf.checkpoints.heads import Head
 from albert_tf.config import AlbertConfig
 from albert_tf.metrics.scores import Role, Score, Scores
-from albert_tf.settings import setting
-from albert_tf.tasks import example_files, held_out, inputs, task_data
+from albert_tf.settings import SettingValues
+from albert_tf.tasks import (
+    example_files,
+    head_flags,
+    held_out,
+    inputs,
+    task_data,
+)
 from albert_tf.tasks.held_out import FileFlags
 from albert_tf.tasks.pooled.data import (
-    BINARY_CROSS_ENTROPY,
     CROSS_ENTROPY,
-    OTHER,
     SQUARED_ERROR,
     PooledData,
     PooledExample,
@@ -55,12 +58,8 @@ class PooledConfig(FileFlags):
 
     is_table = True
 
-    dropout_prob: float = setting(
-        0.1,
-        "Dropout rate of the pooled output.",
-        affects_training=True,
-        at_least=0,
-        below=1,
+    dropout_prob: float = head_flags.dropout(
+        "Dropout rate of the pooled output."
     )
 
 
@@ -96,9 +95,6 @@ class PooledHead(HeadSpec, abc.ABC):
                 "The `name` of a head must be a word of letters, digits and "
                 f"underscores that no other head has. Received: {cls.name!r}."
             )
-        checks.check_integer("num_outputs", cls.num_outputs, at_least=1)
-        losses = (SQUARED_ERROR, CROSS_ENTROPY, BINARY_CROSS_ENTROPY, OTHER)
-        checks.check_choice("loss", cls.loss, losses)
         if "primary_metric" not in vars(cls):
             is_number = cls.loss == SQUARED_ERROR
             cls.primary_metric = "pearson" if is_number else "accuracy"
@@ -158,7 +154,7 @@ class PooledHead(HeadSpec, abc.ABC):
 
     # The parts of a `HeadSpec`.
 
-    def example(self, position: int, item: Any) -> PooledExample:
+    def example(self, position: int, item: object) -> PooledExample:
         """Takes one text, or two."""
         texts = inputs.one_or_two_texts(position, item)
         if bool(texts.text_b) != (len(self.text_columns) == 2):
@@ -169,12 +165,12 @@ class PooledHead(HeadSpec, abc.ABC):
         return PooledExample(guid=str(position), **texts._asdict())
 
     def answer_data(
-        self, source: Checkpoint, model: Any, settings: Mapping[str, Any]
+        self, checkpoint: Checkpoint, model: Any, settings: SettingValues
     ) -> PooledData:
         """Returns the data half."""
         return PooledData(
             head=self,
-            tokenizer=source.tokenizer,
+            tokenizer=checkpoint.tokenizer,
             max_seq_length=settings["max_seq_length"],
         )
 
@@ -191,10 +187,7 @@ class PooledHead(HeadSpec, abc.ABC):
         from albert_tf.modeling.pooled_model import PooledModel
 
         return PooledModel(
-            config,
-            head_name=cls.name,
-            num_labels=cls.num_outputs,
-            **arguments,
+            config, head_name=cls.name, num_labels=cls.num_outputs, **arguments
         )
 
     # The fine-tuning.
@@ -213,7 +206,9 @@ class PooledHead(HeadSpec, abc.ABC):
             predict_arguments=lambda _: " ".join(['"TEXT"'] * num_texts),
         )
 
-    def _make_task(self, config: PooledConfig, sets: Sets[Any]) -> MakeTask:
+    def _make_task(
+        self, config: PooledConfig, sets: Sets[ExampleSet]
+    ) -> MakeTask:
         from albert_tf.tasks.pooled.model import PooledTask
 
         return functools.partial(
@@ -235,12 +230,7 @@ class PooledHead(HeadSpec, abc.ABC):
             max_seq_length=request.max_seq_length,
             validation=validation,
         )
-        return task_data.sets_by_use(
-            {
-                use: [ExampleSet(examples=rows, data=data)]
-                for use, rows in examples.items()
-            }
-        )
+        return task_data.one_set_each(examples, data)
 
     def _read(
         self, path: example_files.Source, use: str

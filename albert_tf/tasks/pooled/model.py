@@ -8,7 +8,6 @@ from keras import ops
 from albert_tf.config import AlbertConfig
 from albert_tf.modeling import Tensor
 from albert_tf.modeling.losses import LossSums
-from albert_tf.modeling.pooled_model import PooledModel
 from albert_tf.tasks.finetuning import MeanLossTask
 from albert_tf.tasks.task import Batch, Totals
 
@@ -48,12 +47,7 @@ class PooledTask(MeanLossTask):
         self, config: AlbertConfig, *, head: "PooledHead", **options: Any
     ) -> None:
         self._head = head
-        self.model = PooledModel(
-            config,
-            head_name=head.name,
-            num_labels=head.num_outputs,
-            **options,
-        )
+        self.model = head.head.make_model(config, None, **options)
 
     def _measure(
         self, outputs: Totals, batch: Batch, weights: Tensor

@@ -16,7 +16,7 @@ from albert_tf.metrics import classification
 from albert_tf.tasks import encoder_records
 from albert_tf.tasks.inputs import OneOrTwoTexts
 from albert_tf.tasks.task import AnswerTask, Batch, Totals
-from albert_tf.tasks.task_data import AnswerData, Outputs, Record
+from albert_tf.tasks.task_data import AnswerData, Outputs, Record, TextAnswer
 from albert_tf.text.base import Tokenizer
 
 MASK = "[MASK]"
@@ -42,10 +42,7 @@ class MaskedTextData(AnswerData):
         positions = ArraySpec(
             name="masked_lm_positions", dtype="int32", shape=(MAX_MASKS,)
         )
-        return (
-            *encoder_records.array_specs(self.tokenizer.special_ids.pad),
-            positions,
-        )
+        return encoder_records.array_specs(self.tokenizer, positions)
 
     def records(
         self, examples: Sequence[OneOrTwoTexts], *, is_training: bool
@@ -87,7 +84,7 @@ class MaskedTextData(AnswerData):
 
     def answers(
         self, examples: Sequence[OneOrTwoTexts], outputs: Outputs
-    ) -> Iterator[dict[str, Any]]:
+    ) -> Iterator[TextAnswer]:
         """Yields `masks` and `in_order`; see `load_predictor`."""
         for row, example in enumerate(examples):
             answer: dict[str, Any] = {}

@@ -1,12 +1,11 @@
 """The heads of pretraining: masked words, and the order of two segments."""
 
-from collections.abc import Mapping
 from typing import Any
 
 from albert_tf.checkpoints import heads
 from albert_tf.checkpoints.checkpoint import Checkpoint
+from albert_tf.settings import SettingValues
 from albert_tf.tasks.encoder.spec import EncoderSpec
-from albert_tf.tasks.spec import HeadSpec
 from albert_tf.tasks.task import AnswerTask
 from albert_tf.tasks.task_data import AnswerData
 
@@ -15,15 +14,16 @@ class PretrainingSpec(EncoderSpec):
     """Fills in masked words, by the head `pretraining`."""
 
     head = heads.PRETRAINING
+    gives_vectors = False
 
     def answer_data(
-        self, source: Checkpoint, model: Any, settings: Mapping[str, Any]
+        self, checkpoint: Checkpoint, model: Any, settings: SettingValues
     ) -> AnswerData:
         """Takes the objectives of the model."""
         from albert_tf.tasks.pretraining.data import MaskedTextData
 
         return MaskedTextData(
-            tokenizer=source.tokenizer,
+            tokenizer=checkpoint.tokenizer,
             max_seq_length=settings["max_seq_length"],
             objectives=model.objectives,
         )
@@ -36,5 +36,3 @@ class PretrainingSpec(EncoderSpec):
 
     # The masked positions are not among the ids.
     litert_head = heads.ENCODER.name
-    # Its answers are no vectors.
-    similarity = HeadSpec.similarity

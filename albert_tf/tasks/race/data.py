@@ -15,7 +15,7 @@ import itertools
 import json
 import logging
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -24,11 +24,18 @@ from albert_tf import files
 from albert_tf.features import ArraySpec
 from albert_tf.metrics import classification
 from albert_tf.metrics.scores import Score, Scores
+from albert_tf.settings import SettingValues
 from albert_tf.tasks import encoder_records
 from albert_tf.tasks.lengths import NUM_SPECIAL_TOKENS
 from albert_tf.tasks.race import examples as examples_lib
 from albert_tf.tasks.race.examples import ChoiceLengths, MultipleChoiceExample
-from albert_tf.tasks.task_data import Outputs, Predictions, Record, TaskData
+from albert_tf.tasks.task_data import (
+    Outputs,
+    Predictions,
+    Record,
+    TaskData,
+    TextAnswer,
+)
 from albert_tf.text.base import Tokenizer
 
 _LOGGER = logging.getLogger(__name__)
@@ -63,14 +70,13 @@ class MultipleChoiceData(TaskData):
     @property
     def array_specs(self) -> tuple[ArraySpec, ...]:
         """The arrays of a record."""
-        pad_id = self.tokenizer.special_ids.pad
-        return (
-            *encoder_records.array_specs(pad_id, (self.num_choices,)),
-            ArraySpec(name="label_ids", dtype="int32"),
+        label_ids = ArraySpec(name="label_ids", dtype="int32")
+        return encoder_records.array_specs(
+            self.tokenizer, label_ids, shape=(self.num_choices,)
         )
 
     @property
-    def settings(self) -> Mapping[str, Any]:
+    def settings(self) -> SettingValues:
         """See `TaskData.settings`."""
         return {
             "task": self.name,
@@ -189,7 +195,7 @@ class MultipleChoiceData(TaskData):
 
     def answers(
         self, examples: _Examples, outputs: Outputs
-    ) -> Iterator[dict[str, Any]]:
+    ) -> Iterator[TextAnswer]:
         """Yields `choice`, `option`, `probabilities`; see `load_predictor`."""
         for example, logits in zip(examples, outputs["logits"], strict=True):
             # The largest logit: two probabilities may be rounded to the same.

@@ -63,7 +63,7 @@ class RaceConfig(HeadFlags, TaskConfig):
         return tuple(name for name, out in left_out.items() if not out)
 
 
-def read_sets(config: RaceConfig, request: DataRequest) -> Sets[Any]:
+def read_sets(config: RaceConfig, request: DataRequest) -> Sets[ExampleSet]:
     """Reads the questions of a run, and checks that they can be used."""
     from albert_tf.tasks.race.data import MultipleChoiceData
 
@@ -101,7 +101,7 @@ def read_sets(config: RaceConfig, request: DataRequest) -> Sets[Any]:
     return task_data.sets_by_use(sets)
 
 
-def make_task(config: RaceConfig, sets: Sets[Any]) -> MakeTask:
+def make_task(config: RaceConfig, sets: Sets[ExampleSet]) -> MakeTask:
     """Returns the class of the model half, with its arguments."""
     from albert_tf.tasks.race.model import MultipleChoiceTask
 

@@ -1,12 +1,12 @@
 """The head of multiple choice."""
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from albert_tf.checkpoints import heads
 from albert_tf.checkpoints.checkpoint import Checkpoint
-from albert_tf.settings import setting
+from albert_tf.settings import SettingValues, setting
 from albert_tf.tasks import inputs
 from albert_tf.tasks.head_flags import EarlyExitSettings
 from albert_tf.tasks.race import examples as examples_lib
@@ -56,7 +56,7 @@ class MultipleChoiceSpec(HeadSpec):
     head = heads.MULTIPLE_CHOICE
     has_mean = True
 
-    def example(self, position: int, item: Any) -> MultipleChoiceExample:
+    def example(self, position: int, item: object) -> MultipleChoiceExample:
         """Takes `article`, `question` and `options`."""
         article, question, options = inputs.values_by_name(
             position, item, "article", "question", "options"
@@ -70,13 +70,14 @@ class MultipleChoiceSpec(HeadSpec):
         )
 
     def answer_data(
-        self, source: Checkpoint, model: Any, settings: Mapping[str, Any]
+        self, checkpoint: Checkpoint, model: Any, settings: SettingValues
     ) -> AnswerData:
         """Reads the lengths of the settings."""
         from albert_tf.tasks.race.data import MultipleChoiceData
 
         return MultipleChoiceData(
-            tokenizer=source.tokenizer, lengths=ChoiceLengths.within(settings)
+            tokenizer=checkpoint.tokenizer,
+            lengths=ChoiceLengths.within(settings),
         )
 
     def example_set(self, data: Any, examples: Sequence[Any]) -> ExampleSet:

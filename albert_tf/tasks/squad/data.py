@@ -9,7 +9,7 @@ import dataclasses
 import json
 import logging
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -19,6 +19,7 @@ from albert_tf.data.record_columns import RecordColumns
 from albert_tf.features import ArraySpec
 from albert_tf.metrics import squad as metrics
 from albert_tf.metrics.scores import Role, Score, Scores
+from albert_tf.settings import SettingValues
 from albert_tf.tasks import encoder_records, label_frequencies
 from albert_tf.tasks.label_frequencies import Comparison
 from albert_tf.tasks.squad import examples as examples_lib
@@ -26,7 +27,13 @@ from albert_tf.tasks.squad import predictions, windows
 from albert_tf.tasks.squad.examples import SquadExample
 from albert_tf.tasks.squad.predictions import QuestionPrediction, SpanLimits
 from albert_tf.tasks.squad.windows import Questions, WindowLengths
-from albert_tf.tasks.task_data import Outputs, Record, TaskData
+from albert_tf.tasks.task_data import (
+    Outputs,
+    Record,
+    Section,
+    TaskData,
+    TextAnswer,
+)
 from albert_tf.text.base import Tokenizer
 
 _LOGGER = logging.getLogger(__name__)
@@ -83,7 +90,6 @@ class SquadData(TaskData):
     def array_specs(self) -> tuple[ArraySpec, ...]:
         """The arrays of a record; two more if there may be no answer."""
         specs = [
-            *encoder_records.array_specs(self.tokenizer.special_ids.pad),
             ArraySpec(name="start_positions", dtype="int32"),
             ArraySpec(name="end_positions", dtype="int32"),
         ]
@@ -92,10 +98,10 @@ class SquadData(TaskData):
                 name="p_mask", dtype="float32", is_sequence=True, pad_value=1
             )
             specs += [mask, ArraySpec(name="is_impossible", dtype="float32")]
-        return tuple(specs)
+        return encoder_records.array_specs(self.tokenizer, *specs)
 
     @property
-    def settings(self) -> Mapping[str, Any]:
+    def settings(self) -> SettingValues:
         """See `TaskData.settings`."""
         return {
             "task": self.name,
@@ -167,7 +173,7 @@ class SquadData(TaskData):
 
     def answers(
         self, examples: Questions, outputs: Outputs
-    ) -> Iterator[dict[str, Any]]:
+    ) -> Iterator[TextAnswer]:
         """Yields `answer`, `start`, `end`, `score`; see `load_predictor`."""
         best = [one.best() for one in self.predict(examples, outputs)]
         texts = self.final_texts(best, self.null_threshold(Scores()))
@@ -299,7 +305,7 @@ class SquadData(TaskData):
 
     def report_sections(
         self, examples: Questions, outputs: Outputs, scores: Scores
-    ) -> list[dict[str, Any]]:
+    ) -> list[Section]:
         """Returns the worst errors and, in 2.0, the scores by threshold."""
         best = [one.best() for one in self.predict(examples, outputs)]
         texts = self.final_texts(best, self.null_threshold(scores))

@@ -6,13 +6,12 @@ Source: google-research/albert, `run_squad_v1.py`, `run_squad_v2.py`.
 
 import dataclasses
 import functools
-from typing import Any
 
 from albert_tf import checks
 from albert_tf import settings as settings_lib
 from albert_tf.checkpoints import heads
 from albert_tf.settings import setting
-from albert_tf.tasks import held_out, task_data
+from albert_tf.tasks import head_flags, held_out, task_data
 from albert_tf.tasks.spec import DataRequest, FinetuningSpec, TaskConfig
 from albert_tf.tasks.squad import examples as examples_lib
 from albert_tf.tasks.squad.data import SquadData
@@ -70,12 +69,8 @@ class SquadConfig(SpanLimits, TaskConfig):
         "contexts have. By default, as in the original, it is as many as there "
         "are questions, so that not all windows of long contexts are seen.",
     )
-    dropout_prob: float = setting(
-        0.1,
-        "SQuAD 2.0: dropout rate before the score of no answer.",
-        affects_training=True,
-        at_least=0,
-        below=1,
+    dropout_prob: float = head_flags.dropout(
+        "SQuAD 2.0: dropout rate before the score of no answer."
     )
     null_score_diff_threshold: float | None = setting(
         None,
@@ -96,7 +91,7 @@ class SquadConfig(SpanLimits, TaskConfig):
         return "squad_v2" if self.version_2_with_negative else "squad_v1"
 
 
-def read_sets(config: SquadConfig, request: DataRequest) -> Sets[Any]:
+def read_sets(config: SquadConfig, request: DataRequest) -> Sets[ExampleSet]:
     """Reads the questions of a run, and checks that they can be used."""
     uses = request.uses
     data = SquadData(
@@ -109,7 +104,7 @@ def read_sets(config: SquadConfig, request: DataRequest) -> Sets[Any]:
     )
 
     def read(use: str) -> list[ExampleSet]:
-        path: Any = held_out.given_file(config, request, use)
+        path = held_out.given_file(config, request, use) or ""
         questions = data.questions(examples_lib.read_examples(path))
         return [ExampleSet(examples=questions, data=data)]
 
@@ -129,7 +124,7 @@ def read_sets(config: SquadConfig, request: DataRequest) -> Sets[Any]:
     return task_data.sets_by_use(sets)
 
 
-def make_task(config: SquadConfig, sets: Sets[Any]) -> MakeTask:
+def make_task(config: SquadConfig, sets: Sets[ExampleSet]) -> MakeTask:
     """Returns the class of the model half, with its arguments."""
     from albert_tf.tasks.squad import model
 

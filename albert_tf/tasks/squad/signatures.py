@@ -50,9 +50,9 @@ def make_signatures(exported: Exported) -> list[Signature]:
     if exported.metadata.null_from_cls:
         settings = dataclasses.replace(settings, null_from_cls=True)
     compares_null = settings.null_from_cls
-    known = settings.applied_to(exported.metadata)
+    metadata = settings.applied_to(exported.metadata)
     scorer: BeamScorer | LogitScorer
-    threshold = known.null_threshold or 0.0
+    threshold = metadata.null_threshold or 0.0
     if isinstance(exported.model, BeamSpanModel):
         scorer = BeamScorer(exported)
     else:

@@ -1,14 +1,14 @@
 """The heads that find the span of an answer: SQuAD 1.1 and 2.0."""
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from albert_tf import settings as settings_lib
 from albert_tf.checkpoints import heads
 from albert_tf.checkpoints.checkpoint import Checkpoint
 from albert_tf.checkpoints.metadata import Metadata
-from albert_tf.settings import setting
+from albert_tf.settings import SettingValues, setting
 from albert_tf.tasks import inputs
 from albert_tf.tasks.spec import HeadSpec, ServingSettings
 from albert_tf.tasks.squad.data import SquadData
@@ -81,12 +81,12 @@ class SpanSettings(ServingSettings):
         """Returns the lengths and the limits."""
         return vars(self.window_lengths()) | vars(self.span_limits())
 
-    def applied_to(self, known: Metadata) -> Metadata:
+    def applied_to(self, metadata: Metadata) -> Metadata:
         """Replaces the null threshold."""
         threshold = self.null_score_diff_threshold
         if threshold is None:
-            return known
-        return dataclasses.replace(known, null_threshold=threshold)
+            return metadata
+        return dataclasses.replace(metadata, null_threshold=threshold)
 
 
 class SpanSpec(HeadSpec):
@@ -99,27 +99,27 @@ class SpanSpec(HeadSpec):
 
     sequence_outputs = frozenset(("start_logits", "end_logits"))
 
-    def example(self, position: int, item: Any) -> SquadExample:
+    def example(self, position: int, item: object) -> SquadExample:
         """Takes `question` and `context`."""
         texts = inputs.texts_by_name(position, item, "question", "context")
         return SquadExample(guid=str(position), **texts)
 
     def answer_data(
-        self, source: Checkpoint, model: Any, settings: Mapping[str, Any]
+        self, checkpoint: Checkpoint, model: Any, settings: SettingValues
     ) -> SquadData:
         """Reads the lengths and limits of the settings."""
-        if source.metadata.null_from_cls:
+        if checkpoint.metadata.null_from_cls:
             raise ValueError(
                 "The logits of [CLS] are those of there being no answer, which "
                 "only exports compute. Pass the checkpoint to "
                 "export_saved_model.py."
             )
         return SquadData(
-            tokenizer=source.tokenizer,
+            tokenizer=checkpoint.tokenizer,
             lengths=WindowLengths.within(settings),
             limits=settings_lib.read(SpanLimits, settings),
             version_2_with_negative=self.head is heads.BEAM_SPAN,
-            null_score_diff_threshold=source.metadata.null_threshold,
+            null_score_diff_threshold=checkpoint.metadata.null_threshold,
         )
 
     def example_set(self, data: Any, examples: Sequence[Any]) -> ExampleSet:
@@ -148,7 +148,7 @@ class BeamSpanSpec(SpanSpec):
 
         return BeamSpanOutputs(model)
 
-    def model_arguments(self, settings: Mapping[str, Any]) -> dict[str, Any]:
+    def model_arguments(self, settings: SettingValues) -> dict[str, Any]:
         """Returns the sizes of the beams."""
         names = ("start_n_top", "end_n_top")
         return {name: settings[name] for name in names if settings.get(name)}

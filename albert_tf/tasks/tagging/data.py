@@ -24,11 +24,19 @@ from albert_tf.features import ArraySpec
 from albert_tf.metrics import entities
 from albert_tf.metrics.entities import OUTSIDE, PLAIN
 from albert_tf.metrics.scores import Role, Score, Scores
+from albert_tf.settings import SettingValues
 from albert_tf.tasks import encoder_records, error_tables
 from albert_tf.tasks.tagging import words as words_lib
 from albert_tf.tasks.tagging.examples import TaggedText
 from albert_tf.tasks.tagging.words import TextWords
-from albert_tf.tasks.task_data import Outputs, Record, TaskData
+from albert_tf.tasks.task_data import (
+    Outputs,
+    Record,
+    Section,
+    TaskData,
+    TextAnswer,
+    Validation,
+)
 from albert_tf.text.base import Tokenizer
 
 _NO_TAG = -1
@@ -57,7 +65,7 @@ class TaggingData(TaskData):
     labels: tuple[str, ...]
     words: str
     dictionary: Mapping[str, str] = dataclasses.field(default_factory=dict)
-    validation: list[Any] | None = None
+    validation: Validation | None = None
 
     @property
     def primary_metric(self) -> str:
@@ -66,17 +74,14 @@ class TaggingData(TaskData):
 
     @property
     def array_specs(self) -> tuple[ArraySpec, ...]:
-        """Those of the encoder, and `tag_ids`; see `TaggingTask`."""
+        """The arrays of the encoder, and `tag_ids`; see `TaggingTask`."""
         tag_ids = ArraySpec(
             name="tag_ids", dtype="int32", is_sequence=True, pad_value=_NO_TAG
         )
-        return (
-            *encoder_records.array_specs(self.tokenizer.special_ids.pad),
-            tag_ids,
-        )
+        return encoder_records.array_specs(self.tokenizer, tag_ids)
 
     @property
-    def settings(self) -> Mapping[str, Any]:
+    def settings(self) -> SettingValues:
         """See `TaskData.settings`."""
         return {
             "task": self.name,
@@ -224,7 +229,7 @@ class TaggingData(TaskData):
 
     def answers(
         self, examples: _Examples, outputs: Outputs
-    ) -> Iterator[dict[str, Any]]:
+    ) -> Iterator[TextAnswer]:
         """Yields `entities`, and `tags` of words; see `load_predictor`."""
         for one, tags, shares in self._tagged(examples, outputs):
             yield self._answer(one, tags, shares)
@@ -273,7 +278,7 @@ class TaggingData(TaskData):
 
     def report_sections(
         self, examples: _Examples, outputs: Outputs, scores: Scores
-    ) -> list[dict[str, Any]]:
+    ) -> list[Section]:
         """Returns scores of kinds, confused kinds, and the worst texts."""
         pairs: collections.Counter[tuple[str, ...]] = collections.Counter()
         texts = []

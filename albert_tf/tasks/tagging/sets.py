@@ -15,7 +15,7 @@ from albert_tf import checks
 from albert_tf.metrics import entities
 from albert_tf.metrics.entities import OUTSIDE
 from albert_tf.settings import setting
-from albert_tf.tasks import held_out, task_data
+from albert_tf.tasks import head_flags, held_out, task_data
 from albert_tf.tasks.held_out import FileFlags
 from albert_tf.tasks.spec import DataRequest, FinetuningSpec
 from albert_tf.tasks.tagging import examples as examples_lib
@@ -46,16 +46,12 @@ class TaggingConfig(FileFlags):
         "All tags, in the order of the model's outputs; also the names of tags "
         "that are numbers. By default, the sorted ones of the training file.",
     )
-    dropout_prob: float = setting(
-        0.1,
-        "Dropout rate of the vectors of tokens.",
-        affects_training=True,
-        at_least=0,
-        below=1,
+    dropout_prob: float = head_flags.dropout(
+        "Dropout rate of the vectors of tokens."
     )
 
 
-def read_sets(config: TaggingConfig, request: DataRequest) -> Sets[Any]:
+def read_sets(config: TaggingConfig, request: DataRequest) -> Sets[ExampleSet]:
     """Reads the texts of a run, and checks that they can be used."""
     from albert_tf.tasks.tagging import data as data_lib
 
@@ -103,12 +99,7 @@ def read_sets(config: TaggingConfig, request: DataRequest) -> Sets[Any]:
     if "predict" in request.uses:
         sets["predict"] = read("predict")
     _warn_of_others([*itertools.chain(*sets.values())], labels)
-    return task_data.sets_by_use(
-        {
-            use: [ExampleSet(examples=examples, data=data)]
-            for use, examples in sets.items()
-        }
-    )
+    return task_data.one_set_each(sets, data)
 
 
 def _warn_of_others(
@@ -125,7 +116,7 @@ def _warn_of_others(
         )
 
 
-def make_task(config: TaggingConfig, sets: Sets[Any]) -> MakeTask:
+def make_task(config: TaggingConfig, sets: Sets[ExampleSet]) -> MakeTask:
     """Returns the class of the model half, with its arguments."""
     from albert_tf.tasks.tagging.model import TaggingTask
 

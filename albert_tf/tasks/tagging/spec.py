@@ -6,6 +6,7 @@ from typing import Any
 
 from albert_tf.checkpoints import heads
 from albert_tf.checkpoints.checkpoint import Checkpoint
+from albert_tf.settings import SettingValues
 from albert_tf.tasks import inputs
 from albert_tf.tasks.spec import HeadSpec, ServingSettings
 from albert_tf.tasks.task_data import AnswerData, ExampleSet
@@ -27,7 +28,7 @@ class TaggingSpec(HeadSpec):
     has_mean = True
     sequence_outputs = frozenset({"logits"})
 
-    def example(self, position: int, item: Any) -> tuple[str, Any]:
+    def example(self, position: int, item: object) -> tuple[str, Any]:
         """Takes a text, or a list of words; returns it with an id."""
         if isinstance(item, Mapping):
             name = "tokens" if "tokens" in item else "text"
@@ -37,16 +38,16 @@ class TaggingSpec(HeadSpec):
         return str(position), inputs.text(position, item)
 
     def answer_data(
-        self, source: Checkpoint, model: Any, settings: Mapping[str, Any]
+        self, checkpoint: Checkpoint, model: Any, settings: SettingValues
     ) -> AnswerData:
         """Takes the tags, unless given, from the metadata."""
         from albert_tf.tasks.tagging.data import TaggingData
 
-        labels = source.metadata.find_labels(
+        labels = checkpoint.metadata.find_labels(
             model.num_labels, settings.get("given_labels")
         )
         return TaggingData(
-            tokenizer=source.tokenizer,
+            tokenizer=checkpoint.tokenizer,
             max_seq_length=settings["max_seq_length"],
             labels=labels,
             words=settings.get("words", "tokens"),
