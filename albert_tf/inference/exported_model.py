@@ -3,8 +3,8 @@
 import os
 import threading
 import warnings
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import TypeAlias
 
 import numpy as np
 
@@ -13,6 +13,7 @@ from albert_tf.checkpoints import exported
 from albert_tf.checkpoints.checkpoint import Checkpoint
 from albert_tf.modeling import base_model
 
+Arrays: TypeAlias = dict[str, np.ndarray]
 _POSITIONS = "masked_lm_positions"
 # Our outputs, and the names that transformers gives to them.
 THEIR_OUTPUTS = {
@@ -33,14 +34,14 @@ class ExportedModel:
     """Computes the outputs of an export, as the Keras model does."""
 
     # Of the outputs by name; what varies is no number.
-    shapes: Mapping[str, Any]
+    shapes: Mapping[str, Sequence[int]]
 
     @property
     def num_labels(self) -> int:
         """Of a classifier, the number of its logits, K."""
         return int(self.shapes["logits"][-1])
 
-    def inputs_of(self, batch: Mapping[str, Any]) -> dict[str, Any]:
+    def inputs_of(self, batch: Arrays) -> Arrays:
         """Returns all arrays of a batch; the call takes what it needs."""
         return {**batch}
 
@@ -74,18 +75,18 @@ class LiteRtModel(ExportedModel):
 
     @property
     def end_n_top(self) -> int:
-        """Of SQuAD 2.0, that for end positions, per start position."""
+        """Of SQuAD 2.0, the beam size for end positions, per start position."""
         return int(self.shapes["end_top_index"][-1]) // self.start_n_top
 
-    def __call__(self, batch: Mapping[str, Any], **_: Any) -> dict[str, Any]:
+    def __call__(self, batch: Arrays, **_: object) -> Arrays:
         """Returns the outputs of a batch, by name."""
-        values = {name: np.asarray(batch[name]) for name in self._names}
+        inputs = {name: np.asarray(batch[name]) for name in self._names}
         with self._lock:
-            return dict(self._run(**values))
+            return dict(self._run(**inputs))
 
 
 class OnnxModel(ExportedModel):
-    """Runs a file of ONNX, whose names are those of transformers."""
+    """Runs a file of ONNX, with the names of transformers."""
 
     def __init__(self, path: str | None) -> None:
         import onnxruntime
@@ -95,7 +96,7 @@ class OnnxModel(ExportedModel):
         self._session = onnxruntime.InferenceSession(
             path, options, providers=["CPUExecutionProvider"]
         )
-        self._names = [one.name for one in self._session.get_inputs()]
+        self._names = [each.name for each in self._session.get_inputs()]
         self.shapes = {o.name: o.shape for o in self._session.get_outputs()}
         self.objectives = [
             objective
@@ -103,24 +104,24 @@ class OnnxModel(ExportedModel):
             if name in self.shapes
         ]
 
-    def __call__(self, batch: Mapping[str, Any], **_: Any) -> dict[str, Any]:
+    def __call__(self, batch: Arrays, **_: object) -> Arrays:
         """Returns the outputs of a batch, by our names.
 
-        Where masks have positions, their logits are those of the masked LM.
+        Where masks have positions, the masked LM has the logits of them alone.
         """
         names = base_model.OUR_NAMES
-        values = {
+        inputs = {
             name: np.asarray(batch[names.get(name, name)], np.int64)
             for name in self._names
         }
-        found = self._session.run([*self.shapes], values)
-        outputs = dict(zip(self.shapes, found, strict=True))
+        arrays = self._session.run([*self.shapes], inputs)
+        outputs = dict(zip(self.shapes, arrays, strict=True))
         if "mlm" in self.objectives and _POSITIONS in batch:
             positions = np.asarray(batch[_POSITIONS], np.int64)[..., None]
             outputs["masked_lm_logits"] = np.take_along_axis(
                 outputs.pop("logits"), positions, axis=1
             )
-        ours = {theirs: n for n, theirs in THEIR_OUTPUTS.items()}
-        # Those of classifiers and of masks are both `logits` there.
-        del ours["logits"]
-        return {ours.get(name, name): one for name, one in outputs.items()}
+        our_names = {x: name for name, x in THEIR_OUTPUTS.items()}
+        # The logits of classifiers and of masks are both `logits` there.
+        del our_names["logits"]
+        return {our_names.get(name, name): x for name, x in outputs.items()}

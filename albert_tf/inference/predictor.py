@@ -66,7 +66,7 @@ def load_predictor(  # noqa: PLR0913
             Default: as trained, also by sentence-transformers, or `mean`.
         normalize: Whether vectors have the length 1. Default: likewise.
         vocabulary: A SentencePiece model, or a WordPiece vocabulary, `.txt`;
-            None for the one beside the checkpoint.
+            None for the vocabulary of the checkpoint.
         labels: Names of a classifier's outputs in their order, empty for a
             number; None for the labels of the checkpoint.
         do_lower_case: None for what the checkpoint says, or else true.
@@ -232,7 +232,9 @@ class Predictor:
         answers = self._stream(inputs, batch_size)
         return list(answers) if isinstance(inputs, Sequence) else answers
 
-    def similarity(self, first: Any, second: Any) -> Any:
+    def similarity(
+        self, first: str | Sequence[str], second: str | Sequence[str]
+    ) -> Any:
         """Returns the cosine of the vectors of two texts, a float.
 
         Two lists of N texts have N cosines, float32 `[N]`: one for each pair of
@@ -251,7 +253,7 @@ class Predictor:
         return cosines
 
     def nearest(
-        self, queries: Any, texts: Sequence[str], *, k: int = 5
+        self, queries: str | Sequence[str], texts: Sequence[str], *, k: int = 5
     ) -> list[Any]:
         """Returns the `k` most similar texts of each query, the best first.
 

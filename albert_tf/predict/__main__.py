@@ -14,10 +14,14 @@ import itertools
 import json
 import sys
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import TYPE_CHECKING
 
 from albert_tf.cli import program
 from albert_tf.tasks import inputs
+
+if TYPE_CHECKING:
+    from albert_tf.inference.predictor import Predictor
+    from albert_tf.tasks.task_data import TextAnswer
 
 # Lines that are read before the first is answered.
 _CHUNK_SIZE = 4096
@@ -60,15 +64,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 0
 
 
-def _answer_lines(predictor: Any) -> Iterator[dict[str, Any]]:
+def _answer_lines(predictor: "Predictor") -> Iterator["TextAnswer"]:
     lines = enumerate(sys.stdin.buffer, start=1)
     while chunk := list(itertools.islice(lines, _CHUNK_SIZE)):
         yield from _answers(predictor, chunk)
 
 
 def _answers(
-    predictor: Any, lines: list[tuple[int, bytes]]
-) -> list[dict[str, Any]]:
+    predictor: "Predictor", lines: list[tuple[int, bytes]]
+) -> list["TextAnswer"]:
     """Answers lines; halves them to find a line that cannot be answered."""
     try:
         parsed = [*itertools.starmap(inputs.parse_line, lines)]

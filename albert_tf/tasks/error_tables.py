@@ -7,7 +7,6 @@ import collections
 import dataclasses
 import itertools
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
 
 import numpy as np
 from sklearn import metrics
@@ -39,7 +38,7 @@ def sections(
 
 
 def prediction_sections(
-    examples: Sequence[Any],
+    examples: Examples,
     labels: np.ndarray,
     predictions: np.ndarray,
     probabilities: np.ndarray | None = None,
@@ -91,7 +90,7 @@ def prediction_sections(
     return [confusions, _error_table(title, examples, order, columns)]
 
 
-def class_table(title: str, scores: Iterable[Score]) -> dict[str, Any]:
+def class_table(title: str, scores: Iterable[Score]) -> Section:
     """Returns the scores of single labels, a row for each label."""
     rows: dict[str, dict[str, str]] = collections.defaultdict(dict)
     for score in scores:
@@ -107,10 +106,10 @@ def class_table(title: str, scores: Iterable[Score]) -> dict[str, Any]:
 
 def _error_table(
     title: str,
-    examples: Sequence[Any],
+    examples: Examples,
     order: np.ndarray,
     columns: Mapping[str, Sequence[str]],
-) -> dict[str, Any]:
+) -> Section:
     rows = []
     for i in order[:MAX_ERRORS]:
         values = dataclasses.asdict(examples[i])

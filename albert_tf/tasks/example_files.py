@@ -22,6 +22,7 @@ _JSONL_ENDINGS = (".jsonl", ".json", ".jsonl.gz", ".json.gz")
 _CSV_ENDINGS = (".csv", ".csv.gz")
 # What an opening quote without a closing one would take into memory, at most.
 _MAX_FIELD_CHARACTERS = 10_000_000
+JsonObject: TypeAlias = dict[str, Any]
 # The line number in the file, from 1, and the fields of a row.
 Row: TypeAlias = tuple[int, Sequence[str]]
 
@@ -30,7 +31,7 @@ class RowsInMemory(NamedTuple):
     """Rows in place of a file, and the name that messages call them by."""
 
     name: str
-    rows: Sequence[Mapping[str, Any]]
+    rows: Sequence[Mapping[str, object]]
 
     def __str__(self) -> str:
         return self.name
@@ -107,7 +108,7 @@ def read_rows(
             )
 
 
-def read_objects(path: Source) -> Iterator[tuple[int, dict[str, Any]]]:
+def read_objects(path: Source) -> Iterator[tuple[int, JsonObject]]:
     """Yields the objects of a file of JSON lines, with their line numbers.
 
     Blank lines do not count. Rows in memory are numbered from 1.
@@ -187,7 +188,7 @@ def _without_last_blanks(rows: Iterable[Row]) -> Iterator[Row]:
 
 
 def _text(
-    values: dict[str, Any], column: str, where: str, list_column: str | None
+    values: JsonObject, column: str, where: str, list_column: str | None
 ) -> str:
     value: Any = values.get(column)
     if isinstance(value, str):

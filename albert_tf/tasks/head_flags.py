@@ -8,7 +8,7 @@ from typing import Any
 
 from albert_tf import settings
 from albert_tf.devices.device_settings import DeviceSettings
-from albert_tf.settings import Settings, setting
+from albert_tf.settings import Settings, SettingValues, setting
 from albert_tf.tasks.planning import PlanRequest
 from albert_tf.tasks.spec import ServingSettings
 
@@ -57,7 +57,7 @@ def check_single_label(patience: int, *, has_one_label: bool) -> None:
         )
 
 
-def check_devices(request: PlanRequest) -> dict[str, Any]:
+def check_devices(request: PlanRequest) -> SettingValues:
     """Checks, before the training, that the devices can drop examples."""
     task_config, run_settings = request.task_config, request.settings
     is_early = isinstance(task_config, HeadFlags) and task_config.exit_patience

@@ -46,7 +46,7 @@ def values_by_name(position: int, item: object, *names: str) -> dict[str, Any]:
     )
 
 
-def text(position: int, value: Any) -> str:
+def text(position: int, value: object) -> str:
     """Returns a value as a text."""
     if isinstance(value, bytes):
         return value.decode(errors="replace")
@@ -55,7 +55,7 @@ def text(position: int, value: Any) -> str:
     raise ValueError(f"Input {position} has {value!r:.100}, which is no text.")
 
 
-def texts_by_name(position: int, item: object, *names: str) -> dict[str, Any]:
+def texts_by_name(position: int, item: object, *names: str) -> dict[str, str]:
     """Returns the texts of an input by name, in the order of the names.
 
     >>> texts_by_name(0, ("Who?", "Ann."), "question", "context")

@@ -1,10 +1,10 @@
 """Lengths, in tokens, of a sequence and of its parts."""
 
 import dataclasses
-from collections.abc import Mapping
 from typing import Any, ClassVar, Self
 
 from albert_tf import checks
+from albert_tf.settings import SettingValues
 
 NUM_SPECIAL_TOKENS = 3
 
@@ -26,14 +26,18 @@ class Lengths:
         checks.check_integer(self.part, part, at_least=1, at_most=most)
 
     @classmethod
-    def within(cls, values: Mapping[str, Any]) -> Self:
+    def within(cls, settings: SettingValues) -> Self:
         """Returns lengths by name; for None, the default or what fits."""
         fields = dataclasses.fields(cls)
         defaults: dict[str, Any] = {f.name: f.default for f in fields}
-        given = {n: values[n] for n in defaults if values.get(n) is not None}
-        longest = (defaults | given)["max_seq_length"]
+        chosen = {
+            name: settings[name]
+            for name in defaults
+            if settings.get(name) is not None
+        }
+        longest = (defaults | chosen)["max_seq_length"]
         part = fitting(defaults[cls.part], longest)
-        return cls(**{cls.part: part} | given)
+        return cls(**{cls.part: part} | chosen)
 
 
 def fitting(length: int, max_seq_length: int) -> int:

@@ -6,9 +6,9 @@ README (RACE: with the table's learning rate, the second version diverges).
 
 import dataclasses
 from collections.abc import Mapping
-from typing import Any
 
 from albert_tf.config import AlbertConfig
+from albert_tf.settings import SettingValues
 from albert_tf.tasks.planning import PlanRequest
 
 
@@ -30,7 +30,7 @@ class PaperSettings:
     # The paper names no update rule; the original's scripts do.
     optimizer: str = "adamw"
 
-    def flag_values(self) -> dict[str, Any]:
+    def flag_values(self) -> SettingValues:
         """Returns the values by name of their flag."""
         values = dataclasses.asdict(self)
         del values["albert_dropout"]
@@ -64,14 +64,14 @@ PAPER_SETTINGS: Mapping[str, PaperSettings] = {
 _SAME_AS = {"mismnli": "mnli", "ax": "mnli"}
 
 
-def plan_step(request: PlanRequest) -> dict[str, Any]:
+def plan_step(request: PlanRequest) -> SettingValues:
     """Returns the settings of `preset`, and a config with its dropout."""
     if not (preset := request.settings["preset"]):
         return {}
     paper = paper_settings(request.task_config.name, preset)
     albert_config = paper.with_dropout(request.albert_config)
     settings = request.undecided(paper.flag_values())
-    return settings | {"albert_config": albert_config}
+    return {**settings, "albert_config": albert_config}
 
 
 def paper_settings(task_name: str, preset: str = "paper") -> PaperSettings:

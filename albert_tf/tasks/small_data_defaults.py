@@ -4,8 +4,8 @@ Source: measured; docs/own_data.md has the scores of ten tables.
 """
 
 import logging
-from typing import Any
 
+from albert_tf.settings import SettingValues
 from albert_tf.tasks.planning import PlanRequest
 
 _LOGGER = logging.getLogger(__name__)
@@ -20,7 +20,7 @@ _LEARNING_RATE, _HIDDEN_SIZE = 5e-5, 768
 
 def run_settings(
     num_examples: int, *, train_batch_size: int, hidden_size: int
-) -> dict[str, Any]:
+) -> SettingValues:
     """Returns settings for a number of training examples.
 
     20 epochs, but from 500 to 1,000 updates, and in any case 3 epochs. The
@@ -39,7 +39,7 @@ def run_settings(
     }
 
 
-def plan_step(request: PlanRequest) -> dict[str, Any]:
+def plan_step(request: PlanRequest) -> SettingValues:
     """Returns settings for a table, or for few questions in a file."""
     settings, train = request.settings, request.sets.train
     if not train or settings["preset"]:

@@ -63,7 +63,7 @@ class ServingSettings(Settings):
         names = (field.name for field in dataclasses.fields(cls))
         return tuple(name for name in names if name not in common)
 
-    def answer_settings(self) -> dict[str, Any]:
+    def answer_settings(self) -> SettingValues:
         """Returns the settings with which `load_predictor` answers alike."""
         return {"max_seq_length": self.max_seq_length}
 
@@ -167,7 +167,7 @@ class HeadSpec(abc.ABC):
     # The head of an export for LiteRT, which takes ids alone, if another.
     litert_head: ClassVar[str] = ""
 
-    def model_arguments(self, settings: SettingValues) -> dict[str, Any]:
+    def model_arguments(self, settings: SettingValues) -> SettingValues:
         """Returns arguments of the model's class that the settings decide."""
         return {}
 
@@ -277,9 +277,9 @@ class FinetuningSpec:
     make_task: Callable[[Any, Sets[ExampleSet]], task.MakeTask]
     head_spec: Callable[[Any], HeadSpec]
     predict_arguments: Callable[[Sets[ExampleSet]], str]
-    chosen: Callable[[Any, Scores], dict[str, Any]] = lambda *_: {}
-    settings_of_weights: Callable[[Checkpoint], dict[str, Any]] = lambda _: {}
-    settings_of_start: Callable[[Checkpoint], dict[str, Any]] = lambda _: {}
+    chosen: Callable[[Any, Scores], SettingValues] = lambda *_: {}
+    settings_of_weights: Callable[[Checkpoint], SettingValues] = lambda _: {}
+    settings_of_start: Callable[[Checkpoint], SettingValues] = lambda _: {}
 
 
 def finetuning_spec_of(task: str | FinetuningSpec | HeadSpec) -> FinetuningSpec:

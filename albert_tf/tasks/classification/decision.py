@@ -6,7 +6,6 @@ Source: Guo et al. 2017 (arXiv 1706.04599), for temperature and error.
 
 import dataclasses
 import math
-from typing import Any
 
 import numpy as np
 import scipy.optimize
@@ -14,6 +13,7 @@ import scipy.special
 
 from albert_tf.metrics import classification
 from albert_tf.tasks.labelled_texts import LEAST_EXAMPLES
+from albert_tf.tasks.task_data import Section
 
 DEFAULT_THRESHOLD = 0.5
 _NUM_BINS = 15
@@ -118,13 +118,13 @@ def calibration_error(labels: np.ndarray, probabilities: np.ndarray) -> float:
 
 def calibration_chart(
     labels: np.ndarray, logits: np.ndarray, decision: Decision
-) -> dict[str, Any]:
+) -> Section:
     """Returns a chart of the tenths of rows, sorted by their probability.
 
     It has the mean probability of the likeliest label, and the share of rows
     where it is right.
     """
-    curves: dict[str, Any] = {"as it should be": [(0.0, 0.0), (1.0, 1.0)]}
+    curves = {"as it should be": [(0.0, 0.0), (1.0, 1.0)]}
     for name, one in {
         "before": Decision(),
         "with the temperature": decision,

@@ -6,7 +6,7 @@ Source: Reimers and Gurevych 2019, "Sentence-BERT"; sentence-transformers 6,
 
 import dataclasses
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from keras import ops
 
@@ -17,10 +17,16 @@ from albert_tf.modeling.losses import LossSums
 from albert_tf.tasks.finetuning import MeanLossTask
 from albert_tf.tasks.task import AnswerTask, Batch, Totals
 
+if TYPE_CHECKING:
+    from albert_tf.tasks.encoder.data import SimilarityData, VectorData
+    from albert_tf.tasks.encoder.spec import EncoderSettings
+
+    PoolingData: TypeAlias = VectorData | SimilarityData | EncoderSettings
+
 _NEVER = -1e9  # a score that a softmax turns to 0
 
 
-def pool(sequence: Tensor, input_mask: Tensor, data: Any) -> Tensor:
+def pool(sequence: Tensor, input_mask: Tensor, data: "PoolingData") -> Tensor:
     """Returns vectors, float32 `[..., H]`, of the last layer, `[..., S, H]`.
 
     `data` has `pooling` and `normalizes`, see `VectorData`.
@@ -38,7 +44,7 @@ def pool(sequence: Tensor, input_mask: Tensor, data: Any) -> Tensor:
 class VectorOutputs(AnswerTask):
     """Computes `vector`, float32 `[B, H]`, as `data` says; see `VectorData`."""
 
-    def __init__(self, data: Any, model: Any) -> None:
+    def __init__(self, data: "VectorData", model: Any) -> None:
         super().__init__(model)
         self._data = data
 
@@ -82,7 +88,7 @@ class SimilarityTask(MeanLossTask):
         self,
         config: AlbertConfig,
         *,
-        data: Any,
+        data: "SimilarityData",
         loss: str,
         temperature: float,
         **options: Any,

@@ -10,7 +10,7 @@ from typing import Any
 
 from albert_tf import checks
 from albert_tf.checkpoints.checkpoint import Checkpoint
-from albert_tf.settings import setting
+from albert_tf.settings import SettingValues, setting
 from albert_tf.tasks import held_out, labelled_texts, task_data
 from albert_tf.tasks.encoder.spec import EncoderSpec
 from albert_tf.tasks.held_out import FileFlags
@@ -132,15 +132,16 @@ def make_task(config: SimilarityConfig, sets: Sets[ExampleSet]) -> MakeTask:
     """Returns the class of the model half, with its arguments."""
     from albert_tf.tasks.encoder.model import SimilarityTask
 
+    data: Any = sets.data
     return functools.partial(
         SimilarityTask,
-        data=sets.data,
+        data=data,
         loss=config.loss if config.label_column else "softmax",
         temperature=config.temperature,
     )
 
 
-def _settings_of_vectors(weights: Checkpoint) -> dict[str, Any]:
+def _settings_of_vectors(weights: Checkpoint) -> SettingValues:
     """Returns the flags of the vectors that weights were trained for."""
     names = {"pooling": "pooling", "normalize": "normalizes"}
     trained = weights.settings

@@ -87,7 +87,7 @@ class MaskedTextData(AnswerData):
     ) -> Iterator[TextAnswer]:
         """Yields `masks` and `in_order`; see `load_predictor`."""
         for row, example in enumerate(examples):
-            answer: dict[str, Any] = {}
+            answer: TextAnswer = {}
             if num_masks := _num_masks(example):
                 rows = zip(
                     outputs["top_ids"][row][:num_masks].tolist(),
@@ -103,7 +103,7 @@ class MaskedTextData(AnswerData):
 
     def _candidates(
         self, ids: list[int], probabilities: list[float]
-    ) -> list[dict[str, Any]]:
+    ) -> list[TextAnswer]:
         return [
             {"token": self.tokenizer.id_to_token(i), "probability": p}
             for i, p in zip(ids, probabilities, strict=True)

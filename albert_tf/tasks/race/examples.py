@@ -15,14 +15,14 @@ import glob
 import os
 import re
 import string
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
 from albert_tf import checks, files
 from albert_tf.tasks import example_files
-from albert_tf.tasks.example_files import Source
+from albert_tf.tasks.example_files import JsonObject, Source
 from albert_tf.tasks.lengths import Lengths
 
 LEVELS = ("middle", "high")
@@ -115,9 +115,7 @@ def read_questions(
     return examples
 
 
-def _examples(
-    row: Mapping[str, Any], level: str
-) -> Iterator[MultipleChoiceExample]:
+def _examples(row: JsonObject, level: str) -> Iterator[MultipleChoiceExample]:
     """Yields the questions of a line: of a passage, or a single one."""
     passage_id, article = str(row["id"]), row["article"]
     if "questions" in row:
@@ -157,7 +155,9 @@ def check_options(options: Any, where: str) -> Sequence[Any]:
     return list(options)
 
 
-def _find_label(answer: Any, options: Sequence[str], guid: str) -> int | None:
+def _find_label(
+    answer: object, options: Sequence[str], guid: str
+) -> int | None:
     """Returns the index of the correct option; None if it is not known.
 
     An answer may be a letter, an index from 0, or the text of an option.

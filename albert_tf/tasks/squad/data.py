@@ -56,8 +56,8 @@ _Predictions: TypeAlias = Sequence[QuestionPrediction]
 class SquadData(TaskData):
     """The data half of SQuAD, whose examples are `Questions`.
 
-    Its outputs are, for each window, those of a `SpanModel`, or of a
-    `BeamSpanModel` in version 2.0.
+    Its outputs are the outputs of a `SpanModel` for each window, or, in version
+    2.0, of a `BeamSpanModel`.
 
     Args:
         metric_language: `en` or `zh`; how answers are compared.
@@ -171,15 +171,18 @@ class SquadData(TaskData):
                 best = dataclasses.replace(best, null_odds=null_odds)
             yield best
 
+    def _best(self, examples: Questions, outputs: Outputs) -> _Predictions:
+        return [each.best() for each in self.predict(examples, outputs)]
+
     def answers(
         self, examples: Questions, outputs: Outputs
     ) -> Iterator[TextAnswer]:
         """Yields `answer`, `start`, `end`, `score`; see `load_predictor`."""
-        best = [one.best() for one in self.predict(examples, outputs)]
+        best = self._best(examples, outputs)
         texts = self.final_texts(best, self.null_threshold(Scores()))
-        for one, text in zip(best, texts, strict=True):
-            start, end = one.characters if text else predictions.NOWHERE
-            score = one.spans[0].probability
+        for prediction, text in zip(best, texts, strict=True):
+            start, end = prediction.characters if text else predictions.NOWHERE
+            score = prediction.spans[0].probability
             yield {"answer": text, "start": start, "end": end, "score": score}
 
     def null_threshold(self, scores: Scores) -> float | None:
@@ -198,7 +201,7 @@ class SquadData(TaskData):
         also with the prefixes `HasAns_` and `NoAns_`, and `null_threshold`, by
         default the one with the highest F1.
         """
-        best = [one.best() for one in self.predict(examples, outputs)]
+        best = self._best(examples, outputs)
         threshold = self.null_score_diff_threshold
         if threshold is None and self.version_2_with_negative:
             curve = self._threshold_curves(examples, best)["F1"]
@@ -210,10 +213,10 @@ class SquadData(TaskData):
         self, examples: Questions, outputs: Outputs, scores: Scores
     ) -> Callable[[np.ndarray], float]:
         """See `task_data.TaskData`."""
-        best = [one.best() for one in self.predict(examples, outputs)]
+        best = self._best(examples, outputs)
         texts = self.final_texts(best, self.null_threshold(scores))
-        found = self._answer_scores(examples, texts)
-        return lambda rows: metrics.percentage(found.f1[rows])
+        answer_scores = self._answer_scores(examples, texts)
+        return lambda rows: metrics.percentage(answer_scores.f1[rows])
 
     def compare_losses(
         self, columns: RecordColumns, outputs: Outputs
@@ -246,9 +249,9 @@ class SquadData(TaskData):
     ) -> list[str]:
         """Returns the answers; "" where version 2.0 predicts that none is."""
         if not self.version_2_with_negative:
-            return [one.text for one in best]
+            return [p.text for p in best]
         limit = null_threshold or DEFAULT_THRESHOLD
-        return [one.text if one.null_odds < limit else "" for one in best]
+        return [p.text if p.null_odds < limit else "" for p in best]
 
     @contextlib.contextmanager
     def open_predictions(
@@ -269,15 +272,17 @@ class SquadData(TaskData):
         with files.atomic_write(os.path.join(output_dir, N_BEST_FILE)) as file:
 
             def write(chunk: Questions, outputs: Outputs) -> None:
-                for example, one in zip(
+                for example, prediction in zip(
                     chunk, self.predict(chunk, outputs), strict=True
                 ):
-                    rows = {example.guid: [s._asdict() for s in one.spans]}
+                    rows = {
+                        example.guid: [s._asdict() for s in prediction.spans]
+                    }
                     # Without the braces of the object: `{` and `\n}`.
                     item = json.dumps(rows, indent=_INDENT)[1:-2]
                     file.write(f"{',' if best else '{'}{item}".encode())
                     examples.append(example)
-                    best.append(one.best())
+                    best.append(prediction.best())
 
             yield write
             file.write(b"\n}\n")
@@ -294,20 +299,20 @@ class SquadData(TaskData):
             PREDICTIONS_FILE: dict(zip(guids, texts, strict=True))
         }
         if self.version_2_with_negative:
-            odds = [one.null_odds for one in best]
+            odds = [p.null_odds for p in best]
             content[NULL_ODDS_FILE] = dict(zip(guids, odds, strict=True))
         if not self.lack_of_answers(examples):
             scored = self._scores(examples, texts, threshold)
             content[SCORES_FILE] = scored.flat()
-        for name, values in content.items():
-            text = json.dumps(values, indent=_INDENT)
+        for name, rows in content.items():
+            text = json.dumps(rows, indent=_INDENT)
             files.write_text(os.path.join(output_dir, name), f"{text}\n")
 
     def report_sections(
         self, examples: Questions, outputs: Outputs, scores: Scores
     ) -> list[Section]:
         """Returns the worst errors and, in 2.0, the scores by threshold."""
-        best = [one.best() for one in self.predict(examples, outputs)]
+        best = self._best(examples, outputs)
         texts = self.final_texts(best, self.null_threshold(scores))
         errors = self.worst_errors(examples, best, texts)
         if not self.version_2_with_negative:
@@ -343,9 +348,9 @@ class SquadData(TaskData):
     def _threshold_curves(
         self, examples: _Examples, best: _Predictions
     ) -> dict[str, np.ndarray]:
-        scores = self._answer_scores(examples, [one.text for one in best])
+        scores = self._answer_scores(examples, [p.text for p in best])
         has_answer = examples_lib.has_answer(examples)
-        odds = np.array([one.null_odds for one in best])
+        odds = np.array([p.null_odds for p in best])
         return {
             name: metrics.threshold_curve(values, has_answer, odds)
             for name, values in (("F1", scores.f1), ("exact", scores.exact))
@@ -353,7 +358,7 @@ class SquadData(TaskData):
 
     def threshold_chart(
         self, examples: _Examples, best: _Predictions
-    ) -> dict[str, Any]:
+    ) -> Section:
         """Returns a chart of the scores of version 2.0 by null threshold."""
         curves = {}
         for name, curve in self._threshold_curves(examples, best).items():
@@ -368,17 +373,19 @@ class SquadData(TaskData):
 
     def worst_errors(
         self, examples: _Examples, best: _Predictions, texts: list[str]
-    ) -> dict[str, Any]:
+    ) -> Section:
         """Returns a table of the likeliest of the wrong answers, `texts`."""
         answers = examples_lib.answer_texts(examples)
         wrong: list[tuple[float, list[str]]] = []
-        for example, one, own, text in zip(
+        for example, prediction, expected, text in zip(
             examples, best, answers, texts, strict=True
         ):
-            if not metrics.f1(text, own or [""], language=self.metric_language):
+            if not metrics.f1(
+                text, expected or [""], language=self.metric_language
+            ):
                 row = [example.guid, example.question]
-                row += [own[0] if own else _NONE, text or _NONE]
-                wrong.append((one.spans[0].probability, row))
+                row += [(expected or [_NONE])[0], text or _NONE]
+                wrong.append((prediction.spans[0].probability, row))
         wrong.sort(key=lambda pair: -pair[0])
         return {
             "title": f"The worst of {len(wrong)} answers without a right word",

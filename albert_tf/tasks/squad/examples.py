@@ -17,7 +17,7 @@ import numpy as np
 
 from albert_tf import checks, files
 from albert_tf.tasks import example_files
-from albert_tf.tasks.example_files import RowsInMemory, Source
+from albert_tf.tasks.example_files import JsonObject, RowsInMemory, Source
 
 _LOGGER = logging.getLogger(__name__)
 
@@ -105,7 +105,7 @@ def read_examples(path: Source) -> list[SquadExample]:
 
 def _paragraphs_and_questions(
     path: Source,
-) -> Iterator[tuple[Mapping[str, Any], Mapping[str, Any]]]:
+) -> Iterator[tuple[JsonObject, JsonObject]]:
     if isinstance(path, RowsInMemory) or str(path).endswith(".jsonl"):
         for line, row in example_files.read_objects(path):
             yield row, {"id": str(line)} | row
@@ -116,7 +116,7 @@ def _paragraphs_and_questions(
                 yield paragraph, row
 
 
-def _example(row: Mapping[str, Any], context: str) -> SquadExample:
+def _example(row: JsonObject, context: str) -> SquadExample:
     given = row.get("answers")
     if isinstance(given, Mapping):  # of lists
         columns = zip(*given.values(), strict=True)
@@ -142,7 +142,7 @@ def _example(row: Mapping[str, Any], context: str) -> SquadExample:
     )
 
 
-def _value(values: Mapping[str, Any], key: str, kind: type) -> Any:
+def _value(values: JsonObject, key: str, kind: type) -> Any:
     value = values[key]
     if kind is str and type(value) is int:
         value = str(value)

@@ -59,7 +59,7 @@ class SpanLimits(Settings):
 class SpanPrediction(NamedTuple):
     """A part of the context that may be the answer, as the files have it.
 
-    `probability` is that among the answers that are kept.
+    `probability` is its share among the best answers.
     """
 
     text: str
@@ -112,9 +112,9 @@ def spans_of_logits(
     """
     rows = [*zip(outputs["start_logits"], outputs["end_logits"], strict=True)]
     likeliest = [_likeliest_spans(*row, limits.n_best_size) for row in rows]
-    found = _candidates(question, likeliest, limits)
-    if found.first.size:
-        return found
+    candidates = _candidates(question, likeliest, limits)
+    if candidates.first.size:
+        return candidates
     # Differs: the reference answers "empty" here.
     spans = []
     for row, window in zip(rows, question.windows, strict=True):
@@ -210,7 +210,7 @@ def _candidates(
     owners = windows_lib.best_windows(
         len(question.paragraph.ids), question.windows
     )
-    kept = []
+    parts = []
     for index, (window, window_spans) in enumerate(
         zip(question.windows, spans, strict=True)
     ):
@@ -224,8 +224,8 @@ def _candidates(
             & (last - first < limits.max_answer_length)
         )
         is_kept[is_kept] = owners[first[is_kept]] == index
-        kept.append([values[is_kept] for values in (first, last, *scores)])
-    first, last, *scores = map(np.concatenate, zip(*kept, strict=True))
+        parts.append([values[is_kept] for values in (first, last, *scores)])
+    first, last, *scores = map(np.concatenate, zip(*parts, strict=True))
     return ScoredSpans(
         first, last, *(values.astype(np.float64) for values in scores)
     )

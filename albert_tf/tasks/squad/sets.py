@@ -118,8 +118,8 @@ def read_sets(config: SquadConfig, request: DataRequest) -> Sets[ExampleSet]:
     ):
         sets["eval"] = sets.get("predict") or read("predict")
     for use in ("train", "eval"):
-        for one in sets.get(use, ()):
-            if lack := data.lack_of_answers(one.examples):
+        for example_set in sets.get(use, ()):
+            if lack := data.lack_of_answers(example_set.examples):
                 raise ValueError(lack)
     return task_data.sets_by_use(sets)
 

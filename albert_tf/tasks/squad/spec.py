@@ -77,7 +77,7 @@ class SpanSettings(ServingSettings):
         """Returns which spans may answer a question."""
         return settings_lib.read(SpanLimits, vars(self))
 
-    def answer_settings(self) -> dict[str, Any]:
+    def answer_settings(self) -> SettingValues:
         """Returns the lengths and the limits."""
         return vars(self.window_lengths()) | vars(self.span_limits())
 
@@ -102,7 +102,10 @@ class SpanSpec(HeadSpec):
     def example(self, position: int, item: object) -> SquadExample:
         """Takes `question` and `context`."""
         texts = inputs.texts_by_name(position, item, "question", "context")
-        return SquadExample(guid=str(position), **texts)
+        question, context = texts.values()
+        return SquadExample(
+            guid=str(position), question=question, context=context
+        )
 
     def answer_data(
         self, checkpoint: Checkpoint, model: Any, settings: SettingValues
@@ -148,7 +151,7 @@ class BeamSpanSpec(SpanSpec):
 
         return BeamSpanOutputs(model)
 
-    def model_arguments(self, settings: SettingValues) -> dict[str, Any]:
+    def model_arguments(self, settings: SettingValues) -> SettingValues:
         """Returns the sizes of the beams."""
         names = ("start_n_top", "end_n_top")
         return {name: settings[name] for name in names if settings.get(name)}

@@ -40,7 +40,7 @@ from albert_tf.tasks.task_data import (
 from albert_tf.text.base import Tokenizer
 
 _NO_TAG = -1
-# Which words a raw text has: those of tagged data, or those of transformers.
+# Which words a raw text has: as in tagged data, or as in transformers.
 SPACED, TOKENS = "spaced", "tokens"
 _Examples: TypeAlias = Sequence[TaggedText]
 
@@ -52,8 +52,8 @@ class TaggingData(TaskData):
     Args:
         labels: All tags, in the order of the logits.
         words: Which words a raw text has, `SPACED` or `TOKENS`.
-        dictionary: The most frequent tag of each word, and that of all words
-            for "": a baseline. Empty if it is not known.
+        dictionary: The most frequent tag of each word, and of all words for "":
+            a baseline. Empty if it is not known.
         validation: See `held_out.read`.
     """
 
@@ -121,30 +121,29 @@ class TaggingData(TaskData):
         size = self.max_seq_length - special.num_around(1)
         step = max(1, (size + 1) // 2)
         last = max(0, -((size - len(words.ids)) // step))
-        (own,) = np.nonzero(np.diff(words.token_splits))
-        firsts = words.token_splits[own]
+        (indices,) = np.nonzero(np.diff(words.token_splits))
+        firsts = words.token_splits[indices]
         of_words = np.clip((firsts - size // 4) // step, 0, last)
         for window in range(last + 1):
             start, is_here = window * step, of_words == window
             places = firsts[is_here] - start + special.num_before
-            yield words.ids[start : start + size], own[is_here], places
+            yield words.ids[start : start + size], indices[is_here], places
 
     def words_per_record(self, examples: _Examples) -> float:
         """Returns the mean number of words; 1 without examples."""
-        windows = [
-            len(w) for one in examples for _, w, _ in self._windows(one.words)
-        ]
-        return float(np.mean(windows or [1]))
+        windows = (self._windows(example.words) for example in examples)
+        sizes = [len(words) for _, words, _ in itertools.chain(*windows)]
+        return float(np.mean(sizes or [1]))
 
     def records(
         self, examples: _Examples, *, is_training: bool
     ) -> Iterator[Record]:
         """Yields a record for each window; to train, if it has tags."""
         numbers = {label: i for i, label in enumerate(self.labels)}
-        for one in examples:
-            tags = [numbers.get(tag, _NO_TAG) for tag in one.tags or ()]
-            tag_ids = np.array(tags or [_NO_TAG] * len(one.words.starts))
-            for ids, words, places in self._windows(one.words):
+        for example in examples:
+            tags = [numbers.get(tag, _NO_TAG) for tag in example.tags or ()]
+            tag_ids = np.array(tags or [_NO_TAG] * len(example.words.starts))
+            for ids, words, places in self._windows(example.words):
                 record = encoder_records.of_pair(self, ids.tolist())
                 row = np.full(len(record["input_ids"]), _NO_TAG, np.int32)
                 row[places] = tag_ids[words]
@@ -156,16 +155,16 @@ class TaggingData(TaskData):
     ) -> Iterator[tuple[TaggedText, list[str], np.ndarray]]:
         """Yields each example with tags and their probabilities."""
         rows = iter(outputs["logits"])
-        for one in examples:
-            tags = [OUTSIDE] * len(one.words.starts)
+        for example in examples:
+            tags = [OUTSIDE] * len(example.words.starts)
             shares = np.ones(len(tags))
-            for _, words, places in self._windows(one.words):
-                found = special.softmax(next(rows)[places], axis=-1)
-                shares[words] = found.max(axis=-1)
-                best = found.argmax(axis=-1)
+            for _, words, places in self._windows(example.words):
+                probabilities = special.softmax(next(rows)[places], axis=-1)
+                shares[words] = probabilities.max(axis=-1)
+                best = probabilities.argmax(axis=-1)
                 for word, label in zip(words, best, strict=True):
                     tags[word] = self.labels[label]
-            yield one, tags, shares
+            yield example, tags, shares
 
     def scores(self, examples: _Examples, outputs: Outputs) -> Scores:
         """Returns scores of entities, and the accuracy of words."""
@@ -177,18 +176,18 @@ class TaggingData(TaskData):
     ) -> Callable[[np.ndarray], float]:
         """See `task_data.TaskData`."""
         pairs = [
-            (one.tags or (), tags)
-            for one, tags, _ in self._tagged(examples, outputs)
+            (example.tags or (), tags)
+            for example, tags, _ in self._tagged(examples, outputs)
         ]
         if self.primary_metric == "accuracy":
             # Of right words, and of all.
             counts = [(2 * np.sum(np.equal(*p)), 2 * len(p[0])) for p in pairs]
         else:
-            found = [
+            both = [
                 [{*find_entities(tags, self.labels)} for tags in pair]
                 for pair in pairs
             ]
-            counts = [(2 * len(a & b), len(a) + len(b)) for a, b in found]
+            counts = [(2 * len(a & b), len(a) + len(b)) for a, b in both]
         by_text = np.array(counts)
 
         def f1(rows: np.ndarray) -> float:
@@ -200,7 +199,7 @@ class TaggingData(TaskData):
     def _scores(
         self, examples: _Examples, tags: Sequence[Sequence[str]]
     ) -> Scores:
-        true = [one.tags or () for one in examples]
+        true = [example.tags or () for example in examples]
         values = entities.entity_scores(
             [_readable(row, self.labels) for row in true],
             [_readable(row, self.labels) for row in tags],
@@ -222,8 +221,8 @@ class TaggingData(TaskData):
             return {}
         rare, metric = self.dictionary[""], self.primary_metric
         tags = [
-            [self.dictionary.get(word, rare) for word in one.strings]
-            for one in examples
+            [self.dictionary.get(word, rare) for word in example.strings]
+            for example in examples
         ]
         return {metric: self._scores(examples, tags)[metric]}
 
@@ -231,28 +230,29 @@ class TaggingData(TaskData):
         self, examples: _Examples, outputs: Outputs
     ) -> Iterator[TextAnswer]:
         """Yields `entities`, and `tags` of words; see `load_predictor`."""
-        for one, tags, shares in self._tagged(examples, outputs):
-            yield self._answer(one, tags, shares)
+        for example, tags, shares in self._tagged(examples, outputs):
+            yield self._answer(example, tags, shares)
 
     def _answer(
-        self, one: TaggedText, tags: list[str], shares: np.ndarray
-    ) -> dict[str, Any]:
-        found = []
+        self, example: TaggedText, tags: list[str], shares: np.ndarray
+    ) -> TextAnswer:
+        parts = []
         for kind, first, end in find_entities(tags, self.labels):
-            start = int(one.words.starts[first])
-            stop = int(one.words.ends[end - 1])
-            found.append(
+            start = int(example.words.starts[first])
+            stop = int(example.words.ends[end - 1])
+            parts.append(
                 {
                     "label": kind,
-                    "text": one.text[start:stop],
+                    "text": example.text[start:stop],
                     "start": start,
                     "end": stop,
                     "score": float(shares[first:end].mean()),
                 }
             )
         # Differs: in transformers, a blank alone may be an entity.
-        found = [entity for entity in found if entity["text"]]
-        return {"entities": found} | ({"tags": tags} if one.has_words else {})
+        parts = [x for x in parts if x["text"]]
+        word_tags = {"tags": tags} if example.has_words else {}
+        return {"entities": parts, **word_tags}
 
     @contextlib.contextmanager
     def open_predictions(
@@ -266,11 +266,14 @@ class TaggingData(TaskData):
         ):
 
             def write(examples: _Examples, outputs: Outputs) -> None:
-                for one, tags, shares in self._tagged(examples, outputs):
-                    row = {"id": one.guid, **self._answer(one, tags, shares)}
+                for example, tags, shares in self._tagged(examples, outputs):
+                    answer = self._answer(example, tags, shares)
+                    row = {"id": example.guid, **answer}
                     text = json.dumps(row, ensure_ascii=False)
                     lines.write(f"{text}\n".encode())
-                    words = (re.sub(r"[\t\r\n]", " ", w) for w in one.strings)
+                    words = (
+                        re.sub(r"[\t\r\n]", " ", w) for w in example.strings
+                    )
                     rows = map("\t".join, zip(words, tags, strict=True))
                     conll.write("\n".join([*rows, "", ""]).encode())
 
@@ -282,14 +285,14 @@ class TaggingData(TaskData):
         """Returns scores of kinds, confused kinds, and the worst texts."""
         pairs: collections.Counter[tuple[str, ...]] = collections.Counter()
         texts = []
-        for one, tags, _ in self._tagged(examples, outputs):
+        for example, tags, _ in self._tagged(examples, outputs):
             wrong = []
-            both = zip(one.tags or (), tags, strict=True)
-            for word, names in zip(one.strings, both, strict=True):
+            both = zip(example.tags or (), tags, strict=True)
+            for word, names in zip(example.strings, both, strict=True):
                 pairs[tuple(name.split("-", 1)[-1] for name in names)] += 1
                 if names[0] != names[1]:
                     wrong.append(f"{word}: {names[1]}, not {names[0]}")
-            texts.append((one.guid, one.text, wrong))
+            texts.append((example.guid, example.text, wrong))
         texts.sort(key=lambda row: -len(row[2]))
         kinds = sorted({*itertools.chain(*pairs)})
         return [
@@ -345,8 +348,8 @@ def dictionary_of(examples: _Examples) -> dict[str, str]:
     counts: dict[str, collections.Counter[str]] = collections.defaultdict(
         collections.Counter
     )
-    for one in examples:
-        for word, tag in zip(one.strings, one.tags or (), strict=True):
+    for example in examples:
+        for word, tag in zip(example.strings, example.tags or (), strict=True):
             counts[word][tag] += 1
             counts[""][tag] += 1
     return {word: tags.most_common(1)[0][0] for word, tags in counts.items()}

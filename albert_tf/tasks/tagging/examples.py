@@ -3,17 +3,20 @@
 import dataclasses
 import logging
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from albert_tf import checks
 from albert_tf.metrics.entities import OUTSIDE
 from albert_tf.tasks import example_files
-from albert_tf.tasks.example_files import Source
+from albert_tf.tasks.example_files import JsonObject, Source
 from albert_tf.tasks.tagging.words import TextWords
 from albert_tf.text import text_lines
+
+if TYPE_CHECKING:
+    from albert_tf.tasks.tagging.data import TaggingData
 
 _LOGGER = logging.getLogger(__name__)
 # Its start and end in the text, in characters, and its kind.
@@ -41,7 +44,7 @@ class TaggedText:
 
 
 def read_examples(
-    path: Source, data: Any, *, needs_tags: bool
+    path: Source, data: "TaggingData", *, needs_tags: bool
 ) -> list[TaggedText]:
     """Reads the texts of a file; `data` is the `TaggingData` of their words.
 
@@ -51,12 +54,12 @@ def read_examples(
     rows = _read_conll(path)
     if example_files.has_objects(path):
         rows = example_files.read_objects(path)
-    found: list[TaggedText] = []
+    examples: list[TaggedText] = []
     lost: list[str] = []
     for line, row in rows:
         try:
-            one = _example(str(row.get("id", line)), row, data, lost)
-            if needs_tags and one.tags is None:
+            example = _example(str(row.get("id", line)), row, data, lost)
+            if needs_tags and example.tags is None:
                 raise ValueError("it has no tags")
         except (KeyError, TypeError, ValueError) as error:
             raise ValueError(
@@ -64,8 +67,8 @@ def read_examples(
                 f"`text` and `entities` (start, end, label). "
                 f"{type(error).__name__}: {error}."
             ) from error
-        found.append(one)
-    example_files.check_ids([one.guid for one in found], str(path))
+        examples.append(example)
+    example_files.check_ids([example.guid for example in examples], str(path))
     if lost:
         _LOGGER.warning(
             "%s: %d entities overlap others, or end within words: %s.",
@@ -73,10 +76,10 @@ def read_examples(
             len(lost),
             checks.listed(lost),
         )
-    return found
+    return examples
 
 
-def _read_conll(path: Any) -> Iterator[tuple[int, dict[str, Any]]]:
+def _read_conll(path: Any) -> Iterator[tuple[int, JsonObject]]:
     rows: list[list[str]] = []
     first, num_columns = 1, 0
     for line, text in enumerate((*text_lines.read_lines(path), ""), start=1):
@@ -100,13 +103,13 @@ def _read_conll(path: Any) -> Iterator[tuple[int, dict[str, Any]]]:
 
 
 def _example(
-    guid: str, row: Mapping[str, Any], data: Any, lost: list[str]
+    guid: str, row: JsonObject, data: "TaggingData", lost: list[str]
 ) -> TaggedText:
     tags = row.get("tags")
     if isinstance(tags, str) or isinstance(row.get("tokens"), str):
         raise TypeError("a text is no list")
     if "tokens" in row:
-        example: TaggedText = data.example(guid, [*map(_text, row["tokens"])])
+        example = data.example(guid, [*map(_text, row["tokens"])])
         if tags is not None:
             tags = [_name(tag, data.labels) for tag in tags]
             if len(tags) != len(row["tokens"]):
@@ -115,18 +118,18 @@ def _example(
         example = data.example(guid, _text(row["text"]))
         tags = row.get("entities")
         if tags is not None:
-            found = [_entity(one, len(example.text)) for one in tags]
-            tags = _tags_of(example.words, found, lost)
+            entities = [_entity(each, len(example.text)) for each in tags]
+            tags = _tags_of(example.words, entities, lost)
     return dataclasses.replace(example, tags=tags)
 
 
-def _text(value: Any) -> str:
+def _text(value: object) -> str:
     if not isinstance(value, str):
         raise TypeError(f"{value!r} is no text")
     return value
 
 
-def _name(tag: Any, labels: Sequence[str]) -> str:
+def _name(tag: object, labels: Sequence[str]) -> str:
     """Returns the name of a tag, which may be its number."""
     if isinstance(tag, int) and not 0 <= tag < len(labels):
         raise ValueError(f"the tag {tag} needs a name in --labels")
@@ -136,12 +139,12 @@ def _name(tag: Any, labels: Sequence[str]) -> str:
     return name
 
 
-def _entity(one: Any, length: int) -> Entity:
-    if isinstance(one, dict):
-        one = [one[name] for name in ("start", "end", "label")]
-    start, end, label = one
+def _entity(entity: Any, length: int) -> Entity:
+    if isinstance(entity, dict):
+        entity = [entity[name] for name in ("start", "end", "label")]
+    start, end, label = entity
     if not (0 <= start <= end <= length and label):
-        raise ValueError(f"{one} is no part of the text with a label")
+        raise ValueError(f"{entity} is no part of the text with a label")
     return int(start), int(end), _text(label)
 
 
@@ -150,8 +153,8 @@ def _tags_of(
 ) -> list[str]:
     """Returns the tags, in IOB2, of the words that entities touch.
 
-    Of entities that overlap, the first one is kept; `lost` gets those that do,
-    or that start or end within a word.
+    Of entities that overlap, the first one counts; `lost` gets the others, and
+    entities that start or end within a word.
     """
     tags = [OUTSIDE] * len(words.starts)
     for start, end, kind in sorted(entities):

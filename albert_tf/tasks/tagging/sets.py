@@ -55,13 +55,13 @@ def read_sets(config: TaggingConfig, request: DataRequest) -> Sets[ExampleSet]:
     """Reads the texts of a run, and checks that they can be used."""
     from albert_tf.tasks.tagging import data as data_lib
 
-    trains, kept = "train" in request.uses, request.weights
-    labels = config.labels or kept.metadata.labels or ()
+    trains, weights = "train" in request.uses, request.weights
+    labels = config.labels or weights.metadata.labels or ()
     data = data_lib.TaggingData(
         tokenizer=request.tokenizer,
         max_seq_length=request.max_seq_length,
         labels=labels,
-        words=kept.settings.get("words", "spaced" if trains else "tokens"),
+        words=weights.settings.get("words", "spaced" if trains else "tokens"),
     )
 
     def read(use: str) -> list[TaggedText]:
@@ -71,13 +71,15 @@ def read_sets(config: TaggingConfig, request: DataRequest) -> Sets[ExampleSet]:
         )
 
     sets, validation = held_out.read(
-        config, request, read, texts=lambda one: [one.text]
+        config, request, read, texts=lambda example: [example.text]
     )
     rows: list[Sequence[str]] = [[label] for label in labels]
     if trains:
-        rows = [one.tags or () for one in sets["train"]]
-    own = {tag for tags in rows for tag in tags}
-    labels = labels or tuple(sorted(own, key=lambda tag: (tag != OUTSIDE, tag)))
+        rows = [example.tags or () for example in sets["train"]]
+    distinct = {tag for tags in rows for tag in tags}
+    labels = labels or tuple(
+        sorted(distinct, key=lambda tag: (tag != OUTSIDE, tag))
+    )
     if len({*labels}) < max(2, len(labels)):
         raise ValueError(
             "There must be several tags, all different, not "
@@ -105,7 +107,7 @@ def read_sets(config: TaggingConfig, request: DataRequest) -> Sets[ExampleSet]:
 def _warn_of_others(
     examples: Sequence[TaggedText], labels: Sequence[str]
 ) -> None:
-    tags = (tag for one in examples for tag in one.tags or ())
+    tags = (tag for example in examples for tag in example.tags or ())
     others = collections.Counter(tag for tag in tags if tag not in labels)
     if others:
         _LOGGER.warning(

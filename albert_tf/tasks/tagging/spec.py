@@ -55,8 +55,8 @@ class TaggingSpec(HeadSpec):
 
     def example_set(self, data: Any, examples: Sequence[Any]) -> ExampleSet:
         """Finds the words of texts."""
-        found = [data.example(*example) for example in examples]
-        return super().example_set(data, found)
+        texts = [data.example(*example) for example in examples]
+        return super().example_set(data, texts)
 
     serving_settings = TaggingSettings
     # Texts have different numbers of entities.
