@@ -26,7 +26,7 @@ def test_the_file_of_a_use_is_found_by_its_name(ending, tmp_path):
     found = held_out_lib.find(config, REQUEST, "eval")
     assert found == str(tmp_path / f"dev.{ending}")
     found = held_out_lib.find(config, REQUEST, "predict", is_optional=True)
-    assert found is None
+    assert not found
 
 
 def test_a_use_with_several_files_is_refused(tmp_path):
