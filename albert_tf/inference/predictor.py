@@ -23,7 +23,8 @@ from albert_tf.settings import SettingValues
 from albert_tf.tasks import spec as specs
 from albert_tf.tasks.spec import HeadSpec
 from albert_tf.tasks.task_data import Examples, ExampleSet, Outputs, TextAnswer
-from albert_tf.text.tokenizer import Tokenizer, VocabularyBeside
+from albert_tf.text.base import Tokenizer
+from albert_tf.text.tokenizer import VocabularyBeside
 
 _LOGGER = logging.getLogger(__name__)
 
