@@ -62,18 +62,18 @@ def run(
             rows = tf.reshape(rows, [-1])
             hidden, mask = tf.gather(hidden, rows), tf.gather(mask, rows)
         hidden = block(hidden, mask)
-        found, before = classify(hidden), prediction
-        prediction = tf.argmax(found, axis=1)
+        layer_logits, before = classify(hidden), prediction
+        prediction = tf.argmax(layer_logits, axis=1)
         num_same = tf.where(prediction == before, num_same + 1, 0)
         places = examples[:, None]
-        logits = tf.tensor_scatter_nd_update(logits, places, found)
+        logits = tf.tensor_scatter_nd_update(logits, places, layer_logits)
         layers = tf.fill(tf.shape(examples), layer)
         num_layers = tf.tensor_scatter_nd_update(num_layers, places, layers)
     return {"logits": logits, "num_layers": num_layers}
 
 
 def outputs(model: ClassifierModel, batch: Batch, *, patience: int) -> Totals:
-    """Returns what `run` gives for a model whose examples may leave early.
+    """Returns the outputs of `run` for a model that examples may leave early.
 
     Of multiple choice, the batch is int32 `[B, C, S]`, and K is C.
     """

@@ -77,6 +77,6 @@ def stacked(rows: Sequence[Record], pad_id: int) -> Record:
         for name, pad_value in _pad_values(pad_id).items()
     }
     for i, row in enumerate(rows):
-        for name, values in row.items():
-            arrays[name][i, : len(values)] = values
+        for name, array in row.items():
+            arrays[name][i, : len(array)] = array
     return arrays

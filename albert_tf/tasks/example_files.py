@@ -20,7 +20,7 @@ from albert_tf.text import text_lines
 
 _JSONL_ENDINGS = (".jsonl", ".json", ".jsonl.gz", ".json.gz")
 _CSV_ENDINGS = (".csv", ".csv.gz")
-# What an opening quote without a closing one would take into memory, at most.
+# The most that an opening quote without a closing one takes into memory.
 _MAX_FIELD_CHARACTERS = 10_000_000
 JsonObject: TypeAlias = dict[str, Any]
 # The line number in the file, from 1, and the fields of a row.

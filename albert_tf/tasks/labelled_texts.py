@@ -27,7 +27,7 @@ _MAX_LABELS = 1000
 _LARGEST_NUMBER = 3.4e38
 # So many different numbers may be ratings, or classes with a number.
 _FEW_NUMBERS = 20
-# What columns hold that are a label each.
+# The cells of columns that are a label each.
 _MARKS = {"0": False, "1": True, "false": False, "true": True}
 # One thousand and more, or a number with a decimal comma.
 _UNCLEAR_NUMBER = re.compile(r"[-+]?[1-9]\d{0,2},\d{3}")
@@ -53,8 +53,8 @@ class Columns:
     """Which columns of a file hold what.
 
     Without a `label`, no labels are read; without a `guid`, rows are numbered.
-    `header` is that of a file that has none; `separator` that of the labels of
-    a row that may have several. These may have a column each, of 0 and 1: then
+    `header` is for a file that has none; `separator` divides the labels of a
+    row that may have several. These may have a column each, of 0 and 1: then
     `label` is their names, separated by commas.
     """
 
@@ -163,8 +163,8 @@ def read_labels(
 ) -> tuple[str, ...]:
     """Returns the different labels of a training file, sorted.
 
-    Of those that are the same number, `1` and `1.0`, it is the shortest. Labels
-    that have a column each are named by it.
+    Of labels that are the same number, `1` and `1.0`, it is the shortest. A
+    label that has a column of its own is named by it.
     """
     if separator and "," in column:
         names = column.split(",")
@@ -191,7 +191,7 @@ def read_labels(
 
 
 def _class(label: str) -> str:
-    """Returns what labels of one class have in common: `1.0` is `1`."""
+    """Returns the shortest label of the same class: `1.0` is `1`."""
     whole = re.sub(r"^(-?\d+)\.0+$", r"\1", label)
     return "0" if whole == "-0" else whole
 
@@ -270,7 +270,7 @@ def _check_label(label: str, where: str) -> None:
 def _parse_label(
     cells: Mapping[str, str], labels: Sequence[str], separator: str, where: str
 ) -> int | float | tuple[int, ...]:
-    """Returns what `ClassificationExample.label` holds, of cells by column."""
+    """Returns a `ClassificationExample.label`, from cells by column."""
     text, *others = cells.values()
     if separator:
         if others:

@@ -23,7 +23,7 @@ WriteRow: TypeAlias = Callable[
 def open_tables(
     output_dir: str, submission_file: str, text_of: Callable[[Any], str]
 ) -> Iterator[WriteRow]:
-    """Opens `test_results.tsv` and a submission; yields what writes a row.
+    """Opens `test_results.tsv` and a submission; yields a `WriteRow`.
 
     `test_results.tsv`, as in the original, has no header and in each row the
     probabilities of the labels, or the number. The submission has GLUE's header

@@ -8,6 +8,8 @@ import abc
 import contextlib
 import dataclasses
 import itertools
+import json
+import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import (
     TYPE_CHECKING,
@@ -21,6 +23,7 @@ from typing import (
 
 import numpy as np
 
+from albert_tf import files
 from albert_tf.data.record_columns import RecordColumns
 from albert_tf.features import ArraySpec
 from albert_tf.metrics.scores import Scores
@@ -233,15 +236,27 @@ class TaskData(AnswerData):
             f"chance: {reason}."
         )
 
-    @abc.abstractmethod
+    @contextlib.contextmanager
     def open_predictions(
         self, output_dir: str, scores: Scores
-    ) -> contextlib.AbstractContextManager[Callable[[Examples, Outputs], None]]:
+    ) -> Iterator[Callable[[Examples, Outputs], None]]:
         """Opens the files of predictions; its function writes the next ones.
 
-        They appear when the context ends without an error. `scores` are those
-        of the evaluation, empty without one. Examples may have no labels.
+        They appear when the context ends without an error; by default,
+        `predictions.jsonl` has the id and the answer of each example. The
+        scores of the evaluation are empty without one. Examples may have no
+        labels.
         """
+        path = os.path.join(output_dir, "predictions.jsonl")
+        with files.atomic_write(path) as file:
+
+            def write(examples: Examples, outputs: Outputs) -> None:
+                answers = self.answers(examples, outputs)
+                for example, answer in zip(examples, answers, strict=True):
+                    line = json.dumps({"id": example.guid, **answer})
+                    file.write(f"{line}\n".encode())
+
+            yield write
 
     def predictions_of(
         self, examples: Examples, outputs: Outputs, scores: Scores
@@ -292,7 +307,7 @@ class Sets(Generic[AnySet]):
 
     @property
     def all(self) -> tuple[ExampleSet, ...]:
-        """All sets, those to train on first."""
+        """All sets, the training set first."""
         train = (self.train,) if self.train else ()
         return (*train, *self.evaluation, *self.prediction)
 

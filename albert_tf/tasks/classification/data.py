@@ -257,7 +257,7 @@ class ClassificationData(TaskData):
         )
 
     def _likeliest(self, decision: Decision, logits: np.ndarray) -> np.ndarray:
-        # What a threshold costs does not choose the weights.
+        # The cost of a threshold does not choose the weights.
         if not self.is_multi_label:
             decision = dataclasses.replace(decision, thresholds=None)
         return decision.predictions(logits)

@@ -24,10 +24,10 @@ class Decision:
     """How logits become probabilities, and these labels; None for not chosen.
 
     Args:
-        temperature: What logits are divided by; 1 where a row has any number
-            of labels.
-        thresholds: Of such rows, the probability from which on each label is
-            predicted. Else the predicted label is the one whose probability
+        temperature: Divisor of the logits; 1 where a row has any number of
+            labels.
+        thresholds: Of such rows, the lowest probability at which each label
+            is predicted. Else the predicted label is the one whose probability
             exceeds its threshold most: of two, they add up to 1.
         has_several: Whether a row has any number of labels.
         goal: Of two labels, what a threshold is chosen for, such as
@@ -61,7 +61,7 @@ class Decision:
     def chosen_for(
         self, labels: np.ndarray, logits: np.ndarray, positive: int = 1
     ) -> "Decision":
-        """Returns it with what is not chosen chosen, on evaluated rows.
+        """Returns it with the missing choices made, on evaluated rows.
 
         The labels are `[N]`, or 0 and 1 `[N, K]`; the goal is for the
         `positive` of two.
@@ -148,11 +148,11 @@ def calibration_chart(
 def threshold_for(
     goal: str, is_positive: np.ndarray, probabilities: np.ndarray
 ) -> float | None:
-    """Returns the probability from which on a label is predicted, for a goal.
+    """Returns the lowest probability at which a label is predicted.
 
-    Such as `precision:0.95`, `recall:0.9` or `false_positive_rate:0.01`: of the
-    thresholds that reach it the one with the highest recall, or, for a recall,
-    the highest precision; None if none does. Both arrays are `[N]`.
+    Of the thresholds that reach the goal, such as `precision:0.95`,
+    `recall:0.9` or `false_positive_rate:0.01`, it has the highest recall, or,
+    for a recall, the highest precision; None if none reaches it. Both arrays are `[N]`.
     """
     kind, _, number = goal.partition(":")
     num_positive = np.count_nonzero(is_positive)

@@ -3,16 +3,12 @@
 Data flow: texts -> records -> [model] -> logits -> scores, answers, files.
 """
 
-import contextlib
 import dataclasses
-import json
-import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from albert_tf import files
 from albert_tf.features import ArraySpec
 from albert_tf.metrics.scores import Scores
 from albert_tf.settings import SettingValues
@@ -144,19 +140,3 @@ class PooledData(TaskData):
         columns = [np.asarray(column).tolist() for column in answers.values()]
         for row in zip(*columns, strict=True):
             yield dict(zip(answers, row, strict=True))
-
-    @contextlib.contextmanager
-    def open_predictions(
-        self, output_dir: str, scores: Scores
-    ) -> Iterator[Callable[[_Examples, Outputs], None]]:
-        """Opens `predictions.jsonl`: the id of each example, and its answer."""
-        path = os.path.join(output_dir, "predictions.jsonl")
-        with files.atomic_write(path) as file:
-
-            def write(examples: _Examples, outputs: Outputs) -> None:
-                answers = self.answers(examples, outputs)
-                for each, answer in zip(examples, answers, strict=True):
-                    line = json.dumps({"id": each.guid, **answer})
-                    file.write(f"{line}\n".encode())
-
-            yield write

@@ -3,7 +3,7 @@
 Data flow: examples -> records -> [model] -> logits -> scores, files.
 
 A record has a row for each choice: `[CLS] article [SEP] question and option
-[SEP]`, with segment ids 0 up to the first `[SEP]` and 1 behind it. If a choice
+[SEP]`, with segment ids 0 up to the first `[SEP]` and 1 after it. If a choice
 is too long, question and option keep their last tokens, the article its first.
 
 Source: Lai et al. 2017 (levels); google-research/albert, `race_utils`.
@@ -109,7 +109,7 @@ class MultipleChoiceData(TaskData):
                 choices = [choice[-longest:] for choice in whole]
                 num_cut_articles += len(article) > room - max(map(len, choices))
                 num_cut_questions += max(map(len, whole)) > longest
-                # With as much of the article as fits beside each choice.
+                # With as much of the article as fits with each choice.
                 rows = [
                     encoder_records.of_two(article[: room - len(c)], c, special)
                     for c in choices

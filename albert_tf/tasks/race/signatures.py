@@ -26,7 +26,7 @@ def make_signatures(exported: Exported) -> list[Signature]:
     questions may leave the model early, and both have `num_layers` `[B]`.
     """
     settings: ChoiceSettings = exported.settings
-    num_options, tokenizer = settings.num_options, exported.tokenizer
+    num_options, tokenizer = settings.num_choices or 4, exported.tokenizer
     lengths = settings.choice_lengths()
     score = served_logits.logits_of_ids(exported, num_options)
 

@@ -14,8 +14,6 @@ from albert_tf.tasks.race.examples import ChoiceLengths, MultipleChoiceExample
 from albert_tf.tasks.spec import HeadSpec
 from albert_tf.tasks.task_data import AnswerData, ExampleSet
 
-_NUM_CHOICES = 4
-
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class ChoiceSettings(EarlyExitSettings):
@@ -39,11 +37,6 @@ class ChoiceSettings(EarlyExitSettings):
     def __post_init__(self) -> None:
         super().__post_init__()
         self.choice_lengths()
-
-    @property
-    def num_options(self) -> int:
-        """`num_choices`, or its default."""
-        return _NUM_CHOICES if self.num_choices is None else self.num_choices
 
     def choice_lengths(self) -> ChoiceLengths:
         """Returns the lengths of a choice."""

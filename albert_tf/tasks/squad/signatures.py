@@ -5,7 +5,7 @@ overlap; the answer is the best one of all windows.
 
 Data flow: question, context -> tokens -> [this file] -> answer.
 Source: google-research/albert, run_squad_v1.py and run_squad_v2.py, for ids;
-`tasks.squad.data`, whose answers those of raw text equal.
+`tasks.squad.data`: answers to raw text are equal.
 """
 
 import dataclasses
@@ -80,8 +80,8 @@ class ContextWindows(NamedTuple):
 def split_contexts(tokens: Tokens, lengths: WindowLengths) -> ContextWindows:
     """Splits contexts into windows that together hold all their tokens.
 
-    The windows equal those of `tasks.squad.windows`. The tokens are those of
-    2 B texts: B questions, then their contexts.
+    The windows are as in `tasks.squad.windows`. The tokens are of 2 B
+    texts: B questions, then their contexts.
     """
     num_questions = (ragged.size(tokens.row_splits) - 1) // 2
     questions = tokens.rows[:num_questions]
@@ -251,7 +251,7 @@ def cut_out(
     """Cuts one part out of each text and strips the white space around it.
 
     The result equals `tasks.squad.windows.Paragraph.span_text`. Starts and
-    ends, int32 `[B]`, count code points; where the end is not behind the start,
+    ends, int32 `[B]`, count code points; where the end is not after the start,
     there is no part. Returns the parts, strings `[B]`, and their starts and
     ends in the text, which are -1 if nothing is left.
     """

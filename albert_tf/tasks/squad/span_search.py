@@ -36,7 +36,7 @@ class SpanTensors:
 class LogitScorer:
     """The scorer of version 1.1; its input is at least `min_length` long.
 
-    With `compares_null`, the logits of `[CLS]` are those of there being no
+    With `compares_null`, the logits of `[CLS]` stand for there being no
     answer, as transformers' `run_qa.py` trains version 2.0, and the score of
     the best span must be subtracted from `null_scores`, float32 `[W]`.
     """
@@ -60,7 +60,7 @@ class LogitScorer:
         self, outputs: Tensors, input_mask: tf.Tensor, limits: SpanLimits
     ) -> list[SpanTensors]:
         """Returns the likeliest spans; and all, where none of them is valid."""
-        # The question's logits count, as in the reference; those of padding
+        # The question's logits count, as in the reference; logits of padding
         # must not, because its size depends on the other windows.
         starts, ends = (
             tf.where(input_mask > 0, outputs[name], tf.float32.min)

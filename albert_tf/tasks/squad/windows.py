@@ -3,7 +3,7 @@
 Data flow: questions -> [this file] -> records; and again -> predictions.
 
 A record is `[CLS] question [SEP] window [SEP]`, with segment ids 0 up to the
-first `[SEP]` and 1 behind it. A window without the whole answer counts as
+first `[SEP]` and 1 after it. A window without the whole answer counts as
 impossible to answer, and its answer points to `[CLS]`.
 
 The tokenizer says which characters each token stands for.
@@ -38,7 +38,8 @@ _LOGGER = logging.getLogger(__name__)
 QUESTIONS_PER_CALL = 128
 # Answers that the log lists.
 _MAX_LISTED = 20
-# TF1: weight of a window's length beside a token's distance from its edge.
+# TF1: weight of a window's length, where a token's distance from its edge has
+# the weight 1.
 LENGTH_WEIGHT = 0.01
 
 

@@ -29,7 +29,7 @@ _EXAMPLE = {"text": "Angela Merkel visited Paris."}
 def make_signatures(exported: Exported) -> list[Signature]:
     """Returns the signatures of a token classifier.
 
-    Raw text gives the entities of each, `[B, N]`, N that of the text with the
+    Raw text gives the entities of each, `[B, N]`, N of the text with the
     most: `starts` and `ends`, int32, their code points in the text; `labels`,
     strings; and `scores`, float32, the mean probability of their words' tags. A
     text with fewer has -1 and "" behind them. Ids give `logits`, float32
@@ -198,7 +198,7 @@ def _read_entities(
     starts_second = [any(one.start == 1 for one in found) for found in pairs]
     ends_first = [any(one.end == 1 for one in found) for found in pairs]
     kinds = [(*(one.kind for one in find(name)), "")[0] for name in names]
-    # Words without tokens are outside, and so is what is around a text.
+    # Words without tokens are outside, and so are the places around a text.
     has_tokens = words.token_splits[1:] > words.token_splits[:-1]
     tags = tf.where(has_tokens, tags, outside)
     rows = ragged.row_ids(words.row_splits)

@@ -1,8 +1,8 @@
 """The words of a raw text, and the tokens of words.
 
-A text that is tagged like the data of a run has words as those data have them:
-punctuation apart. For other models, such as those of transformers, the tokens
-of a text say what a word is.
+A text that is tagged like the data of a run has the words of these data:
+punctuation apart. For other models, such as models of transformers, the tokens
+of a text tell its words.
 
 Data flow: text, or words -> [this file] -> ids, and where words start.
 """
@@ -61,7 +61,7 @@ class TextWords(NamedTuple):
     """
 
     ids: np.ndarray  # int32 [M]
-    token_splits: np.ndarray  # int64 [W + 1]: where those of each begin, M
+    token_splits: np.ndarray  # int64 [W + 1]: where tokens of each begin, M
     starts: np.ndarray  # int32 [W]
     ends: np.ndarray  # int32 [W]
 
@@ -81,10 +81,10 @@ class TextWords(NamedTuple):
 
 
 def split(text: str, tokenizer: Tokenizer, *, is_spaced: bool) -> TextWords:
-    """Returns the words of a text: those of `word_pattern` if `is_spaced`.
+    """Returns the words of a text: matches of `word_pattern` if `is_spaced`.
 
     Else, the text is encoded as a whole, and its tokens tell: one that
-    `starts_word` does, and so does one behind a token of no character, the mark
+    `starts_word` does, and so does one after a token of no character, the mark
     alone, as in transformers.
     """
     if is_spaced:
@@ -106,7 +106,7 @@ def split(text: str, tokenizer: Tokenizer, *, is_spaced: bool) -> TextWords:
 def starts_word(tokens: Sequence[str], *, is_wordpiece: bool) -> np.ndarray:
     """Returns bool `[n]`: whether tokens say that they start words.
 
-    Those of WordPiece do without `##`, those of SentencePiece with its mark.
+    Tokens of WordPiece do without `##`, tokens of SentencePiece with its mark.
     """
     mark = CONTINUATION if is_wordpiece else WORD_MARK
     return np.array([t.startswith(mark) != is_wordpiece for t in tokens], bool)
