@@ -13,7 +13,7 @@ from albert_tf import checks, files
 from albert_tf.settings import setting
 from albert_tf.tasks.example_files import Source
 from albert_tf.tasks.spec import DataRequest, TaskConfig
-from albert_tf.tasks.task_data import SPLITS, Validation
+from albert_tf.tasks.task_data import SPLITS
 
 Example = TypeVar("Example")
 
@@ -110,12 +110,13 @@ def read(
     *,
     texts: Callable[[Example], list[str]] = _both_texts,
     label: Callable[[Example], str] = lambda _: "",
-) -> tuple[dict[str, list[Example]], Validation | None]:
+) -> tuple[dict[str, list[Example]], list[object] | None]:
     """Returns examples to train on and to evaluate, and how they were divided.
 
     With `validation_share`, the latter are a part of the training file, see
-    `hold_out`. A run stores the `Validation`. Without training, the weights in
-    use have the digests. `read_use` returns the examples of the file of a use.
+    `hold_out`. A run stores share, seed and digests, the setting `validation`.
+    Without training, the weights in use have the digests. `read_use` returns
+    the examples of the file of a use.
     """
     uses = [use for use in request.uses if use != "predict"]
     share, seed = config.validation_share, config.validation_seed

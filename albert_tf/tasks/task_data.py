@@ -45,9 +45,6 @@ TextAnswer: TypeAlias = dict[str, Any]
 # `curves` of points by name, `x_label`) of `report.html`.
 Section: TypeAlias = dict[str, Any]
 
-# The share, the seed and the digests of rows held out; see `held_out.read`.
-Validation: TypeAlias = list[Any]
-
 # The split of a data set that each use reads.
 SPLITS = {"train": "train", "eval": "dev", "predict": "test"}
 # Fewer records say too little for a comparison with chance.

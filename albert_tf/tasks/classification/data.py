@@ -31,7 +31,6 @@ from albert_tf.tasks.task_data import (
     Section,
     TaskData,
     TextAnswer,
-    Validation,
 )
 from albert_tf.text.base import Tokenizer
 
@@ -86,7 +85,7 @@ class ClassificationData(TaskData):
     output_names: tuple[str, ...] = ()
     text_columns: tuple[str, ...] = ()
     class_weights: tuple[float, ...] = ()
-    validation: Validation | None = None
+    validation: list[object] | None = None
 
     @property
     def is_regression(self) -> bool:

@@ -152,7 +152,8 @@ def threshold_for(
 
     Of the thresholds that reach the goal, such as `precision:0.95`,
     `recall:0.9` or `false_positive_rate:0.01`, it has the highest recall, or,
-    for a recall, the highest precision; None if none reaches it. Both arrays are `[N]`.
+    for a recall, the highest precision; None if none reaches it. Both
+    arrays are `[N]`.
     """
     kind, _, number = goal.partition(":")
     num_positive = np.count_nonzero(is_positive)

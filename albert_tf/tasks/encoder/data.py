@@ -25,7 +25,6 @@ from albert_tf.tasks.task_data import (
     Record,
     TaskData,
     TextAnswer,
-    Validation,
 )
 from albert_tf.text.base import Tokenizer
 
@@ -95,7 +94,7 @@ class SimilarityData(TaskData):
     normalizes: bool = False
     num_texts: int = 2
     has_scores: bool
-    validation: Validation | None = None
+    validation: list[object] | None = None
 
     @property
     def primary_metric(self) -> str:

@@ -6,7 +6,7 @@ Source: Reimers and Gurevych 2019, "Sentence-BERT"; sentence-transformers 6,
 
 import dataclasses
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 from keras import ops
 
@@ -21,12 +21,14 @@ if TYPE_CHECKING:
     from albert_tf.tasks.encoder.data import SimilarityData, VectorData
     from albert_tf.tasks.encoder.spec import EncoderSettings
 
-    PoolingData: TypeAlias = VectorData | SimilarityData | EncoderSettings
-
 _NEVER = -1e9  # a score that a softmax turns to 0
 
 
-def pool(sequence: Tensor, input_mask: Tensor, data: "PoolingData") -> Tensor:
+def pool(
+    sequence: Tensor,
+    input_mask: Tensor,
+    data: "VectorData | SimilarityData | EncoderSettings",
+) -> Tensor:
     """Returns vectors, float32 `[..., H]`, of the last layer, `[..., S, H]`.
 
     `data` has `pooling` and `normalizes`, see `VectorData`.

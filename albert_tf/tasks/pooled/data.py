@@ -13,13 +13,7 @@ from albert_tf.features import ArraySpec
 from albert_tf.metrics.scores import Scores
 from albert_tf.settings import SettingValues
 from albert_tf.tasks import encoder_records
-from albert_tf.tasks.task_data import (
-    Outputs,
-    Record,
-    TaskData,
-    TextAnswer,
-    Validation,
-)
+from albert_tf.tasks.task_data import Outputs, Record, TaskData, TextAnswer
 from albert_tf.text.base import Tokenizer
 
 if TYPE_CHECKING:
@@ -52,7 +46,7 @@ class PooledData(TaskData):
     head: "PooledHead"
     tokenizer: Tokenizer
     max_seq_length: int
-    validation: Validation | None = None
+    validation: list[object] | None = None
 
     @property
     def name(self) -> str:

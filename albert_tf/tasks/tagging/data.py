@@ -35,7 +35,6 @@ from albert_tf.tasks.task_data import (
     Section,
     TaskData,
     TextAnswer,
-    Validation,
 )
 from albert_tf.text.base import Tokenizer
 
@@ -65,7 +64,7 @@ class TaggingData(TaskData):
     labels: tuple[str, ...]
     words: str
     dictionary: Mapping[str, str] = dataclasses.field(default_factory=dict)
-    validation: Validation | None = None
+    validation: list[object] | None = None
 
     @property
     def primary_metric(self) -> str:
