@@ -295,6 +295,86 @@ def test_importing_the_package_and_a_config_is_quick():
     assert (result.stdout, result.stderr) == ("\n", "")
 
 
+# Lines that a reader of a door has before them: what its imports reach, also
+# imports in functions and modules that a string names.
+READING_BUDGETS = {
+    "modeling.albert_model": 2200,
+    "data.builder": 5000,
+    "training.pretrain": 11_500,
+    "training.interface": 17_000,
+    "inference.predictor": 11_000,
+}
+# The one file that may name modules by strings.
+REGISTRY = "albert_tf.registry"
+
+
+def _module_name(path):
+    parts = path.relative_to(ROOT).with_suffix("").parts
+    return ".".join(parts).removesuffix(".__init__")
+
+
+def _modules_reached(tree, modules):
+    """Yields the modules of the library that a module imports or names."""
+    for node in _without_type_checking(tree):
+        if isinstance(node, ast.ImportFrom) and node.module:
+            for alias in node.names:
+                full = f"{node.module}.{alias.name}"
+                yield full if full in modules else node.module
+        elif isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+            yield node.value.partition(":")[0]
+
+
+def _without_type_checking(node):
+    yield node
+    if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.dump(node.test):
+        children = node.orelse
+    else:
+        children = ast.iter_child_nodes(node)
+    for child in children:
+        yield from _without_type_checking(child)
+
+
+def _reached_from(door):
+    modules = {_module_name(path): path for path in MODULES}
+    reached, waiting = set(), [f"albert_tf.{door}"]
+    while waiting:
+        name = waiting.pop()
+        if name in reached or name not in modules:
+            continue
+        reached.add(name)
+        tree = ast.parse(modules[name].read_text(encoding="utf-8"))
+        if name != REGISTRY:
+            waiting += {*_modules_reached(tree, modules)} - {"albert_tf"}
+    return {name: modules[name] for name in reached}
+
+
+@pytest.mark.parametrize("door", READING_BUDGETS)
+def test_one_can_read_what_a_door_reaches(door):
+    num_lines = {
+        name: len(path.read_text(encoding="utf-8").splitlines())
+        for name, path in _reached_from(door).items()
+    }
+
+    assert sum(num_lines.values()) <= READING_BUDGETS[door], num_lines
+
+
+def test_only_the_registry_names_modules_by_strings():
+    names = {_module_name(path) for path in MODULES} - {"albert_tf"}
+    wrong = [
+        f"{_name(path)}: {node.value}"
+        for path in MODULES
+        if _module_name(path) not in (REGISTRY, "albert_tf")
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.Constant)
+        and isinstance(node.value, str)
+        and node.value.partition(":")[0] in names
+    ]
+
+    assert not wrong
+
+
 _IMPORT_ALL = """
 import importlib, logging, os, sys
 import absl.flags, absl.logging
