@@ -22,19 +22,19 @@ _MAX_TEXT_CHARACTERS = 300
 def sections(
     data: TaskData, examples: Examples, outputs: Outputs, scores: Scores
 ) -> list[Section]:
-    """Returns the sections of a task: its errors, its own, and its classes."""
-    found = data.report_sections(examples, outputs, scores)
+    """Returns the sections of a task: its errors, sections and classes."""
+    task_sections = data.report_sections(examples, outputs, scores)
     predicted = data.predictions_of(examples, outputs, scores)
     if not predicted:
-        return found
+        return task_sections
     errors = prediction_sections(examples, *predicted)
     if not predicted.names:
-        return [*errors, *found]
+        return [*errors, *task_sections]
     scores_of = classification.class_scores(
         predicted.labels, predicted.predictions, predicted.names
     )
     table = class_table("Scores of each class", scores_of)
-    return [*errors, *found, table]
+    return [*errors, *task_sections, table]
 
 
 def prediction_sections(

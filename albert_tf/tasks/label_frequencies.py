@@ -67,8 +67,8 @@ def compare_labels(
 def compare_numbers(numbers: np.ndarray, predictions: np.ndarray) -> Comparison:
     """Compares predictions `[N, K]` with numbers, `[N]` or `[N, K]`."""
     wanted = numbers.reshape(len(numbers), -1).astype(np.float64)
-    found = predictions.reshape(wanted.shape).astype(np.float64)
-    loss = float(np.mean((found - wanted) ** 2))
+    predicted = predictions.reshape(wanted.shape).astype(np.float64)
+    loss = float(np.mean((predicted - wanted) ** 2))
     return Comparison(loss, loss, float(np.mean(np.var(wanted, axis=0))))
 
 

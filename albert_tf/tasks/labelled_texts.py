@@ -181,13 +181,13 @@ def read_labels(
                 _check_label(label, where)
                 labels.add(label)
     by_class = {_class(x): x for x in sorted(labels, key=len, reverse=True)}
-    found, where = sorted(by_class.values()), f"{path}, column {column!r}"
-    check_labels(found, where)
-    is_long = len(found) > _FEW_NUMBERS or "." in "".join(by_class)
-    if is_long and not any(math.isnan(_number(label)) for label in found):
+    names, where = sorted(by_class.values()), f"{path}, column {column!r}"
+    check_labels(names, where)
+    is_long = len(names) > _FEW_NUMBERS or "." in "".join(by_class)
+    if is_long and not any(math.isnan(_number(label)) for label in names):
         text = "%s: %d numbers are classes. To predict one, pass --regression."
-        _LOGGER.warning(text, where, len(found))
-    return tuple(found)
+        _LOGGER.warning(text, where, len(names))
+    return tuple(names)
 
 
 def _class(label: str) -> str:

@@ -53,9 +53,6 @@ class Moods(TaskData):
     def answers(self, examples, outputs):
         yield from ()
 
-    def open_predictions(self, output_dir, scores):
-        raise NotImplementedError
-
 
 def columns_of(data, labels):
     return record_columns.collect(

@@ -96,11 +96,11 @@ def best_temperature(labels: np.ndarray, logits: np.ndarray) -> float:
 
     def loss(exponent: float) -> float:
         shares = scipy.special.log_softmax(logits / math.exp(exponent), axis=-1)
-        own = np.take_along_axis(shares, labels[:, None], axis=-1)
-        return float(exponent**2 / 2 - own.sum())
+        scores = np.take_along_axis(shares, labels[:, None], axis=-1)
+        return float(exponent**2 / 2 - scores.sum())
 
-    found = scipy.optimize.minimize_scalar(loss, bounds=(-4, 4))
-    return math.exp(found.x)
+    minimum = scipy.optimize.minimize_scalar(loss, bounds=(-4, 4))
+    return math.exp(minimum.x)
 
 
 def calibration_error(labels: np.ndarray, probabilities: np.ndarray) -> float:

@@ -117,13 +117,15 @@ def _paragraphs_and_questions(
 
 
 def _example(row: JsonObject, context: str) -> SquadExample:
-    given = row.get("answers")
-    if isinstance(given, Mapping):  # of lists
-        columns = zip(*given.values(), strict=True)
-        given = [dict(zip(given, values, strict=True)) for values in columns]
+    answer_rows = row.get("answers")
+    if isinstance(answer_rows, Mapping):  # of lists
+        columns = zip(*answer_rows.values(), strict=True)
+        answer_rows = [
+            dict(zip(answer_rows, cells, strict=True)) for cells in columns
+        ]
     answers = tuple(
         Answer(text=text, start=_value(answer, "answer_start", int))
-        for answer in given or ()
+        for answer in answer_rows or ()
         if (text := _value(answer, "text", str)).strip()
     )
     marked = row.get("is_impossible")
@@ -133,7 +135,11 @@ def _example(row: JsonObject, context: str) -> SquadExample:
             f"question {row['id']} is marked as impossible to answer, but has "
             "an answer"
         )
-    is_known = given or is_impossible or (given is not None and marked is None)
+    is_known = (
+        answer_rows
+        or is_impossible
+        or (answer_rows is not None and marked is None)
+    )
     return SquadExample(
         guid=_value(row, "id", str),
         question=_value(row, "question", str),
@@ -166,7 +172,7 @@ def _find(answer: Answer, context: str) -> Answer:
     words = [r"\s+".join(map(re.escape, form.split())) for form in forms]
     # An accent that follows would belong to the last letter.
     pattern = rf"(?:{'|'.join(words)})(?![\u0300-\u036f])"
-    found = min(
+    nearest = min(
         re.finditer(pattern, context, re.IGNORECASE),
         key=lambda match: (
             match.start() != start,
@@ -175,4 +181,4 @@ def _find(answer: Answer, context: str) -> Answer:
         ),
         default=None,
     )
-    return Answer(text=found[0], start=found.start()) if found else answer
+    return Answer(text=nearest[0], start=nearest.start()) if nearest else answer

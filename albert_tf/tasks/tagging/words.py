@@ -29,8 +29,8 @@ def _is_mark(character: str) -> bool:
 def _ranges(is_member: Callable[[str], bool]) -> str:
     """Returns the inside of a class of regular expressions."""
     runs = itertools.groupby(map(chr, range(sys.maxunicode + 1)), is_member)
-    found = ([*characters] for is_found, characters in runs if is_found)
-    return "".join(f"{re.escape(r[0])}-{re.escape(r[-1])}" for r in found)
+    members = ([*characters] for is_in, characters in runs if is_in)
+    return "".join(f"{re.escape(r[0])}-{re.escape(r[-1])}" for r in members)
 
 
 @functools.cache
@@ -88,9 +88,9 @@ def split(text: str, tokenizer: Tokenizer, *, is_spaced: bool) -> TextWords:
     alone, as in transformers.
     """
     if is_spaced:
-        found = [*re.finditer(word_pattern(), text)]
-        words = [match.group() for match in found]
-        return TextWords.of(words, [m.start() for m in found], tokenizer)
+        matches = [*re.finditer(word_pattern(), text)]
+        words = [match.group() for match in matches]
+        return TextWords.of(words, [m.start() for m in matches], tokenizer)
     ids, _, (starts, ends) = tokenizer.encode_batch_with_offsets([text])
     tokens = [*map(tokenizer.id_to_token, ids.tolist())]
     is_first = starts_word(
