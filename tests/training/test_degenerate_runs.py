@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from albert_tf.config import AlbertConfig
+from albert_tf.metrics import classification
 from albert_tf.tasks.classification.data import ClassificationData
 from albert_tf.tasks.classification.model import ClassificationTask
 from albert_tf.tasks.labelled_texts import ClassificationExample
@@ -96,7 +97,7 @@ EXAMPLES = {
 }
 
 
-def classification(case, rng, tokenizer):
+def classification_of(case, rng, tokenizer):
     labels = {"positive": 2, "labels": 20, "numbers": 0}[case.task]
     names = tuple(f"label {i:02}" for i in range(labels))
     mean, spread = SCALES.get(case.of, (0, 1))
@@ -130,7 +131,7 @@ def same_texts(examples):
 
 def arguments(case, folder, tokenizer):
     """Returns what `finetune.run` takes."""
-    data, sets, make_task = classification(
+    data, sets, make_task = classification_of(
         case, np.random.default_rng(case.seed), tokenizer
     )
     if case.problem == "texts":
