@@ -78,6 +78,20 @@ def test_the_version_is_that_of_the_package(run):
     assert run("--version").stdout == f"{albert_tf.__version__}\n"
 
 
+@pytest.mark.parametrize(
+    ("module", "words"), [("predict", "standard input"), ("compare", "McNemar")]
+)
+def test_a_module_shows_its_help_before_any_slow_import(
+    module, words, run_before_imports, tmp_path
+):
+    script = ROOT / "albert_tf" / module / "__main__.py"
+
+    done = run_before_imports(script, "--help", folder=tmp_path)
+
+    assert (done.returncode, done.stderr) == (0, "")
+    assert words in done.stdout
+
+
 # Of the original's flags, the first that would be missed.
 MISSED = next(iter(program.UNSUPPORTED_FLAGS))
 

@@ -1,8 +1,6 @@
 """The command that compares runs."""
 
 import json
-import subprocess
-import sys
 
 from albert_tf.compare import __main__ as compare
 
@@ -46,18 +44,3 @@ def test_what_cannot_be_is_one_line(tmp_path, capsys):
     lines = capsys.readouterr().err.splitlines()
     assert [line[:7] for line in lines] == ["error: "] * 3
     assert lines[0] == "error: 'nowhere' is not a run that has been evaluated."
-
-
-def test_help_does_not_import_tensorflow():
-    code = (
-        "import sys\nimport albert_tf.compare.__main__ as c\n"
-        "try: c.main(['--help'])\n"
-        "except SystemExit: print('tensorflow' in sys.modules)"
-    )
-
-    done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True
-    )
-
-    assert "McNemar" in done.stdout
-    assert done.stdout.endswith("False\n")
