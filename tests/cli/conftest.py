@@ -22,6 +22,7 @@ CONFIG = {
     "hidden_dropout_prob": 0.1,
     "attention_probs_dropout_prob": 0.1,
 }
+BASE = ROOT / "tests" / "parity" / "model_base"
 ANIMALS = ("cat", "dog", "fox", "hen", "owl", "pig", "cow", "ram")
 TIMING_KEYS = {"time", "sequences_per_second", "tokens_per_second"}
 # What the commands import once the flags are known to be good.
@@ -31,6 +32,22 @@ _MODULES = (
     "albert_tf.export.saved_model",
     "matplotlib.figure",
 )
+
+
+def results_of(folder):
+    """The scores in a run's folder."""
+    return json.loads((folder / "eval_results.json").read_text())
+
+
+def table_of(path):
+    """The rows of a table, its header included."""
+    lines = path.read_text().splitlines()
+    return [tuple(line.split("\t")) for line in lines]
+
+
+def numbers_of(path):
+    """The numbers of a table without a header."""
+    return np.array(table_of(path), np.float32)
 
 
 @pytest.fixture(scope="session")

@@ -1,24 +1,37 @@
 import os
-import pathlib
 import re
 import shutil
 
-_BASE = pathlib.Path(__file__).resolve().parents[1] / "parity" / "model_base"
+import pytest
+
+from tests.cli.conftest import BASE
 
 
-def test_a_checkpoint_is_exported(run_script, tiny_spm_model, tmp_path):
-    # A vocabulary beside its checkpoint may be shorter than the model's.
-    shutil.copytree(_BASE, tmp_path / "base")
-    shutil.copy(tiny_spm_model, tmp_path / "base" / "spiece.model")
+@pytest.fixture
+def export(run_script, tiny_spm_model, tmp_path):
+    """Exports a model with its vocabulary; returns what was printed."""
 
-    done = run_script(
-        "export_saved_model.py",
-        "--init_checkpoint=base",
+    def run(*flags):
+        shutil.copytree(BASE, tmp_path / "base")
+        # A vocabulary in the folder of a checkpoint may be shorter than the
+        # model's.
+        shutil.copy(tiny_spm_model, tmp_path / "base" / "spiece.model")
+        return run_script(
+            "export_saved_model.py",
+            "--init_checkpoint=base",
+            *flags,
+            folder=tmp_path,
+        )
+
+    return run
+
+
+def test_a_checkpoint_is_exported(export, tiny_spm_model, tmp_path):
+    done = export(
         "--export_dir=served/albert",
         f"--spm_model_file={tiny_spm_model}",
         "--export_version=7",
         "--precision=bfloat16",
-        folder=tmp_path,
     )
 
     assert done.returncode == 0
@@ -30,21 +43,10 @@ def test_a_checkpoint_is_exported(run_script, tiny_spm_model, tmp_path):
     assert found == ["7", "batching_parameters.txt"]
 
 
-def test_the_next_command_names_the_version(
-    run_script, tiny_spm_model, tmp_path
-):
+def test_the_next_command_names_the_version(export, tmp_path):
     (tmp_path / "served" / "3").mkdir(parents=True)
-    shutil.copytree(_BASE, tmp_path / "base")
-    shutil.copy(tiny_spm_model, tmp_path / "base" / "spiece.model")
 
-    done = run_script(
-        "export_saved_model.py",
-        "--init_checkpoint=base",
-        "--head=encoder",
-        "--export_dir=served",
-        "--format=litert",
-        folder=tmp_path,
-    )
+    done = export("--head=encoder", "--export_dir=served", "--format=litert")
 
     expected = " next: python -m albert_tf.predict served/4 < inputs "
     assert expected in done.stderr, done.stderr

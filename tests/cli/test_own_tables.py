@@ -16,7 +16,14 @@ from albert_tf.checkpoints import tf1, variable_names
 from albert_tf.checkpoints.checkpoint import Checkpoint
 from albert_tf.config import AlbertConfig
 from albert_tf.modeling.albert_model import AlbertModel
-from tests.cli.conftest import ANIMALS, CONFIG, ROOT
+from tests.cli.conftest import (
+    ANIMALS,
+    CONFIG,
+    ROOT,
+    numbers_of,
+    results_of,
+    table_of,
+)
 
 # The commands take a minute or two.
 pytestmark = pytest.mark.slow
@@ -62,7 +69,7 @@ def write_encoder(folder, vocabulary):
 
 
 @pytest.fixture(scope="module")
-def ran(run_script, tiny_spm_model, tmp_path_factory):
+def ran(run_alone, tiny_spm_model, tmp_path_factory):
     """The folder of all runs of the page, and what they printed by name."""
     folder = tmp_path_factory.mktemp("own")
     columns = [*row(0)]
@@ -79,8 +86,7 @@ def ran(run_script, tiny_spm_model, tmp_path_factory):
     printed = {}
     for command in commands:
         script, *flags = shlex.split(command.replace("\\\n", " "))
-        done = run_script(script, *flags, folder=folder)
-        assert done.returncode == 0, done.stderr
+        done = run_alone(script, *flags, folder=folder)
         printed.setdefault(flags[-1], done)
     assert len(commands) == 6
     return folder, printed
@@ -99,19 +105,6 @@ def served(ran, ask):
         )
 
     return answers
-
-
-def results_of(folder):
-    return json.loads((folder / "eval_results.json").read_text())
-
-
-def table_of(path):
-    lines = path.read_text().splitlines()
-    return [tuple(line.split("\t")) for line in lines]
-
-
-def numbers_of(folder):
-    return np.array(table_of(folder / "test_results.tsv"), np.float32)
 
 
 def test_a_rare_class_is_scored_by_its_name(ran):
@@ -140,7 +133,9 @@ def test_one_label_is_served_as_it_is_predicted(ran, served):
     assert [guid for guid, _ in found] == [f"row-{i}" for i in range(NUM_NEW)]
     assert answers["prediction"] == [guess for _, guess in found]
     np.testing.assert_allclose(
-        answers["probabilities"], numbers_of(folder), atol=1e-5
+        answers["probabilities"],
+        numbers_of(folder / "test_results.tsv"),
+        atol=1e-5,
     )
 
 
@@ -155,7 +150,7 @@ def test_several_labels_have_thresholds_that_are_kept(ran, served):
         results["threshold_of_farm"],
         results["threshold_of_fur"],
     ]
-    probabilities = numbers_of(folder)
+    probabilities = numbers_of(folder / "test_results.tsv")
     answers = served("topics")
     np.testing.assert_allclose(
         answers["probabilities"], probabilities, atol=1e-5
@@ -184,6 +179,8 @@ def test_numbers_are_learnt_and_answered_in_their_own_units(ran, served):
         np.square(guesses - labels).mean()
     )
     np.testing.assert_allclose(
-        served("minutes")["score"], numbers_of(folder)[:, 0], rtol=1e-6
+        served("minutes")["score"],
+        numbers_of(folder / "test_results.tsv")[:, 0],
+        rtol=1e-6,
     )
     assert f"{labels[0]:.3f}" in (folder / "report.html").read_text()

@@ -5,13 +5,11 @@ command checks itself, and for the ways of an error from below.
 """
 
 import json
-import pathlib
 
 import pytest
 
-from tests.cli.conftest import CONFIG
+from tests.cli.conftest import BASE, CONFIG
 
-_BASE = pathlib.Path(__file__).resolve().parents[1] / "parity" / "model_base"
 _RUN = "--albert_config_file={config} --output_dir=run "
 _TUNING = _RUN + "--spm_model_file={vocabulary} --max_seq_length=32 --do_train "
 # Flags of a command; those of a row follow.
@@ -44,7 +42,7 @@ def files(tmp_path_factory, tiny_corpus, tiny_spm_model):
         paths[name] = folder / f"{name}.json"
         paths[name].write_text(json.dumps(content) + "\n")
     vocabulary = {"corpus": tiny_corpus, "vocabulary": tiny_spm_model}
-    return paths | vocabulary | {"base": _BASE}
+    return paths | vocabulary | {"base": BASE}
 
 
 @pytest.mark.parametrize(

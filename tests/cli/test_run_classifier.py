@@ -3,12 +3,14 @@
 Tables of one's own are in test_finetuning_kill_and_resume and test_own_tables.
 """
 
-import json
+import functools
 import re
 
 import numpy as np
 import pytest
 import sklearn.metrics
+
+from tests.cli.conftest import ANIMALS, numbers_of, results_of, table_of
 
 SCRIPT = "run_classifier.py"
 # As in the original's README; other flags follow.
@@ -17,7 +19,6 @@ ORIGINAL = """
     --optimizer=adamw --task_name=MNLI --warmup_step=1000 --learning_rate=3e-5
     --train_step=10000 --save_checkpoints_steps=100 --train_batch_size=128
 """
-ANIMALS = ("cat", "dog", "fox", "hen", "owl", "pig", "cow", "ram")
 NLI_LABELS = ("contradiction", "entailment", "neutral")
 MNLI_TEXTS = ("sentence1", "sentence2")
 
@@ -58,42 +59,21 @@ def glue(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def mnli_run(run_script, model_flags, glue, tmp_path_factory):
+def mnli_run(run_alone, model_flags, glue, tmp_path_factory):
     """What training, evaluation and prediction printed, and the folder.
 
     The SavedModel lies beside the folder, in `served/1`.
     """
     folder = tmp_path_factory.mktemp("classifier")
-    done = run_script(
-        SCRIPT,
-        *ORIGINAL.split(),
-        *model_flags,
-        f"--data_dir={glue}",
-        "--output_dir=run",
-        "--export_dir=served",
-        folder=folder,
-    )
-    assert done.returncode == 0, done.stderr
-    return done, folder / "run"
+    flags = (*ORIGINAL.split(), *model_flags, f"--data_dir={glue}")
+    flags += ("--output_dir=run", "--export_dir=served")
+    return run_alone(SCRIPT, *flags, folder=folder), folder / "run"
 
 
 @pytest.fixture
-def run(run_script, model_flags, tmp_path):
-    def start(*extra):
-        return run_script(
-            SCRIPT, *model_flags, "--output_dir=run", *extra, folder=tmp_path
-        )
-
-    return start
-
-
-def results_of(folder):
-    return json.loads((folder / "eval_results.json").read_text())
-
-
-def table_of(path):
-    lines = path.read_text().splitlines()
-    return [tuple(line.split("\t")) for line in lines]
+def run(run_alone, model_flags, tmp_path):
+    flags = (*model_flags, "--output_dir=run")
+    return functools.partial(run_alone, SCRIPT, *flags, folder=tmp_path)
 
 
 def test_mnli_is_scored_on_both_sets_in_one_run(mnli_run):
@@ -129,8 +109,7 @@ def test_mnli_leaves_the_three_submissions_of_the_leaderboard(mnli_run):
         assert rows[0] == ("index", "prediction")
         assert [row[0] for row in rows[1:]] == [str(i) for i in range(num_rows)]
         assert {row[1] for row in rows[1:]} <= set(NLI_LABELS)
-        results = (folder / path).with_name("test_results.tsv")
-        numbers = np.array(table_of(results), np.float32)
+        numbers = numbers_of((folder / path).with_name("test_results.tsv"))
         assert numbers.shape == (num_rows, 3)
         np.testing.assert_allclose(numbers.sum(axis=1), 1, atol=1e-6)
         places = [NLI_LABELS.index(row[1]) for row in rows[1:]]
@@ -144,7 +123,7 @@ def test_other_files_can_be_evaluated_and_predicted_without_training(
     rows = table_of(glue / "MNLI" / "dev_matched.tsv")
     write_table(tmp_path / "one_row.tsv", rows[0], rows[1:2])
 
-    done = run(
+    run(
         "--task_name=mnli",
         "--do_eval",
         "--eval_file=one_row.tsv",
@@ -153,24 +132,14 @@ def test_other_files_can_be_evaluated_and_predicted_without_training(
         f"--init_checkpoint={trained}",
     )
 
-    assert done.returncode == 0, done.stderr
     folder = tmp_path / "run"
     assert results_of(folder)["accuracy"] in (0, 1)
     wanted = trained / "mismatched"
     assert table_of(folder / "MNLI-m.tsv") == table_of(wanted / "MNLI-mm.tsv")
     before, after = (
-        np.array(table_of(one / "test_results.tsv"), np.float32)
-        for one in (wanted, folder)
+        numbers_of(place / "test_results.tsv") for place in (wanted, folder)
     )
     np.testing.assert_allclose(after, before, atol=1e-6)
-
-
-def ask_of_file(ask, folder, path):
-    """Asks the SavedModel of a run in the pairs of a file of GLUE."""
-    header, *rows = table_of(path)
-    places = [header.index(column) for column in MNLI_TEXTS]
-    text_a, text_b = ([row[place] for row in rows] for place in places)
-    return ask(folder.with_name("served") / "1", text_a=text_a, text_b=text_b)
 
 
 def test_the_export_gives_the_labels_of_the_predictions(mnli_run, glue, ask):
@@ -180,13 +149,16 @@ def test_the_export_gives_the_labels_of_the_predictions(mnli_run, glue, ask):
         ("test_matched", "MNLI-m.tsv"),
         ("test_mismatched", "mismatched/MNLI-mm.tsv"),
     ):
-        texts = glue / "MNLI" / f"{name}.tsv"
-        found = ask_of_file(ask, folder, texts)
+        header, *rows = table_of(glue / "MNLI" / f"{name}.tsv")
+        places = [header.index(column) for column in MNLI_TEXTS]
+        text_a, text_b = ([row[place] for row in rows] for place in places)
+
+        served = folder.with_name("served") / "1"
+        found = ask(served, text_a=text_a, text_b=text_b)
 
         rows = table_of(folder / path)[1:]
         assert found["prediction"] == [row[1] for row in rows]
-        results = (folder / path).with_name("test_results.tsv")
-        wanted = np.array(table_of(results), np.float32)
+        wanted = numbers_of((folder / path).with_name("test_results.tsv"))
         np.testing.assert_allclose(found["probabilities"], wanted, atol=1e-5)
     assert re.search(r"\nwritten    served/1 \(\d+\.\d\d MB\)\n", done.stdout)
 
@@ -202,12 +174,7 @@ def test_several_numbers_are_several_runs_and_the_best_is_named(
     )
 
     names = [f"num_train_steps={number}" for number in (2, 4)]
-    found = {
-        name: json.loads(
-            (tmp_path / "a b" / name / "eval_results.json").read_text()
-        )
-        for name in names
-    }
+    found = {name: results_of(tmp_path / "a b" / name) for name in names}
     best = max(found, key=lambda n: (found[n]["accuracy"], -found[n]["loss"]))
     lines = done.stdout.splitlines()
     assert lines[0] == (

@@ -1,6 +1,5 @@
 """The command of pretraining, from its flags to its files."""
 
-import json
 import os
 import random
 import re
@@ -17,6 +16,7 @@ from albert_tf.config import AlbertConfig
 from albert_tf.published_configs import load_config
 from albert_tf.training import plan
 from albert_tf.training.pretrain_config import PretrainingConfig
+from tests.cli.conftest import results_of
 from tests.cli.processes import ROOT, STEP, hook
 
 SCRIPT = "run_pretraining.py"
@@ -88,10 +88,6 @@ def run(run_script, pretraining_flags, tmp_path):
         )
 
     return start
-
-
-def results_of(folder):
-    return json.loads((folder / "eval_results.json").read_text())
 
 
 def test_a_run_is_quiet_but_for_its_own_log_and_its_scores(first_run):

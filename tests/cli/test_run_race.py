@@ -1,9 +1,12 @@
 """The command of multiple choice, from its flags to its files."""
 
+import functools
 import json
 
 import numpy as np
 import pytest
+
+from tests.cli.conftest import ANIMALS, results_of
 
 SCRIPT = "run_race.py"
 # As in the original's README; other flags follow.
@@ -12,7 +15,6 @@ ORIGINAL = """
     --train_batch_size=32 --eval_batch_size=8 --learning_rate=1e-5
     --train_step=12000 --warmup_step=1000 --save_checkpoints_steps=100
 """
-ANIMALS = ("cat", "dog", "fox", "hen", "owl", "pig", "cow", "ram")
 
 
 def passage(number, level):
@@ -60,31 +62,19 @@ def race_flags(model_flags, data_dir):
 
 
 @pytest.fixture(scope="module")
-def finished_run(run_script, race_flags, tmp_path_factory):
+def finished_run(run_alone, race_flags, tmp_path_factory):
     """What a run of all three uses printed, and its folder; read only."""
     folder = tmp_path_factory.mktemp("race")
-    done = run_script(
-        SCRIPT,
-        *ORIGINAL.split(),
-        *race_flags,
-        "--do_predict",
-        "--output_dir=run",
-        folder=folder,
-    )
-    assert done.returncode == 0, done.stderr
+    flags = (*ORIGINAL.split(), *race_flags, "--do_predict")
+    done = run_alone(SCRIPT, *flags, "--output_dir=run", folder=folder)
     return done, folder / "run"
 
 
 @pytest.fixture
-def run(run_script, race_flags, tmp_path):
+def run(run_alone, race_flags, tmp_path):
     """Runs the script with an output folder; later flags override."""
-
-    def start(*extra):
-        return run_script(
-            SCRIPT, *race_flags, "--output_dir=run", *extra, folder=tmp_path
-        )
-
-    return start
+    flags = (*race_flags, "--output_dir=run")
+    return functools.partial(run_alone, SCRIPT, *flags, folder=tmp_path)
 
 
 def predictions_of(folder):
@@ -95,7 +85,7 @@ def predictions_of(folder):
 def test_a_run_reports_all_middle_and_high(finished_run):
     done, folder = finished_run
 
-    results = json.loads((folder / "eval_results.json").read_text())
+    results = results_of(folder)
     names = {"accuracy", "accuracy_middle", "accuracy_high", "global_step"}
     assert names <= set(results)
     # 2 questions of middle, 4 of high.
@@ -106,17 +96,6 @@ def test_a_run_reports_all_middle_and_high(finished_run):
     last = done.stderr.splitlines()[-1]
     has_learnt = results["accuracy"] > 0.25
     assert ("No better than the base" in last) != has_learnt
-
-
-def assert_same_choices(found, rows):
-    """Checks what a SavedModel gives against what a run has predicted."""
-    letters = ["ABCD"[choice] for choice in found["choice"]]
-    assert letters == [row["prediction"] for row in rows]
-    np.testing.assert_allclose(
-        found["probabilities"],
-        [row["probabilities"] for row in rows],
-        atol=1e-5,
-    )
 
 
 def test_own_questions_are_predicted_and_exported_without_another_split(
@@ -144,7 +123,6 @@ def test_own_questions_are_predicted_and_exported_without_another_split(
         "--export_dir=my/served",
     )
 
-    assert done.returncode == 0, done.stderr
     predictions = predictions_of(tmp_path / "run")
     assert [row["id"] for row in predictions] == ["q0", "q1", "q2"]
     assert {len(row["probabilities"]) for row in predictions} == {3}
@@ -154,7 +132,13 @@ def test_own_questions_are_predicted_and_exported_without_another_split(
         question=[row["question"] for row in rows],
         options=[row["options"] for row in rows],
     )
-    assert_same_choices(found, predictions)
+    letters = ["ABCD"[choice] for choice in found["choice"]]
+    assert letters == [row["prediction"] for row in predictions]
+    np.testing.assert_allclose(
+        found["probabilities"],
+        [row["probabilities"] for row in predictions],
+        atol=1e-5,
+    )
     assert "\nwritten    my/served/1 (" in done.stdout
 
 
@@ -168,13 +152,9 @@ def test_questions_may_leave_a_trained_model_early(run, finished_run, tmp_path):
         "--exit_patience=1",
     )
 
-    assert done.returncode == 0, done.stderr
     # Of two layers, the second is the first at which a prediction can stay.
     assert "mean_layers = 2\n" in done.stdout
-    results, full = (
-        json.loads((folder / "eval_results.json").read_text())
-        for folder in (tmp_path / "run", trained)
-    )
+    results, full = map(results_of, (tmp_path / "run", trained))
     assert results["accuracy"] == full["accuracy"]
     found, rows = predictions_of(tmp_path / "run"), predictions_of(trained)
     for one, other in zip(found, rows, strict=True):

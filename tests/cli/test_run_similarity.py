@@ -1,15 +1,13 @@
 """The command of similarity, from its flags to its files."""
 
-import json
-
 import numpy as np
 import pytest
 
 import albert_tf
 from tests.cli import test_own_tables
+from tests.cli.conftest import ANIMALS, results_of, table_of
 
 SCRIPT = "run_similarity.py"
-ANIMALS = ("cat", "dog", "fox", "hen", "owl", "pig", "cow", "ram")
 
 
 @pytest.fixture(scope="module")
@@ -26,66 +24,41 @@ def folder(tmp_path_factory, tiny_spm_model):
     return folder
 
 
-def test_a_run_and_what_comes_of_it(folder, run_script):
-    table = "--text_columns=first,second"
-    flags = [
+def test_a_run_and_what_comes_of_it(folder, run_alone):
+    flags = (
         "--init_checkpoint=start",
-        table,
+        "--text_columns=first,second",
         "--label_column=score",
         "--train_file=pairs.tsv",
-        "--predict_file=pairs.tsv",
         "--validation_share=0.25",
         "--max_seq_length=16",
+        "--do_eval",
+    )
+    training = (
+        "--do_train",
+        "--do_predict",
+        "--predict_file=pairs.tsv",
         "--num_train_steps=4",
         "--num_seeds=2",
         "--pooling=cls",
         "--normalize",
-    ]
-
-    done = run_script(
-        SCRIPT,
-        *flags,
-        "--do_train",
-        "--do_eval",
-        "--do_predict",
-        "--output_dir=run",
-        folder=folder,
     )
+    for name, more in {"run": training, "before": ()}.items():
+        run_alone(SCRIPT, *flags, *more, f"--output_dir={name}", folder=folder)
 
-    assert done.returncode == 0, done.stderr
-    results = json.loads((folder / "run" / "eval_results.json").read_text())
-    both = [
-        results[f"{n}_baseline"] for n in ("word_overlap", "before_training")
-    ]
-    assert results["spearman_baseline"] == max(both)
+    results, before = map(results_of, (folder / "run", folder / "before"))
+    names = ("word_overlap", "before_training")
+    baselines = [results[f"{name}_baseline"] for name in names]
+    assert results["spearman_baseline"] == max(baselines)
     # Weights that were not trained give the same without a training.
-    again = run_script(
-        SCRIPT,
-        "--init_checkpoint=start",
-        "--train_file=pairs.tsv",
-        table,
-        "--label_column=score",
-        "--validation_share=0.25",
-        "--max_seq_length=16",
-        "--do_eval",
-        "--output_dir=before",
-        folder=folder,
-    )
-    assert again.returncode == 0, again.stderr
-    before = json.loads((folder / "before" / "eval_results.json").read_text())
-    assert before["spearman"] == pytest.approx(both[1], abs=1e-6)
+    assert before["spearman"] == pytest.approx(baselines[1], abs=1e-6)
     assert "before_training_baseline" not in before
     predictor = albert_tf.load_predictor(folder / "run")
-    _, *rows = (folder / "run" / "predictions.tsv").read_text().splitlines()
-    first, second = zip(
-        *(
-            line.split("\t")[:2]
-            for line in (folder / "pairs.tsv").read_text().splitlines()[1:]
-        ),
-        strict=True,
-    )
+    _, *rows = table_of(folder / "run" / "predictions.tsv")
+    _, *pairs = table_of(folder / "pairs.tsv")
+    first, second, _ = zip(*pairs, strict=True)
     np.testing.assert_allclose(
-        [float(row.split("\t")[1]) for row in rows],
+        [float(row[1]) for row in rows],
         predictor.similarity([*first], [*second]),
         atol=1e-5,
     )

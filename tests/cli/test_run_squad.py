@@ -7,6 +7,7 @@ import shutil
 import pytest
 
 import albert_tf
+from tests.cli.conftest import ANIMALS
 
 SCRIPT = "run_squad.py"
 # As in the original's README; other flags follow.
@@ -20,7 +21,6 @@ ORIGINAL = """
 """
 LIMITS = ("--max_answer_length=1", "--start_n_top=3", "--end_n_top=2")
 VERSION_FLAGS = {"v1": [], "v2": ["--version_2_with_negative"]}
-ANIMALS = ("cat", "dog", "fox", "hen", "owl", "pig", "cow", "ram")
 
 
 def squad_json(numbers, *, is_version_2=False, is_labelled=True):
@@ -71,7 +71,7 @@ def squad_flags(model_flags):
 
 
 @pytest.fixture(scope="module")
-def finished_run(run_script, squad_flags, files, tmp_path_factory):
+def finished_run(run_alone, squad_flags, files, tmp_path_factory):
     """Gives what a run of `v1` or `v2` printed, and its folder; read only.
 
     The flags are the original's: --do_predict evaluates, too.
@@ -80,7 +80,7 @@ def finished_run(run_script, squad_flags, files, tmp_path_factory):
     @functools.cache
     def run(version):
         folder = tmp_path_factory.mktemp("run_squad")
-        done = run_script(
+        done = run_alone(
             SCRIPT,
             *ORIGINAL.split(),
             *squad_flags,
@@ -91,7 +91,6 @@ def finished_run(run_script, squad_flags, files, tmp_path_factory):
             *VERSION_FLAGS[version],
             folder=folder,
         )
-        assert done.returncode == 0, done.stderr
         return done, folder / "run"
 
     return run
@@ -151,20 +150,12 @@ def test_python_gives_the_same_predictions(version, finished_run, files):
 
 
 @pytest.fixture
-def use(run_script, squad_flags, files, tmp_path):
+def use(run_alone, squad_flags, files, tmp_path):
     """Runs a version in `out`; later flags override. Returns what is done."""
 
     def run(version, *extra):
-        done = run_script(
-            SCRIPT,
-            *squad_flags,
-            "--output_dir=out",
-            *VERSION_FLAGS[version],
-            *extra,
-            folder=tmp_path,
-        )
-        assert done.returncode == 0, done.stderr
-        return done
+        flags = (*squad_flags, "--output_dir=out", *VERSION_FLAGS[version])
+        return run_alone(SCRIPT, *flags, *extra, folder=tmp_path)
 
     return run
 
