@@ -116,26 +116,31 @@ def test_config_and_vocabulary_may_be_given(
 
 
 @pytest.fixture
-def labelled(source, tmp_path):
-    """A classifier with three labels, as our runs save it."""
-    heads = {
-        "output_weights": np.ones((3, 8), "float32"),
-        "output_bias": np.ones(3, "float32"),
-    }
-    source = dataclasses.replace(
-        source, arrays=source.arrays | heads, metadata=_LABELLED
-    )
-    folder = tmp_path / "labelled"
-    folder.mkdir()
-    tf1.write_ours(str(folder), source)
-    return folder
+def write_classifier(source, tmp_path):
+    """Writes a classifier of ones as our runs save it; returns its folder."""
+
+    def write(num_outputs, metadata):
+        head = {
+            "output_weights": np.ones((num_outputs, 8), "float32"),
+            "output_bias": np.ones(num_outputs, "float32"),
+        }
+        folder = tmp_path / "classifier"
+        folder.mkdir()
+        classifier = dataclasses.replace(
+            source, arrays=source.arrays | head, metadata=metadata
+        )
+        tf1.write_ours(str(folder), classifier)
+        return folder
+
+    return write
 
 
-def test_metadata_go_with_every_format(labelled, tmp_path, vocabulary):
+def test_metadata_go_with_every_format(write_classifier, tmp_path, vocabulary):
+    classifier = write_classifier(3, _LABELLED)
     lacking = {"left out": {}, "unread": {}}
     for output_format in registry.CHECKPOINT_WRITERS:
         summary = convert(
-            labelled,
+            classifier,
             tmp_path / output_format,
             output_format,
             vocab_file=str(vocabulary),
@@ -161,43 +166,35 @@ def test_metadata_go_with_every_format(labelled, tmp_path, vocabulary):
 
 
 def test_numbers_are_in_the_units_of_labels_where_others_read_them(
-    source, tmp_path
+    write_classifier, tmp_path
 ):
-    heads = {"output_weights": np.ones((1, 8), "f"), "output_bias": np.ones(1)}
     scale = Metadata(labels=(), target_mean=10.0, target_scale=0.5)
-    source = dataclasses.replace(
-        source, arrays=source.arrays | heads, metadata=scale
-    )
-    tf1.write_ours(str(tmp_path), source)
+    folder = write_classifier(1, scale)
 
     for output_format in registry.CHECKPOINT_WRITERS:
-        convert(tmp_path, tmp_path / output_format, output_format)
+        convert(folder, tmp_path / output_format, output_format)
 
         found = discovery.open(tmp_path / output_format)
         mean = found.metadata.target_mean or 0.0
-        own_scale = found.metadata.target_scale or 1.0
-        bias = found.arrays["output_bias"] * own_scale + mean
+        scale = found.metadata.target_scale or 1.0
+        bias = found.arrays["output_bias"] * scale + mean
         np.testing.assert_allclose(bias, [10.5], rtol=1e-6)
-        weights = found.arrays["output_weights"] * own_scale
+        weights = found.arrays["output_weights"] * scale
         np.testing.assert_allclose(weights, 0.5)
 
 
 @pytest.mark.parametrize(
     ("layers", "temperature"), [(None, 4.0), (1, None), (3, None)]
 )
-def test_a_temperature_is_that_of_the_layers_that_it_was_measured_on(
-    source, tmp_path, layers, temperature
+def test_a_temperature_goes_with_the_layers_that_it_was_measured_on(
+    write_classifier, tmp_path, layers, temperature
 ):
-    heads = {"output_weights": np.ones((2, 8), "f"), "output_bias": np.ones(2)}
-    known = Metadata(labels=("a", "b"), temperature=4.0)
-    source = dataclasses.replace(
-        source, arrays=source.arrays | heads, metadata=known
-    )
-    tf1.write_ours(str(tmp_path), source)
+    measured = Metadata(labels=("a", "b"), temperature=4.0)
+    classifier = write_classifier(2, measured)
 
     for output_format in registry.CHECKPOINT_WRITERS:
         folder = tmp_path / output_format
-        convert(tmp_path, folder, output_format, num_hidden_layers=layers)
+        convert(classifier, folder, output_format, num_hidden_layers=layers)
 
         found = discovery.open(folder)
         scaled = found.arrays["output_weights"] / (

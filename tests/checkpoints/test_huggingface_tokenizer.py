@@ -33,7 +33,7 @@ def write(source, tmp_path):
     """Writes a folder of the tiny model with other files; gives its path."""
 
     def write_folder(lines=None, config=None, **files):
-        huggingface.write(str(tmp_path), dataclasses.replace(source))
+        huggingface.write(str(tmp_path), source)
         if lines is not None:
             content = "\n".join([*_SPECIAL, *lines]).encode()
             (tmp_path / "vocab.txt").write_bytes(content)

@@ -103,26 +103,31 @@ def added(*names, **options):
 
 _MARKS = added("[E1]", "[/E1]", special=True)
 _NEW = added("[E1]", "[/E1]", "covid", "<user>")
+_UNUSED = added("[unused1]", "ok", special=True)
+_WORD, _ACCENT = added("ok", single_word=True), added("caf\u00e9")
 _LOWER, _CASED = {"do_lower_case": True}, {"do_lower_case": False}
-_KEEP = {"keep_accents": True}
+_KEEP, _ACCENTS = {"keep_accents": True}, {"strip_accents": False}
+_CHINESE = {"tokenize_chinese_chars": False}
+_BYTES = {"vocab_size": 290, "byte_fallback": True}
+_SUFFIX = "treat_whitespace_as_suffix"
+_JAPANESE = {"tokenizer_class": "BertJapaneseTokenizer"}
+
+
+def trained(**options):
+    return {"trained": options}
+
+
 # Of each folder: its language, how it is made, the tokens that transformers
 # adds before it saves the folder anew (None: it does not), and why it is
 # refused.
 _CASES = [
     ("ja", wordpiece, [], _CASED, None, ""),
-    ("ja", wordpiece, [], {**_CASED, "tokenize_chinese_chars": False}, [], ""),
-    (
-        "ja",
-        wordpiece,
-        [],
-        {"tokenizer_class": "BertJapaneseTokenizer"},
-        None,
-        "tokenizer_class='BertJapaneseTokenizer' is not supported",
-    ),
+    ("ja", wordpiece, [], _CASED | _CHINESE, [], ""),
+    ("ja", wordpiece, [], _JAPANESE, None, "class='BertJapaneseTokenizer' is"),
     ("ja", spm, [], _KEEP | _CASED, None, ""),
     ("ja", spm, [], _LOWER, _MARKS, ""),
-    ("ko", wordpiece, [], _LOWER | {"strip_accents": False}, None, ""),
-    ("ko", wordpiece, [], _LOWER | {"strip_accents": False}, _NEW, ""),
+    ("ko", wordpiece, [], _LOWER | _ACCENTS, None, ""),
+    ("ko", wordpiece, [], _LOWER | _ACCENTS, _NEW, ""),
     ("ko", wordpiece, [], _CASED | {"strip_accents": True}, [], ""),
     ("ko", spm, [], _LOWER | _KEEP, _MARKS, ""),
     ("hi", spm, [], _LOWER | _KEEP, None, ""),
@@ -133,47 +138,26 @@ _CASES = [
     ("zh", wordpiece, [repeat, mark], {"end": "\r\n"}, None, ""),
     ("zh", wordpiece, [repeat], _LOWER, _MARKS, ""),
     ("zh", wordpiece, [], _LOWER, _NEW, ""),
-    ("zh", wordpiece, [], _LOWER, added("[unused1]", "ok", special=True), ""),
+    ("zh", wordpiece, [], _LOWER, _UNUSED, ""),
     (
         "zh",
         wordpiece,
         [],
         _LOWER,
-        added("ok", single_word=True),
-        "single_word or rstrip of 'ok' is not supported",
+        _WORD,
+        "single_word or rstrip of 'ok' is not",
     ),
-    (
-        "zh",
-        wordpiece,
-        [],
-        _LOWER,
-        added("caf\u00e9"),
-        "normalized of 'caf\u00e9' is not supported",
-    ),
+    ("zh", wordpiece, [], _LOWER, _ACCENT, "normalized of 'caf\u00e9' is not"),
     ("vi", spm, [], _LOWER | _KEEP, None, ""),
     ("vi", spm, [], _LOWER, _NEW, ""),
-    ("vi", wordpiece, [], _LOWER | {"strip_accents": False}, None, ""),
+    ("vi", wordpiece, [], _LOWER | _ACCENTS, None, ""),
     ("de", spm, [], _CASED | _KEEP, None, ""),
     ("de", spm, [], _CASED, _NEW, ""),
     ("de", wordpiece, [], _CASED, _MARKS, ""),
-    ("de", spm, [], {"trained": {"model_type": "bpe"}}, None, "model_type=BPE"),
-    (
-        "de",
-        spm,
-        [],
-        {"trained": {"treat_whitespace_as_suffix": True}},
-        None,
-        "treat_whitespace_as_suffix",
-    ),
-    ("protein", spm, [], _CASED | {"trained": {"vocab_size": 30}}, None, ""),
-    (
-        "protein",
-        spm,
-        [],
-        {"trained": {"vocab_size": 290, "byte_fallback": True}},
-        None,
-        "byte_fallback=true",
-    ),
+    ("de", spm, [], trained(model_type="bpe"), None, "model_type=BPE"),
+    ("de", spm, [], trained(**{_SUFFIX: True}), None, _SUFFIX),
+    ("protein", spm, [], _CASED | trained(vocab_size=30), None, ""),
+    ("protein", spm, [], trained(**_BYTES), None, "byte_fallback=true"),
 ]
 _PEER = """
 import json, shutil, sys

@@ -20,12 +20,16 @@ from albert_tf.optimization.optimizer_config import OptimizerConfig
 
 
 class Trained:
-    """A model and its optimizer, with random weights and slots."""
+    """A model and its optimizer, with random weights and slots.
 
-    def __init__(self, config, folder, *, seed, keep_max=3, metadata=None):
+    The first `num_frozen` weights are not trained.
+    """
+
+    def __init__(self, config, folder, *, seed, num_frozen=0, **options):
         self.model = PretrainingModel(config, seed=seed)
+        self.trained = self.model.trainable_variables[num_frozen:]
         self.optimizer = optimizers.create_optimizer(OptimizerConfig())
-        self.optimizer.build(self.model.trainable_variables)
+        self.optimizer.build(self.trained)
         rng = np.random.default_rng(seed)
         for variable in self.variables():
             variable.assign(rng.normal(size=variable.shape))
@@ -33,15 +37,13 @@ class Trained:
             str(folder),
             model=self.model,
             optimizer=self.optimizer,
-            trained=self.model.trainable_variables,
-            keep_max=keep_max,
-            metadata=metadata,
+            trained=self.trained,
+            **{"keep_max": 3} | options,
         )
 
     def variables(self):
-        weights = self.model.trainable_variables
-        slots = [s for w in weights for s in self.optimizer.slots(w)]
-        return weights + slots
+        slots = [s for w in self.trained for s in self.optimizer.slots(w)]
+        return self.model.trainable_variables + slots
 
     def values(self):
         return [keras.ops.convert_to_numpy(v) for v in self.variables()]
@@ -174,30 +176,19 @@ def test_training_goes_on_while_a_checkpoint_is_written(make, monkeypatch):
     assert_equal(other.values(), before)
 
 
-def test_weights_that_are_not_trained_are_kept_without_slots(
-    tiny_config, tmp_path
-):
-    model = PretrainingModel(tiny_config, seed=0)
-    frozen, *trained = model.trainable_variables
-    optimizer = optimizers.create_optimizer(OptimizerConfig())
-    optimizer.build(trained)
-    checkpointer = train_state.Checkpointer(
-        str(tmp_path),
-        model=model,
-        optimizer=optimizer,
-        keep_max=1,
-        trained=trained,
-    )
+def test_weights_that_are_not_trained_are_kept_without_slots(make):
+    saved = make(0, num_frozen=1)
+    frozen = saved.model.trainable_variables[0]
     before = keras.ops.convert_to_numpy(frozen)
 
-    checkpointer.save(1, {})
+    saved.checkpointer.save(1, {})
     frozen.assign(before + 1)
-    checkpointer.restore(checkpointer.latest())
+    saved.checkpointer.restore(saved.checkpointer.latest())
 
     np.testing.assert_array_equal(keras.ops.convert_to_numpy(frozen), before)
-    names = tf1.read(checkpointer.latest())
+    names = tf1.read(saved.checkpointer.latest())
     name = "bert/embeddings/word_embeddings"
     assert frozen.path.endswith("word_embeddings")
     assert name in names
     assert f"{name}/adam_m" not in names
-    assert len(names) == 1 + 3 * len(trained) + 1
+    assert len(names) == 1 + 3 * len(saved.trained) + 1

@@ -322,9 +322,10 @@ def write_tags(path, size, *, has_labels=True):
     path.write_text("\n".join(texts))
 
 
-def write_pairs(path, size):
-    rows = ["first\tsecond\tscore"]
+def write_pairs(path, size, *, has_labels=True):
+    rows = [("first", "second", "score")]
     for i in range(size):
         one, other = ANIMALS[i % 8], ANIMALS[(i * 5 + i // 8) % 8]
-        rows.append(f"One {one} sat {i}.\tIt is a {other}.\t{i % 6}")
-    path.write_text("".join(f"{row}\n" for row in rows))
+        rows.append((f"One {one} sat {i}.", f"It is a {other}.", str(i % 6)))
+    kept = 3 if has_labels else 2
+    path.write_text("".join("\t".join(row[:kept]) + "\n" for row in rows))

@@ -373,92 +373,86 @@ TRAINING = (
 )
 
 
-@pytest.fixture(scope="module")
-def classification(run_script, workshop, tiny_spm_model, tmp_path_factory):
-    folder = tmp_path_factory.mktemp("classification")
-    lives.write_table(folder / "rows.tsv", NUM_ROWS)
-    lives.write_table(folder / "more.tsv", NUM_ROWS + 30)
-    lives.write_table(folder / "new.tsv", 6, has_labels=False)
-    shutil.copy(tiny_spm_model, folder / "tiny.model")
-    return World(
+TABLE_FLAGS = ("--train_file=rows.tsv", "--predict_file=new.tsv")
+TAG_FLAGS = ("--train_file=rows.conll", "--predict_file=new.conll")
+TEXT_FLAGS = (
+    "--task_name=custom",
+    "--text_columns=text",
+    "--label_column=kind",
+)
+PAIR_FLAGS = ("--text_columns=first,second", "--label_column=score")
+# By name: the kind of run, its files with their writers, and its flags.
+FINETUNING = {
+    "classification": (
         lives.CLASSIFICATION,
-        folder,
-        run_script,
-        "--task_name=custom",
-        "--text_columns=text",
-        "--label_column=kind",
-        "--train_file=rows.tsv",
-        "--validation_share=0.4",
-        "--predict_file=new.tsv",
-        f"--albert_config_file={workshop / 'config.json'}",
-        "--spm_model_file=tiny.model",
-        "--max_seq_length=16",
-        *TRAINING,
-    )
-
-
-@pytest.fixture(scope="module")
-def tagging(run_script, workshop, tiny_spm_model, tmp_path_factory):
-    folder = tmp_path_factory.mktemp("tagging")
-    lives.write_tags(folder / "rows.conll", NUM_ROWS)
-    lives.write_tags(folder / "more.conll", NUM_ROWS + 30)
-    lives.write_tags(folder / "new.conll", 6, has_labels=False)
-    shutil.copy(tiny_spm_model, folder / "tiny.model")
-    return World(
+        (lives.write_table, "rows.tsv", "more.tsv", "new.tsv"),
+        (*TABLE_FLAGS, *TEXT_FLAGS),
+    ),
+    "tagging": (
         lives.TAGGING,
-        folder,
-        run_script,
-        "--train_file=rows.conll",
-        "--validation_share=0.4",
-        "--predict_file=new.conll",
-        f"--albert_config_file={workshop / 'config.json'}",
-        "--spm_model_file=tiny.model",
-        "--max_seq_length=16",
-        *TRAINING,
-    )
-
-
-@pytest.fixture(scope="module")
-def similarity(run_script, workshop, tiny_spm_model, tmp_path_factory):
-    folder = tmp_path_factory.mktemp("similarity")
-    lives.write_pairs(folder / "pairs.tsv", NUM_ROWS)
-    shutil.copy(tiny_spm_model, folder / "tiny.model")
-    return World(
+        (lives.write_tags, "rows.conll", "more.conll", "new.conll"),
+        TAG_FLAGS,
+    ),
+    "similarity": (
         lives.SIMILARITY,
-        folder,
+        (lives.write_pairs, "rows.tsv", "more.tsv", "new.tsv"),
+        (*TABLE_FLAGS, *PAIR_FLAGS),
+    ),
+}
+
+
+@pytest.fixture
+def world(request, run_script, workshop, tiny_spm_model, tmp_path):
+    """The world of the runs of a name."""
+    config = f"--albert_config_file={workshop / 'config.json'}"
+    if request.param == "pretraining":
+        return World(
+            lives.PRETRAINING,
+            tmp_path,
+            run_script,
+            config,
+            f"--input_file={workshop / 'train.tf_record'}",
+            f"--eval_file={workshop / 'eval.tf_record'}",
+            "--max_seq_length=32",
+            "--max_predictions_per_seq=5",
+            "--eval_batch_size=32",
+            *TRAINING,
+        )
+    kind, (write, rows, more, new), flags = FINETUNING[request.param]
+    write(tmp_path / rows, NUM_ROWS)
+    write(tmp_path / more, NUM_ROWS + 30)
+    write(tmp_path / new, 6, has_labels=False)
+    shutil.copy(tiny_spm_model, tmp_path / "tiny.model")
+    return World(
+        kind,
+        tmp_path,
         run_script,
-        "--text_columns=first,second",
-        "--label_column=score",
-        "--train_file=pairs.tsv",
+        *flags,
+        config,
         "--validation_share=0.4",
-        "--predict_file=pairs.tsv",
-        f"--albert_config_file={workshop / 'config.json'}",
         "--spm_model_file=tiny.model",
         "--max_seq_length=16",
         *TRAINING,
     )
 
 
-@pytest.fixture(scope="module")
-def pretraining(run_script, workshop, tmp_path_factory):
-    return World(
-        lives.PRETRAINING,
-        tmp_path_factory.mktemp("pretraining"),
-        run_script,
-        f"--albert_config_file={workshop / 'config.json'}",
-        f"--input_file={workshop / 'train.tf_record'}",
-        f"--eval_file={workshop / 'eval.tf_record'}",
-        "--max_seq_length=32",
-        "--max_predictions_per_seq=5",
-        "--eval_batch_size=32",
-        *TRAINING,
-    )
-
-
-def live(world, ask=None, *, seed, num_lives, num_commands=50):
-    """Checks random lives; the first one is the simplest."""
-    attributes = {"world": world, "ask": ask and staticmethod(ask)}
-    machine = type("Here", (Life,), attributes)
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("world", "seed", "num_lives", "num_commands"),
+    [
+        ("classification", 10, 3, 50),
+        ("tagging", 30, 1, 15),
+        ("pretraining", 20, 3, 50),
+        ("similarity", 30, 2, 50),
+    ],
+    indirect=["world"],
+)
+def test_a_folder_holds_what_was_made(
+    world, seed, num_lives, num_commands, ask
+):
+    """Lives are random; the first one is the simplest."""
+    asks = staticmethod(ask) if world.kind is lives.CLASSIFICATION else None
+    machine = type("Here", (Life,), {"world": world, "ask": asks})
     settings = hypothesis.settings(
         max_examples=num_lives,
         stateful_step_count=num_commands,
@@ -470,23 +464,3 @@ def live(world, ask=None, *, seed, num_lives, num_commands=50):
     stateful.run_state_machine_as_test(
         hypothesis.seed(seed)(machine), settings=settings
     )
-
-
-@pytest.mark.slow
-def test_a_fine_tuning_folder_holds_what_was_made(classification, ask):
-    live(classification, ask, seed=10, num_lives=3)
-
-
-@pytest.mark.slow
-def test_a_folder_of_tags_holds_what_was_made(tagging):
-    live(tagging, seed=30, num_lives=1, num_commands=15)
-
-
-@pytest.mark.slow
-def test_a_pretraining_folder_holds_what_was_made(pretraining):
-    live(pretraining, seed=20, num_lives=3)
-
-
-@pytest.mark.slow
-def test_a_folder_of_vectors_holds_what_was_made(similarity):
-    live(similarity, seed=30, num_lives=2)
