@@ -67,15 +67,19 @@ def run(run_before_imports, script):
     return functools.partial(run_before_imports, script, folder=script.parent)
 
 
-def test_flags_reach_main_which_decides_the_exit_code(run):
-    result = run("--number=4")
+@pytest.mark.parametrize(
+    ("flag", "code", "printed"),
+    [
+        ("--number=4", 0, "1 2 3 4"),
+        # The function `main` decides the exit code.
+        ("--number=7", 3, "1 2 3 4 5 6 7"),
+        ("--version", 0, albert_tf.__version__),
+    ],
+)
+def test_flags_reach_main(flag, code, printed, run):
+    done = run(flag)
 
-    assert (result.returncode, result.stdout) == (0, "1 2 3 4\n")
-    assert run("--number=7").returncode == 3
-
-
-def test_the_version_is_that_of_the_package(run):
-    assert run("--version").stdout == f"{albert_tf.__version__}\n"
+    assert (done.returncode, done.stdout) == (code, f"{printed}\n")
 
 
 @pytest.mark.parametrize(

@@ -100,8 +100,8 @@ def test_other_flags_end_all_before_the_first_step(
 
 def test_a_chief_that_refuses_the_folder_ends_all(flags, run_workers, tmp_path):
     (tmp_path / "run").mkdir()
-    values = {"task": "other", "version": 1}
-    (tmp_path / "run" / "run.json").write_text(json.dumps(values))
+    other = json.dumps({"task": "other", "version": 1})
+    (tmp_path / "run" / "run.json").write_text(other)
 
     ends = run_workers(SCRIPT, flags, tmp_path)
 

@@ -1,6 +1,5 @@
 """Lets tests import the examples, and gives them servers to ask."""
 
-import contextlib
 import http.server
 import json
 import pathlib
@@ -61,22 +60,14 @@ class RestServer(http.server.ThreadingHTTPServer):
         return f"http://localhost:{self.server_port}/v1/models/albert"
 
 
-@contextlib.contextmanager
-def _running(server):
-    thread = threading.Thread(target=server.serve_forever, args=[0.01])
-    thread.start()
-    try:
-        yield server
-    finally:
-        server.shutdown()
-        thread.join()
-        server.server_close()
-
-
 @pytest.fixture
 def rest_server():
-    with _running(RestServer()) as server:
+    with RestServer() as server:
+        thread = threading.Thread(target=server.serve_forever, args=[0.01])
+        thread.start()
         yield server
+        server.shutdown()
+        thread.join()
 
 
 @pytest.fixture

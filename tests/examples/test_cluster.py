@@ -54,8 +54,33 @@ def test_every_template_is_in_the_readme():
     )
 
 
+@pytest.fixture
+def addresses_of(tmp_path, monkeypatch):
+    """The addresses that a command gives to a training, and its index."""
+
+    def run(command, environment, **stubs):
+        # In place of the training.
+        stubs[".venv/bin/python"] = 'echo "$TF_CONFIG"'
+        for name, line in stubs.items():
+            (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+            (tmp_path / name).write_text(f"#!/bin/bash\n{line}\n")
+            (tmp_path / name).chmod(0o755)
+        done = subprocess.run(
+            command,
+            env=environment,
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        monkeypatch.setenv("TF_CONFIG", done.stdout)
+        return workers.find_addresses(runs.run_config())
+
+    return run
+
+
 @pytest.mark.parametrize("index", range(NUM_WORKERS))
-def test_the_pods_find_one_another(index, tmp_path, monkeypatch):
+def test_the_pods_find_one_another(index, addresses_of):
     text = (FOLDER / "kubernetes.yaml").read_text("utf-8")
     service, job = yaml.safe_load_all(text)
     name = job["metadata"]["name"]
@@ -67,22 +92,14 @@ def test_the_pods_find_one_another(index, tmp_path, monkeypatch):
     variables = {one["name"]: one["value"] for one in container(text)["env"]}
     assert variables == {"NUM_WORKERS": str(job["spec"]["completions"])}
 
-    # In place of the training.
-    python = tmp_path / ".venv" / "bin" / "python"
-    python.parent.mkdir(parents=True)
-    python.write_text('#!/bin/bash\necho "$TF_CONFIG"\n')
-    python.chmod(0o755)
-    done = subprocess.run(
-        [*container(text)["command"], shell_of(FOLDER / "kubernetes.yaml")],
-        env=os.environ | variables | {"JOB_COMPLETION_INDEX": str(index)},
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        check=True,
-    )
+    variables |= {"JOB_COMPLETION_INDEX": str(index)}
+    command = [
+        *container(text)["command"],
+        shell_of(FOLDER / "kubernetes.yaml"),
+    ]
 
-    monkeypatch.setenv("TF_CONFIG", done.stdout)
-    addresses, own = workers.find_addresses(runs.run_config())
+    addresses, own = addresses_of(command, os.environ | variables)
+
     [port] = container(text)["ports"]
     assert own == index
     assert addresses == [
@@ -91,30 +108,18 @@ def test_the_pods_find_one_another(index, tmp_path, monkeypatch):
     ]
 
 
-def test_the_ranks_of_mpirun_find_one_another(tmp_path, monkeypatch):
-    stubs = {
-        # Starts the command that follows the options, as the second rank.
-        "mpirun": 'printf "%s\\n" "$@" > said; while [ "$1" != bash ]; do '
-        'shift; done; OMPI_COMM_WORLD_RANK=1 exec "$@"',
-        ".venv/bin/python": 'echo "$TF_CONFIG"',
-    }
-    for name, line in stubs.items():
-        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / name).write_text(f"#!/bin/bash\n{line}\n")
-        (tmp_path / name).chmod(0o755)
+def test_the_ranks_of_mpirun_find_one_another(addresses_of, tmp_path):
+    # Starts the command that follows the options, as the second rank.
+    mpirun = 'printf "%s\\n" "$@" > said; while [ "$1" != bash ]; do '
+    mpirun += 'shift; done; OMPI_COMM_WORLD_RANK=1 exec "$@"'
 
-    done = subprocess.run(
+    found = addresses_of(
         [FOLDER / "mpi.sh", "node1", "node2"],
-        env={"PATH": f"{tmp_path}:{os.environ['PATH']}"},
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        check=True,
+        {"PATH": f"{tmp_path}:{os.environ['PATH']}"},
+        mpirun=mpirun,
     )
 
     said = (tmp_path / "said").read_text().splitlines()
     assert said[said.index("--host") + 1] == "node1:1,node2:1"
     assert said[said.index("-np") + 1] == "2"
-    monkeypatch.setenv("TF_CONFIG", done.stdout)
-    found = workers.find_addresses(runs.run_config())
     assert found == (["node1:2222", "node2:2222"], 1)

@@ -1,6 +1,5 @@
 """The client of gRPC, against a server of grpcio; needs its package."""
 
-import contextlib
 import importlib
 import json
 import sys
@@ -51,20 +50,6 @@ class _Service(prediction_service_pb2_grpc.PredictionServiceServicer):
         return reply
 
 
-@contextlib.contextmanager
-def _running(service):
-    server = grpc.server(futures.ThreadPoolExecutor(2), options=UNLIMITED)
-    prediction_service_pb2_grpc.add_PredictionServiceServicer_to_server(
-        service, server
-    )
-    port = server.add_insecure_port("127.0.0.1:0")
-    server.start()
-    try:
-        yield f"127.0.0.1:{port}"
-    finally:
-        server.stop(None).wait()
-
-
 @pytest.fixture
 def service():
     return _Service()
@@ -72,8 +57,14 @@ def service():
 
 @pytest.fixture
 def address(service):
-    with _running(service) as address:
-        yield address
+    server = grpc.server(futures.ThreadPoolExecutor(2), options=UNLIMITED)
+    prediction_service_pb2_grpc.add_PredictionServiceServicer_to_server(
+        service, server
+    )
+    port = server.add_insecure_port("127.0.0.1:0")
+    server.start()
+    yield f"127.0.0.1:{port}"
+    server.stop(None).wait()
 
 
 def test_a_batch_goes_and_comes_back(service, address):

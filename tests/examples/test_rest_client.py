@@ -40,13 +40,6 @@ def test_a_large_batch_is_several_requests(rest_server):
     assert predictions == [{"score": 0.5}] * 3
 
 
-def test_a_text_that_is_refused_is_one_line(rest_server, run_main):
-    rest_server.answer = 200, {"predictions": [{"error": "no", "n": 0}]}
-
-    with pytest.raises(SystemExit, match="^error: no$"):
-        run_main(rest_client, f"--address={rest_server.address}", "{}")
-
-
 def test_the_command_prints_the_outputs(rest_server, run_main):
     rest_server.answer = 200, {"predictions": [{"answer": "é"}]}
 
@@ -62,33 +55,30 @@ def test_the_command_prints_the_outputs(rest_server, run_main):
     }
 
 
-@pytest.mark.parametrize(
-    ("instance", "message"),
-    [
-        ('{"text_a": 1}', "error: no such input"),
-        ("{", "error: the instance is not JSON: Expecting property name"),
-        ('[{"text_a": "x"}]', r"error: .* a JSON object .* Received: \[{"),
-    ],
-)
-def test_an_error_is_one_line(rest_server, run_main, instance, message):
-    rest_server.answer = 400, {"error": "no such\n\tinput"}
-
-    with pytest.raises(SystemExit, match=f"^{message}.*$"):
-        run_main(rest_client, f"--address={rest_server.address}", instance)
+REFUSED = 400, {"error": "no such\n\tinput"}
 
 
 @pytest.mark.parametrize(
-    ("answer", "message"),
+    ("answer", "instance", "message"),
     [
-        ((502, "sorry"), "HTTP Error 502: Bad Gateway"),
-        ((200, {"outputs": 1}), "albert is not a model of TF Serving.*outputs"),
+        (REFUSED, '{"text_a": 1}', "no such input"),
+        (REFUSED, "{", "the instance is not JSON: Expecting property name.*"),
+        (REFUSED, '[{"text_a": "x"}]', r".* a JSON object .* Received: \[{.*"),
+        ((200, {"predictions": [{"error": "no", "n": 0}]}), "{}", "no"),
+        # Another server.
+        ((502, "sorry"), "{}", ".*HTTP Error 502: Bad Gateway.*"),
+        (
+            (200, {"outputs": 1}),
+            "{}",
+            ".*albert is not a model of TF.*outputs.*",
+        ),
     ],
 )
-def test_another_server_is_one_line(rest_server, run_main, answer, message):
+def test_an_error_is_one_line(rest_server, run_main, answer, instance, message):
     rest_server.answer = answer
 
-    with pytest.raises(SystemExit, match=f"^error: .*{message}"):
-        run_main(rest_client, f"--address={rest_server.address}", "{}")
+    with pytest.raises(SystemExit, match=f"^error: {message}$"):
+        run_main(rest_client, f"--address={rest_server.address}", instance)
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 import contextlib
 import dataclasses
+import functools
 import json
 import os
 import random
@@ -113,16 +114,14 @@ def test_a_folder_has_results_of_one_scale_and_text(tmp_path):
     for _ in range(2):
         program.claim(folder, SCALES["tiny"], plain)
 
-    with pytest.raises(ValueError, match=r"name='tiny' \(now 'small'\)"):
-        program.claim(folder, SCALES["small"], plain)
-    with pytest.raises(ValueError, match=r"text_file=None \(now 'a.txt'\)"):
-        program.claim(
-            folder,
-            SCALES["tiny"],
-            ExperimentConfig(text_file="a.txt", num_seeds=1),
-        )
-    with pytest.raises(ValueError, match="contains files but no"):
-        program.claim(tmp_path, SCALES["tiny"], plain)
+    other_text = ExperimentConfig(text_file="a.txt", num_seeds=1)
+    for place, scale, config, words in (
+        (folder, "small", plain, r"name='tiny' \(now 'small'\)"),
+        (folder, "tiny", other_text, r"text_file=None \(now 'a.txt'\)"),
+        (tmp_path, "tiny", plain, "contains files but no"),
+    ):
+        with pytest.raises(ValueError, match=words):
+            program.claim(place, SCALES[scale], config)
 
 
 @pytest.mark.parametrize(
@@ -424,40 +423,26 @@ def test_a_killed_experiment_goes_on_where_it_was(tmp_path, calls):
 
 
 @pytest.mark.parametrize(
-    ("name", "tasks", "read", "expected"),
+    ("name", "tasks", "keys", "expected"),
     [
         # The next sentence is told by the larger class in 8 of 10.
-        (
-            "objective",
-            (),
-            lambda one: one["scores"]["nsp"]["larger_class"],
-            [0.8] * 4,
-        ),
-        (
-            "objective",
-            (),
-            lambda one: one["scores"]["sop"]["larger_class"],
-            [0.5] * 4,
-        ),
+        ("objective", (), ("scores", "nsp", "larger_class"), [0.8] * 4),
+        ("objective", (), ("scores", "sop", "larger_class"), [0.5] * 4),
         # Shares, like all other scores.
-        (
-            "sharing",
-            ("squad",),
-            lambda one: one["tasks"]["squad"]["score"],
-            [0.6] * 4,
-        ),
+        ("sharing", ("squad",), ("tasks", "squad", "score"), [0.6] * 4),
         # Ten seconds each: the first phase, and one of every depth.
-        ("depth", (), lambda one: one["seconds"], [20, 30, 40, 50]),
+        ("depth", (), ("seconds",), [20, 30, 40, 50]),
     ],
 )
-def test_the_results_of_a_seed(name, tasks, read, expected, tmp_path, calls):
+def test_the_results_of_a_seed(name, tasks, keys, expected, tmp_path, calls):
     config = ExperimentConfig(tasks=tasks, data_dir="data" if tasks else None)
 
-    found = program.run_seed(
+    results = program.run_seed(
         EXPERIMENTS[name], _place(tmp_path, "tiny"), config
     )
 
-    assert [*map(read, found)][:4] == expected[: len(found)]
+    found = [functools.reduce(dict.__getitem__, keys, x) for x in results]
+    assert found[:4] == expected[: len(found)]
 
 
 # The program, with trainings of four updates.

@@ -19,8 +19,8 @@ def make_run(tmp_path):
     def make(name, predictions="", *, labels=LABELS, texts=None, **known):
         folder = tmp_path / name
         (folder / "eval").mkdir(parents=True)
-        flags = known.get("flags", f"--learning_rate={len(name)}\n--do_eval\n")
-        (folder / "flags.txt").write_text(f"--output_dir={name}\n{flags}")
+        flags = f"--output_dir={name}\n--learning_rate={len(name)}\n--do_eval\n"
+        (folder / "flags.txt").write_text(flags)
         accuracy = {"accuracy": 0.912, "f1_of_a": 0.5, "global_step": 7}
         results = accuracy | known.get("results", {})
         evaluated = {
@@ -58,12 +58,9 @@ def rows_of(table):
 def test_the_scores_settings_and_answers_of_two_runs(make_run):
     ends = {"low": 0.893, "high": 0.9314}
     interval = {f"accuracy_interval_{end}": x for end, x in ends.items()}
-    paths = [
-        make_run("one", FIRST, results=interval),
-        make_run("second", SECOND),
-    ]
+    first = make_run("one", FIRST, results=interval)
 
-    by_run, differing = comparison.sections(paths)
+    by_run, differing = comparison.sections([first, make_run("second", SECOND)])
 
     rows = rows_of(by_run)
     assert [*rows] == ["one", "second"]
@@ -101,11 +98,8 @@ def test_the_scores_settings_and_answers_of_two_runs(make_run):
 def test_few_answers_that_differ_may_be_chance(
     first, second, gains, losses, make_run
 ):
-    labels = "a" * 12
-    paths = [
-        make_run("one", first, labels=labels),
-        make_run("two", second, labels=labels),
-    ]
+    answers = {"one": first, "two": second}
+    paths = [make_run(n, x, labels="a" * 12) for n, x in answers.items()]
 
     row = rows_of(comparison.sections(paths)[0])["two"]
 
@@ -172,9 +166,10 @@ def test_answers_of_other_tasks(make_run):
 
 
 def test_numbers_are_neither_right_nor_wrong(make_run):
+    answers = {"one": "123", "two": "456"}
     paths = [
-        make_run("one", "123", labels="123", has_numbers=True),
-        make_run("two", "456", labels="123", has_numbers=True),
+        make_run(name, numbers, labels="123", has_numbers=True)
+        for name, numbers in answers.items()
     ]
 
     [by_run] = comparison.sections(paths)

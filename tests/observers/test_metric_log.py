@@ -57,13 +57,8 @@ def test_an_evaluation_that_will_be_repeated_is_dropped(written):
     for key in ("loss", "eval_loss"):
         log.on_log(5, {key: 1.0})
 
-    begun(
-        metric_log.MetricLog,
-        written,
-        step=5,
-        is_resumed=True,
-        is_evaluated=False,
-    )
+    again = {"step": 5, "is_resumed": True, "is_evaluated": False}
+    begun(metric_log.MetricLog, written, **again)
 
     assert runs.lines_of(written) == [{"step": 5, "loss": 1.0}]
 

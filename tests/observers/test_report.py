@@ -15,7 +15,6 @@ from albert_tf.training.run_config import FinetuningConfig
 from tests.training import runs
 
 ACCURACY = Scores(entries=(Score("accuracy", 0.75),))
-EQUAL = Score.baseline("accuracy", 0.75)
 EVALUATION = {
     "data": "--eval_file=rows.tsv",
     "examples": 9,
@@ -220,34 +219,27 @@ def test_a_run_begins_with_how_good_it_is_and_folds_its_settings(written):
 
 
 @pytest.mark.parametrize(
-    ("others", "words"),
+    ("baseline", "others", "cautions", "verdict", "words"),
     [
-        (
-            {"entries": (*ACCURACY.entries, EQUAL)},
-            "No better than the baseline: ",
-        ),
-        (
-            {"entries": ACCURACY.entries, "is_degenerate": True},
-            "The model is degenerate: ",
-        ),
+        (0.75, {}, [], "bad", "No better than the baseline: "),
+        (0.5, {"is_degenerate": True}, [], "bad", "The model is degenerate: "),
+        # A doubtful score has no green banner.
+        (0.5, {}, ["All are trained on."], "", "<p>All are trained on.</p>"),
     ],
 )
-def test_a_run_that_has_learnt_nothing_says_so_in_words(others, words, written):
-    _, text = written({"1": []}, Scores(**others))
+def test_the_verdict_of_a_run_is_in_words(
+    baseline, others, cautions, verdict, words, written
+):
+    entries = (*ACCURACY.entries, Score.baseline("accuracy", baseline))
+    evaluation = EVALUATION | {"cautions": cautions}
 
-    assert 'class="verdict bad"' in text
-    words += ".*<p>Evaluated: 9 examples of --eval_file=rows.tsv, with"
-    assert re.search(words, text, re.S)
+    _, text = written(
+        {"1": []}, Scores(entries=entries, **others), evaluation=evaluation
+    )
 
-
-def test_what_is_doubtful_is_no_green_banner(written):
-    entries = (*ACCURACY.entries, Score.baseline("accuracy", 0.5))
-    evaluation = {**EVALUATION, "cautions": ["All of them are trained on."]}
-
-    _, text = written({"1": []}, Scores(entries=entries), evaluation=evaluation)
-
-    assert 'class="verdict "' in text
-    assert "<p>All of them are trained on.</p>" in text
+    assert f'class="verdict {verdict}"' in text
+    assert words in text
+    assert "<p>Evaluated: 9 examples of --eval_file=rows.tsv, with" in text
 
 
 def test_a_training_without_evaluation_has_curves_and_no_verdict(written):
