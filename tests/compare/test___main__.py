@@ -6,28 +6,30 @@ from albert_tf.compare import __main__ as compare
 
 
 def make_run(folder, text):
+    """Writes a run whose seed and whose one answer are the folder's name."""
     (folder / "eval").mkdir(parents=True)
     (folder / "eval_results.json").write_text(json.dumps({"accuracy": 0.5}))
     (folder / "flags.txt").write_text(f"--random_seed={folder.name}\n")
     header = "index\tprediction\tlabel\ttext_a\ttext_b"
-    rows = f"{header}\n0\tham\tham\t{text}\t\n"
+    rows = f"{header}\n0\t{folder.name}\tham\t{text}\t\n"
     (folder / "eval" / "predictions.tsv").write_text(rows, "utf-8")
     return str(folder)
 
 
 def test_a_table_and_a_page(tmp_path, capsys):
-    runs = [make_run(tmp_path / name, "é <b>\x1b[2J") for name in "12"]
+    names = ("ham", "spam")
+    runs = [make_run(tmp_path / name, "é <b>\x1b[2J") for name in names]
     page = tmp_path / "page.html"
 
     code = compare.main([*runs, f"--output={page}"])
 
     out, err = capsys.readouterr()
     assert (code, err) == (0, "")
-    assert "0 of 1 answers differ" in out
-    assert "\x1b" not in out
+    assert "1 of 1 answers differ" in out
+    assert "é <b>\\x1b[2J" in out
     html = page.read_text("utf-8")
     assert "McNemar" in html
-    assert "--random_seed=1" in html
+    assert "--random_seed=ham" in html
     assert "<b>" not in html
 
 
