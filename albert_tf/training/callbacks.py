@@ -1,6 +1,6 @@
 """Callbacks: they observe a run, and may stop it.
 
-The run knows none of them. Standard callbacks write `metrics.jsonl`, the events
+A run depends on none of them. Standard callbacks write `metrics.jsonl`, events
 of TensorBoard, the model card and the report: `registry.CALLBACKS` names them.
 """
 
@@ -58,13 +58,13 @@ class Result:
         scores: Scores of the evaluation; with several seeds, the medians.
         output_dir: Output directory of the run.
         weights: Folder of the weights that were evaluated.
-        problem: Why a trained model is no better than chance; None if it is.
+        problem: Describes a trained model at chance level; None if it is above.
         evaluation: Facts of the evaluation for metadata and report.
-        outputs: "Outputs" of the model for the main evaluation set.
+        outputs: Outputs of the model for the first evaluation set, by name.
         by_seed: Scores of each of several seeds.
-        failures: Why seeds are not in the medians.
-        is_current: Whether the files of the directory show this result. A
-            later trial does not replace the results of all seeds.
+        failures: Reasons why seeds are left out of the medians, by seed.
+        is_current: Whether the files of the directory show this result, or
+            still an earlier one, such as the results of all seeds.
         created: Objects that callbacks have created, by name.
     """
 
@@ -164,7 +164,7 @@ class Callback:
 class CallbackList:
     """The callbacks of one run: the standard ones, then the user's.
 
-    The context of a run announces its end if it was stopped or has failed.
+    As a context manager, it calls `on_end` if the run is stopped or fails.
     """
 
     def __init__(
@@ -198,7 +198,7 @@ class CallbackList:
             raise self._error
 
     def begin(self, **progress: Any) -> None:
-        """Announces the beginning of the run, with some fields of `Run`."""
+        """Calls `on_begin`; `progress` replaces fields of `Run`."""
         self._has_begun = True
         if not self._workers.is_chief:
             return
@@ -208,11 +208,11 @@ class CallbackList:
             callback.on_begin()
 
     def log(self, step: int, numbers: Mapping[str, Any]) -> None:
-        """Passes on a line of the log."""
+        """Calls `on_log` with a line of the log."""
         self._call(lambda callback: callback.on_log(step, numbers))
 
     def evaluated(self, step: int, scores: Scores) -> None:
-        """Passes on the scores of an evaluation during the training."""
+        """Calls `on_evaluation` with scores computed during the training."""
         self._call(lambda callback: callback.on_evaluation(step, scores))
 
     def _call(self, method: Callable[[Callback], None]) -> None:
@@ -261,9 +261,9 @@ class CallbackList:
     def end(
         self, result: Result | None, error: BaseException | None = None
     ) -> None:
-        """Announces the end of a run, once.
+        """Calls `on_end`, once.
 
-        Of a run with a result, the first error of a callback is raised after
+        If the run has a result, the first error of a callback is raised after
         all callbacks are called.
         """
         if not self._has_begun:

@@ -44,9 +44,9 @@ from albert_tf.training.run_config import FinetuningConfig
 
 _LOGGER = logging.getLogger(__name__)
 
-# Shorter runs are trials, which are not compared with chance.
+# Runs with fewer steps are trials, which are not compared with chance.
 LEAST_STEPS = 50
-# Scores of fewer examples come with a warning.
+# Scores of fewer evaluated examples come with a warning.
 _FEW_EXAMPLES = 50
 
 
@@ -94,7 +94,7 @@ def run(
         )
         if config.num_folds > 1 and sets.train:
             workers.run_in_chief(several_runs.claim, config, sets, stack)
-            observers = _observers(config, sets, callbacks, workers)
+            observers = _make_observers(config, sets, callbacks, workers)
             return several_runs.run_folds(
                 config, sets.train, make_run, workers, observers
             )
@@ -120,9 +120,9 @@ def run(
 def _check_settings(config: FinetuningConfig, sets: Sets[ExampleSet]) -> None:
     """Checks that the settings fit the examples."""
     unused = {"best_metric": None, "early_stopping_patience": 0, "num_seeds": 1}
-    is_selected = sets.train and (sets.evaluation or config.num_folds > 1)
+    has_scores = sets.train and (sets.evaluation or config.num_folds > 1)
     for name, default in unused.items():
-        if getattr(config, name) != default and not is_selected:
+        if getattr(config, name) != default and not has_scores:
             raise ValueError(
                 f"`{name}` needs training and evaluations. Pass --do_train and "
                 f"--do_eval. Received: {name}={getattr(config, name)!r}."
@@ -132,7 +132,7 @@ def _check_settings(config: FinetuningConfig, sets: Sets[ExampleSet]) -> None:
 def _check_weights(
     config: FinetuningConfig, data: TaskData, weights: Checkpoint
 ) -> None:
-    """Checks that weights have the model, labels and tokenizer of the task."""
+    """Checks that weights match the model, labels and tokenizer of the task."""
     run_folder.check_model(config, data.name)
     if config.head in heads.HEADS:
         weights.head(config.head)  # raises if it has another
@@ -146,7 +146,7 @@ def _check_weights(
     )
 
 
-def _observers(
+def _make_observers(
     config: FinetuningConfig,
     sets: Sets[Any],
     callbacks: Sequence[Callback],
@@ -165,7 +165,7 @@ def _observers(
 class Evaluation(NamedTuple):
     """Outputs and scores of the evaluation sets.
 
-    `comparison` compares the loss on the first set with chance, if possible.
+    `comparison` is None if the loss on the first set has no chance level.
     """
 
     outputs: Mapping[ExampleSet, Outputs]
@@ -174,7 +174,7 @@ class Evaluation(NamedTuple):
 
 
 class FinetuningRun:
-    """One run, with one seed: trains; evaluates and predicts with weights."""
+    """One run, with one seed: trains, then evaluates and predicts."""
 
     def __init__(
         self,
@@ -190,7 +190,7 @@ class FinetuningRun:
         self._sets = sets
         self._workers = workers
         self._start = start
-        self._observers = _observers(config, sets, callbacks, workers)
+        self._observers = _make_observers(config, sets, callbacks, workers)
         self._padding = record_sets.padding_for(config, workers.strategy)
         with workers.strategy.scope():
             self._task = make_task(
@@ -208,12 +208,12 @@ class FinetuningRun:
     def run(
         self,
         weights: Checkpoint | None = None,
-        of_seeds: Result | None = None,
+        seeds_result: Result | None = None,
     ) -> Result | None:
-        """Trains, if it has examples to train on; evaluates and predicts.
+        """Trains, if there are examples to train on; evaluates and predicts.
 
-        Without training, it uses `weights`, or else the start. `of_seeds` is
-        the result of several seeds, whose scores replace those of the weights.
+        Without training, it uses `weights`, or else the start. The scores of
+        `seeds_result`, if it is given, replace the scores of the weights.
         Returns None if the training was stopped.
         """
         with self._observers:
@@ -223,10 +223,10 @@ class FinetuningRun:
                 weights = weights or self._start
             if weights is None:
                 return None
-            return self._evaluate_and_predict(weights, of_seeds)
+            return self._evaluate_and_predict(weights, seeds_result)
 
     def _train(self) -> Checkpoint | None:
-        """Trains, or resumes; returns the best weights, None if stopped."""
+        """Trains or resumes; returns the best weights, or None if stopped."""
         config = self._config
         multipliers = None
         if config.layerwise_lr_decay < 1 or config.freeze_embeddings:
@@ -270,7 +270,7 @@ class FinetuningRun:
         return self._evaluate(self._computer).scores
 
     def _evaluate(self, computer: OutputComputer) -> Evaluation:
-        """Scores the evaluation sets; `_<name>` follows those of named ones.
+        """Scores the evaluation sets; keys of a named set end in `_<name>`.
 
         With early exit, `mean_layers` is the mean number of layers.
         """
@@ -310,19 +310,19 @@ class FinetuningRun:
         return Evaluation(all_outputs, scores, comparison)
 
     def _evaluate_and_predict(
-        self, weights: Checkpoint, of_seeds: Result | None
+        self, weights: Checkpoint, seeds_result: Result | None
     ) -> Result:
         """Evaluates the weights, predicts, and writes the files."""
         config, sets, workers = self._config, self._sets, self._workers
         if not sets.train:
             self._observers.begin(step=weights.step)
-        before = self._start_outputs(weights)
+        start_outputs = self._start_outputs(weights)
         resume.set_weights(self._task.model, weights, workers)
         computer = OutputComputer(self._task, self._padding, workers=workers)
 
         # 1. Evaluation.
         evaluation = self._evaluate(computer)
-        problem = self._problem(computer, evaluation)
+        problem = self._find_problem(computer, evaluation)
         if problem:
             _LOGGER.warning("%s: %s", weights.path, problem)
         scores = dataclasses.replace(
@@ -335,17 +335,17 @@ class FinetuningRun:
                 _LOGGER.info("%s", main.data.why_not_compared(main.columns))
             scores = scores.with_entries(
                 self._observers.additional_scores(
-                    main, evaluation.outputs[main], scores, **before
+                    main, evaluation.outputs[main], scores, **start_outputs
                 )
             )
             facts = main.describe(scores, config.evaluated)
 
-        # 2. Predictions. A set that is evaluated and predicted has one file.
+        # 2. Predictions; a set that is also evaluated is computed only once.
         self._predict(computer, evaluation, thresholds)
 
         # 3. Results, for files and callbacks.
         result = dataclasses.replace(
-            of_seeds or Result(scores=scores),
+            seeds_result or Result(scores=scores),
             output_dir=config.output_dir,
             weights=weights.path,
             problem=problem,
@@ -383,7 +383,7 @@ class FinetuningRun:
             )
 
     def _start_outputs(self, weights: Checkpoint) -> dict[str, Any]:
-        """Returns an argument of `baselines`, if a task compares the start."""
+        """Returns outputs of the start, for a task that compares with them."""
         start, evaluated = self._start, self._sets.evaluation
         if not (self._task.compares_start and start and evaluated):
             return {}
@@ -399,13 +399,13 @@ class FinetuningRun:
         columns, batch_size = evaluated[0].columns, self._config.eval_batch_size
         return {"start_outputs": computer.run(columns, batch_size)}
 
-    def _problem(
+    def _find_problem(
         self, computer: OutputComputer, evaluation: Evaluation
     ) -> str | None:
-        """Says that the trained model is no better than chance; or None.
+        """Describes a trained model at chance level; None if it is better.
 
-        That is on the evaluation set, if that can be compared, and on records
-        that it was trained on.
+        Both the evaluation set, if it can be compared, and records that the
+        model was trained on must be at chance level.
         """
         config, train_set = self._config, self._sets.train
         if train_set is None or config.num_train_steps < LEAST_STEPS:
@@ -413,7 +413,7 @@ class FinetuningRun:
         if evaluation.comparison and not evaluation.comparison.is_at_chance:
             return None
         sample = record_sets.sample(train_set)
-        # A number of rows that the replicas divide.
+        # The number of replicas divides this batch size.
         num_rows = config.train_batch_size // config.gradient_accumulation_steps
         trained = sample.data.compare_with_chance(
             sample.columns, computer.run(sample.columns, num_rows)
@@ -430,7 +430,7 @@ class FinetuningRun:
 
 
 def warn_of_chance(scores: Scores, evaluated: Sequence[ExampleSet]) -> None:
-    """Warns if scores of the first set hardly exceed their baselines."""
+    """Warns if scores of the first set may be no better than baselines."""
     if not evaluated:
         return
     num_examples = len(evaluated[0].examples)

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 _COLUMNS = ("score", "value", "baseline", "low", "high")
 _PATHS = ("output_dir", "weights")
-_STOPPED = "The run was stopped, after a checkpoint. Call it again to go on."
+_STOPPED = "The run was stopped and has a checkpoint. The same call resumes it."
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, eq=False, repr=False)
@@ -47,7 +47,7 @@ class RunResult(Result):
     `eval_results.json`. Notebooks show the table.
 
     Args:
-        head_spec: HeadSpec that answers; default: the checkpoint's.
+        head_spec: HeadSpec of `predictor`; default: the checkpoint's.
     """
 
     head_spec: HeadSpec | None = None
@@ -56,10 +56,10 @@ class RunResult(Result):
         return f"RunResult({self.scores!r}, output_dir={self.output_dir!r})"
 
     def table(self) -> list[dict[str, str | float | None]]:
-        """Returns a row for each main score, as `pandas.DataFrame` takes them.
+        """Returns a row for each main score, ready for `pandas.DataFrame`.
 
         Each has the `score`, its `value`, its `baseline`, and the bounds of its
-        95% interval, `low` and `high`; None where one is unknown.
+        95% interval, `low` and `high`; unknown numbers are None.
         """
         scores = self.scores
         rows: list[dict[str, str | float | None]] = []
@@ -87,16 +87,13 @@ class RunResult(Result):
 
     @property
     def comparison(self) -> Sequence[Mapping[str, Any]]:
-        """Tables that compare the runs of lists of numbers."""
+        """Tables that compare the runs if settings were lists; else empty."""
         tables: Sequence[Mapping[str, Any]] = self.created.get("comparison", ())
         return tables
 
     @functools.cached_property
     def predictor(self) -> Predictor:
-        """The trained model, which takes texts; see `load_predictor`.
-
-        It is loaded when it is first asked for.
-        """
+        """The trained model, loaded at first access; see `load_predictor`."""
         return load_predictor(self.weights, head=self.head_spec)
 
 
@@ -124,17 +121,17 @@ def finetune(
         result.scores["accuracy"], result.baselines["accuracy"]
         result.predictor.predict("Where do I find my invoices?")
 
-    Called again with the same settings, it goes on where it stopped. Numbers
-    may be lists, as `learning_rate=[1e-5, 2e-5]`: then every combination is a
-    run, in a folder of its own below `output_dir`, and the result is the best.
+    The same call resumes a run that was stopped. Numeric settings may be lists,
+    as `learning_rate=[1e-5, 2e-5]`: then every combination is a run, in a
+    folder of its own in `output_dir`, and the result of the best is returned.
 
     Args:
         task_name: A task of GLUE, such as `mrpc`; `custom`, a table of your
             own; `similarity`; `squad`; or `race`. Or a `PooledHead`, or the
             `FinetuningSpec` of another task.
-        train_examples: Rows to train on in place of `train_file`: what a line
-            of a JSON file would hold, as a list of dicts, any iterable of
-            them, or a DataFrame of pandas.
+        train_examples: Rows to train on, in place of `train_file`: a list or
+            other iterable of dicts, each as a line of a JSON file would be, or
+            a DataFrame of pandas.
         eval_examples: Rows to evaluate, in place of `eval_file`.
         predict_examples: Rows to predict, in place of `predict_file`.
         callbacks: Observers of the run, which may stop it; see `Callback`.
@@ -173,7 +170,7 @@ def finetune(
         "do_predict": "predict" in examples or bool(values.get("predict_file")),
     }
     planned = plans.grid(spec, uses | values, examples)
-    with _watching(callbacks):
+    with _checked_and_reset(callbacks):
         result = run_finetunings(planned, callbacks)
     if result is None:
         raise KeyboardInterrupt(_STOPPED)
@@ -182,8 +179,8 @@ def finetune(
 
 
 @contextlib.contextmanager
-def _watching(callbacks: Sequence[Callback]) -> Iterator[None]:
-    """Checks callbacks; forgets requests to stop when a call has ended."""
+def _checked_and_reset(callbacks: Sequence[Callback]) -> Iterator[None]:
+    """Checks callbacks; at the end, clears their requests to stop."""
     for callback in callbacks:
         if not isinstance(callback, Callback):
             raise ValueError(
@@ -200,7 +197,7 @@ def _watching(callbacks: Sequence[Callback]) -> Iterator[None]:
 def run_finetunings(
     planned: Sequence[FinetuningPlan], callbacks: Sequence[Callback] = ()
 ) -> RunResult | None:
-    """Runs plans; several runs are compared in `report.html` above them.
+    """Runs plans; several are compared in a `report.html` in the folder above.
 
     Returns:
         The result of the best run; None if a training was stopped.
@@ -208,17 +205,17 @@ def run_finetunings(
     if len(planned) == 1:
         return run_finetuning(planned[0], callbacks)
     plans_by_folder = {plan.config.output_dir: plan for plan in planned}
-    ended = several_runs.run_each(
+    outcome = several_runs.run_each(
         "run", plans_by_folder, lambda plan: run_finetuning(plan, callbacks)
     )
-    if ended is None:
+    if outcome is None:
         return None
-    results, failures = ended
+    results, failures = outcome
     scores = {folder: result.scores for folder, result in results.items()}
-    sound = {f: each for f, each in scores.items() if not each.is_degenerate}
+    usable = {f: each for f, each in scores.items() if not each.is_degenerate}
     config, data = planned[0].config, planned[0].sets.data
     metric = config.best_metric or data.primary_metric
-    best = several_runs.best_key(sound or scores, metric)
+    best = several_runs.best_key(usable or scores, metric)
     summarize = registry.load(registry.SUMMARIES["grid"])
     result: RunResult = results[best]
     result.created["comparison"] = summarize(best, failures)
@@ -230,14 +227,15 @@ def run_finetuning(
 ) -> RunResult | None:
     """Runs a plan; returns None if the training was stopped."""
     config, spec = plan.config, plan.task_spec
-    asked = [
+    plan_callbacks = [
         registry.load(reference)(plan)
         for name, reference in registry.PLAN_CALLBACKS.items()
         if getattr(config, name)
     ]
     make_task = spec.make_task(plan.task_config, plan.sets)
+    all_callbacks = [*plan_callbacks, *callbacks]
     result = finetune_lib.run(
-        config, plan.sets, make_task, plan.init_checkpoint, [*asked, *callbacks]
+        config, plan.sets, make_task, plan.init_checkpoint, all_callbacks
     )
     if result is None:
         return None
@@ -274,7 +272,7 @@ def pretrain(
     """
     values = flag_values.checked(settings, [PretrainingConfig])
     config = plans.pretraining(values)
-    with _watching(callbacks):
+    with _checked_and_reset(callbacks):
         result = pretrain_lib.run(config, callbacks)
     if result is None:
         raise KeyboardInterrupt(_STOPPED)

@@ -4,8 +4,8 @@ Data flow: batches -> `step.TrainStep` -> log lines, checkpoints, scores.
 Everything the loop remembers between two steps is a `RunState`. It is saved
 with the weights, so that a killed run continues exactly where it stopped.
 
-Evaluations are always of the whole model. Those before the last phase of a run
-(`pretrain_config.py`) are logged, but select no best weights.
+Evaluations use all layers. Before the last phase of a run (only a pretraining
+may have several) they are logged, but do not select the best weights.
 """
 
 import bisect
@@ -36,7 +36,7 @@ _LOGGER = logging.getLogger(__name__)
 
 # Updates in one call of the graph, by device.
 _STEPS_PER_CALL = {"CPU": 1, "GPU": 20, "TPU": 100}
-# Totals of a log window that are not divided by its number of updates.
+# Totals of a log window that are not logged as means over its updates.
 _COUNTED = ("updates", "seconds", "examples", "tokens")
 _ADVICE = (
     "Lower --learning_rate or increase --num_warmup_steps, in another "
@@ -48,7 +48,7 @@ class TrainingDiverged(ValueError):
     """The loss or its gradient is not finite, or the loss has jumped."""
 
 
-# Returns the endless batches of a phase after so many examples of its length.
+# Arguments: a phase, and the number of examples of its length already read.
 BatchesFrom = Callable[[Phase, int], Iterable[Batch]]
 
 
@@ -61,9 +61,9 @@ class TrainingLoop:
         observers: The callbacks, which get each log line and each evaluation.
         evaluate: Returns the scores of the weights, at every checkpoint; None
             for no evaluations.
-        is_pretraining: Whether a new run is evaluated before its first step,
-            and a sudden rise of the loss, which small batches have by chance,
-            counts as divergence.
+        is_pretraining: Evaluates a new run before its first step, and takes a
+            jump of the loss for divergence. The small batches of a fine-tuning
+            have jumps by chance.
         patience: Number of evaluations without a better score after which the
             training stops; 0 for no limit.
     """
@@ -122,7 +122,7 @@ class TrainingLoop:
         Raises:
             KeyboardInterrupt: After a second Ctrl-C, without a checkpoint.
             Exception: Of a callback, after a checkpoint.
-            TrainingDiverged: With the last good weights in its checkpoints.
+            TrainingDiverged: The last good weights are in a checkpoint.
         """
         with self._handle_signals(), self._bar:
             self._observers.begin(
@@ -136,7 +136,7 @@ class TrainingLoop:
                 self._evaluate_checkpoint()
             batches = None
             while True:
-                # 1. The run stops between two updates.
+                # 1. A finished or stopped run ends, between two updates.
                 is_stopped = self._workers.any(self._wants_stop)
                 if self._is_finished():
                     break
@@ -173,7 +173,7 @@ class TrainingLoop:
 
                 # 4. Log, evaluation, checkpoint.
                 for row in values:
-                    self._record(row, seconds)
+                    self._add_to_window(row, seconds)
                 self._end_call()
             self._workers.run_in_chief(self._checkpointer.wait)
         # A signal may have come while the last checkpoint was written.
@@ -213,7 +213,7 @@ class TrainingLoop:
     def _start(self) -> None:
         self.state.phase = self._phase_index()
         if self._is_pretraining:
-            self._evaluate()
+            self._evaluate_and_save_best()
         elif self._config.best_metric and self._evaluate_model:
             # An unknown metric is refused before the first update.
             self._evaluate_model().check_known(self._metric)
@@ -259,10 +259,10 @@ class TrainingLoop:
 
     def _enter_next_phase(self) -> None:
         self.state.phase = self._phase_index()
-        # The loss of other examples or of another depth has no level yet.
+        # Other examples or another depth have another level of the loss.
         self.state.detector = DivergenceDetector()
         _LOGGER.info(
-            "A new phase after step %d: %s",
+            "A new phase begins after step %d: %s",
             self.state.step,
             self._phase_fields(),
         )
@@ -280,7 +280,7 @@ class TrainingLoop:
         return self.state.examples_read.get(str(self._phase.max_seq_length), 0)
 
     def _num_steps_of_call(self) -> int:
-        """Returns the updates of the next call, to a log line at most."""
+        """Returns the number of updates to run before anything else is due."""
         step, config = self.state.step, self._config
         later = [p.first_step for p in self._phases[self.state.phase + 1 :]]
         intervals = (config.log_steps, config.save_checkpoints_steps)
@@ -303,17 +303,17 @@ class TrainingLoop:
                 self._evaluate_checkpoint()
 
     def _evaluate_checkpoint(self) -> None:
-        """Evaluates the newest checkpoint, maybe of a run that was killed."""
+        """Evaluates the newest checkpoint, if need be one of a killed run."""
         state = self.state
-        scores = self._evaluate()
+        scores = self._evaluate_and_save_best()
         if self._is_finished() and state.window:
-            # The evaluation has ended the run early.
+            # This evaluation stops the run early.
             self._write_window()
         state.needs_evaluation = False
         values = dataclasses.asdict(state)
         self._write(self._checkpointer.save_evaluated, values, scores)
 
-    def _record(self, row: np.ndarray, seconds: float) -> None:
+    def _add_to_window(self, row: np.ndarray, seconds: float) -> None:
         """Checks one step and adds it to the log window; logs when due."""
         state = self.state
         state.examples_read[str(self._phase.max_seq_length)] = (
@@ -370,7 +370,7 @@ class TrainingLoop:
             )
         self.state.detector.update(loss)
 
-    def _evaluate(self) -> dict[str, float]:
+    def _evaluate_and_save_best(self) -> dict[str, float]:
         if self._evaluate_model is None:
             return {}
         state, metric = self.state, self._metric
@@ -429,7 +429,7 @@ def _window_means(window: Mapping[str, float]) -> dict[str, float]:
 
 
 def _log_scores(step: int, scores: Scores, metric: str) -> None:
-    """Logs scores; of the scores of single classes, only the `metric`."""
+    """Logs scores; a score of a single class only if it is the `metric`."""
     shown = ", ".join(
         f"{score.key} {score.value:.4g}"
         for score in scores.entries

@@ -1,9 +1,9 @@
-"""Plans runs: makes a frozen config of the settings that a user gives.
+"""Plans runs: makes a frozen config from the settings that a user gives.
 
-A plan is made once; it reads the checkpoint to start from and the examples, and
-changes nothing. Commands hand over their flags, Python its keywords: both are a
-mapping of the settings that the user gives. Plain Python, so that a bad flag is
-reported before TensorFlow is imported.
+Planning reads the checkpoint to start from and the examples, and writes no
+files in the output directory. Flags of commands and keywords of Python arrive
+as the same mapping, from names of settings to values. Plain Python, so that a
+bad flag is reported before TensorFlow is imported.
 
 The plan of a fine-tuning is a list of steps, see `tasks.planning`.
 
@@ -38,14 +38,14 @@ from albert_tf.training import flag_values, run_folder
 from albert_tf.training.pretrain_config import PretrainingConfig
 from albert_tf.training.run_config import FinetuningConfig
 
-# How often a run is evaluated and logged, unless the user says otherwise.
+# How often, at least, a run is evaluated and logged by default.
 _LEAST_TIMES = {"save_checkpoints_steps": 5, "log_steps": 20}
-# Numbers that all runs of a grid share: they have the same rows to evaluate.
+# Numeric settings that may not be lists: all runs of a grid share their values.
 _SHARED = {"num_folds", "num_seeds", "num_tpu_cores", "preemption_exit_code"}
 _SHARED |= {"validation_seed", "validation_share"}
 # Defaults of all fine-tunings that replace the defaults of the fields.
 _DEFAULTS = {"optimizer": "adamw", "eval_batch_size": 8}
-# The first of these that is given names the set that is evaluated.
+# Reports name the evaluation set by the first of these flags that is passed.
 _EVALUATED = "eval_file validation_share data_dir predict_file input_file"
 
 _NO_ROWS: Mapping[str, Any] = types.MappingProxyType({})
@@ -53,10 +53,10 @@ _NO_ROWS: Mapping[str, Any] = types.MappingProxyType({})
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class FinetuningPlan:
-    """A fine-tuning in all details.
+    """A planned fine-tuning: all settings and examples.
 
-    `checkpoint` has the config and the vocabulary. `weights` are used without
-    training, or resumed from.
+    `checkpoint` is the start, with config and vocabulary. `weights` are the
+    weights to use without training, or to resume from.
     """
 
     task_spec: FinetuningSpec
@@ -77,8 +77,9 @@ class FinetuningPlan:
 def pretraining(user_settings: SettingValues) -> PretrainingConfig:
     """Plans a pretraining."""
     fields = settings.fields_of(PretrainingConfig)
-    of_fields = {name: field.default for name, field in fields.items()}
-    values = of_fields | _known(user_settings, of_fields)
+    field_defaults = {name: field.default for name, field in fields.items()}
+    known = _known_and_downloaded(user_settings, field_defaults)
+    values = field_defaults | known
     checkpoint = _init_checkpoint(values)
     return settings.read(
         PretrainingConfig,
@@ -97,12 +98,12 @@ def config_classes(spec: FinetuningSpec) -> tuple[type, ...]:
 def defaults(spec: FinetuningSpec) -> dict[str, Any]:
     """Returns the settings of a fine-tuning with their defaults."""
     fields = settings.fields_of(*config_classes(spec))
-    of_fields = {name: field.default for name, field in fields.items()}
-    return {**of_fields, **_DEFAULTS, **spec.defaults}
+    field_defaults = {name: field.default for name, field in fields.items()}
+    return {**field_defaults, **_DEFAULTS, **spec.defaults}
 
 
 def lists(spec: FinetuningSpec) -> set[str]:
-    """Returns the settings that `grid` takes lists of: numbers."""
+    """Returns the names of the settings, numbers, that `grid` may vary."""
     fields = settings.fields_of(*config_classes(spec))
     kinds = {name: settings.type_of(field) for name, field in fields.items()}
     return {n for n in kinds if kinds[n] in (int, float)} - _SHARED
@@ -113,7 +114,7 @@ def grid(
     user_settings: SettingValues,
     examples: Mapping[str, Any] = _NO_ROWS,
 ) -> list[FinetuningPlan]:
-    """Plans a run for every combination of the numbers that are lists.
+    """Plans a run for every combination of the settings that are lists.
 
     Each has its folder in `output_dir`, such as `learning_rate=1e-5`. Without a
     list, there is one plan. The arguments are the arguments of `finetuning`.
@@ -167,10 +168,10 @@ def finetuning(
     """
     # 1. Checks before any file is read.
     default_settings = defaults(spec)
-    user_settings = _known(user_settings, default_settings)
-    values = default_settings | _asked_uses(user_settings) | user_settings
+    user_settings = _known_and_downloaded(user_settings, default_settings)
+    values = default_settings | _requested_uses(user_settings) | user_settings
     _check(values, user_settings)
-    settings.read(spec.config_class, values)  # raises if it cannot be
+    settings.read(spec.config_class, values)  # raises if a value is invalid
 
     # 2. The checkpoint to start from, and the weights in use.
     vocabulary = settings.read(VocabularyBeside, values)
@@ -187,7 +188,9 @@ def finetuning(
 
     # 3. Settings that decide the examples; the examples.
     steps = registry.STEPS_BEFORE_EXAMPLES.values()
-    request = _apply_steps(request, *map(registry.load, steps), _as_trained)
+    request = _apply_steps(
+        request, *map(registry.load, steps), _settings_as_trained
+    )
     task_config = request.task_config
     uses = [use for use in SPLITS if values[f"do_{use}"]]
     sets = spec.read_sets(
@@ -229,7 +232,7 @@ def finetuning(
 def _apply_steps(
     request: PlanRequest, *steps: Callable[[PlanRequest], dict[str, Any]]
 ) -> PlanRequest:
-    """Returns a request with the settings that the steps add, in turn."""
+    """Returns the request with the settings that the steps choose, in turn."""
     for step in steps:
         chosen = step(request)
         config = chosen.pop("albert_config", request.albert_config)
@@ -241,28 +244,28 @@ def _apply_steps(
     return request
 
 
-def _known(
+def _known_and_downloaded(
     user_settings: SettingValues, names: Collection[str]
 ) -> dict[str, Any]:
-    """Returns the settings among `names`; a checkpoint by name is fetched."""
+    """Returns the settings among `names`; downloads a published checkpoint."""
     known = {n: user_settings[n] for n in user_settings if n in names}
     if path := user_settings.get("init_checkpoint"):
         known["init_checkpoint"] = discovery.local_path(path)
     return known
 
 
-def _asked_uses(user_settings: SettingValues) -> dict[str, bool]:
-    """Returns the uses that are asked for, if any are, without others."""
+def _requested_uses(user_settings: SettingValues) -> dict[str, bool]:
+    """Turns training off if the user asks only to evaluate or to predict."""
     # Differs: the original's run_race.py trains even if asked to evaluate.
-    asked = {
+    requested = {
         f"do_{use}": bool(user_settings.get(f"do_{use}")) for use in SPLITS
     }
     is_decided = "do_train" in user_settings
-    return asked if any(asked.values()) and not is_decided else {}
+    return requested if any(requested.values()) and not is_decided else {}
 
 
 def _check(values: SettingValues, user_settings: Collection[str]) -> None:
-    """Checks settings as far as no file needs to be read for it."""
+    """Checks settings as far as is possible without reading files."""
     known = {n: value for n, value in values.items() if value is not None}
     settings.check(FinetuningConfig, known)
     for absolute, relative in RELATIVE.items():
@@ -341,11 +344,8 @@ def _find_weights(values: SettingValues) -> Checkpoint:
     return Checkpoint() if path is None else discovery.open(path)
 
 
-def _as_trained(request: PlanRequest) -> dict[str, Any]:
-    """Fills settings left out: from the checkpoint, else the model's limits.
-
-    Some are decided by the checkpoint of a training, or else by the weights.
-    """
+def _settings_as_trained(request: PlanRequest) -> dict[str, Any]:
+    """Chooses settings left out: as in the weights' training, or defaults."""
     spec, values = request.task_spec, request.settings
     decided = request.undecided(
         spec.settings_of_start(request.checkpoint)
@@ -354,7 +354,7 @@ def _as_trained(request: PlanRequest) -> dict[str, Any]:
     )
     task_config = settings.read(spec.config_class, {**values, **decided})
     head_spec = spec.head_spec(task_config)
-    # The sequence comes first: parts must fit in it.
+    # The sequence comes first: its parts must fit in it.
     names = ("max_seq_length", *head_spec.serving_settings.as_trained)
     names += ("label_separator",)
     result: dict[str, Any] = {name: values.get(name) for name in names}
@@ -371,10 +371,10 @@ def _as_trained(request: PlanRequest) -> dict[str, Any]:
 
 
 def _run_length(request: PlanRequest) -> dict[str, Any]:
-    """Returns numbers of updates, as flags.txt keeps them.
+    """Chooses the numbers of updates, which flags.txt keeps.
 
-    Numbers that the user gives come first; else the epochs and the proportion,
-    of which a task may have defaults, determine them.
+    Numbers that the user gives take precedence; otherwise epochs and warm-up
+    proportion determine them, whether given or defaults of the task.
     """
     values, train = request.settings, request.sets.train
     if not train:
@@ -406,7 +406,7 @@ def _run_length(request: PlanRequest) -> dict[str, Any]:
 
 
 def _warmup_fields(request: PlanRequest) -> dict[str, Any]:
-    """Returns the fields of the config that say how long it warms up."""
+    """Returns the fields of the config that determine the warm-up."""
     if not request.sets.train:
         return {
             "num_warmup_steps": 0,

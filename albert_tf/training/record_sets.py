@@ -22,11 +22,11 @@ from albert_tf.training.run_folder import RunFolder
 
 _LOGGER = logging.getLogger(__name__)
 
-# Records of a training set that a model is compared with chance on.
+# Training records on which the trained model is compared with chance level.
 SAMPLE_SIZE = 1000
-# Share of unknown tokens that neither emoji nor foreign names explain.
+# A share of unknown tokens too large for emoji and foreign names to explain.
 _MANY_UNKNOWN = 0.1
-# XLA compiles the model again for every length.
+# Wide, because XLA compiles the model again for every length.
 _COMPILED_BUCKET_WIDTH = 64
 
 
@@ -34,7 +34,7 @@ _COMPILED_BUCKET_WIDTH = 64
 class RecordSet(ExampleSet):
     """A set of examples and their records.
 
-    The `caution` says that some are also trained on; it is "" if none are.
+    The `caution` says how many are also trained on; it is "" if none are.
     """
 
     columns: RecordColumns
@@ -49,10 +49,7 @@ class RecordSet(ExampleSet):
         return digest.hexdigest()
 
     def describe(self, scores: Scores, name: str) -> dict[str, Any]:
-        """Returns the facts of an evaluation that metadata and reports show.
-
-        They are JSON values; the cautions are sentences. `name` names the set.
-        """
+        """Describes the evaluation of a set, for metadata and reports."""
         cautions = [self.caution] * bool(self.caution)
         absent = [
             score.of
@@ -76,7 +73,7 @@ class RecordSet(ExampleSet):
 def make_sets(
     config: FinetuningConfig, sets: Sets[ExampleSet]
 ) -> Sets[RecordSet]:
-    """Makes records; those that are only predicted are made later, by chunk."""
+    """Makes records to train on and to evaluate; prediction makes its own."""
 
     def make(examples: ExampleSet, *, is_training: bool) -> RecordSet:
         columns = record_columns.collect(
@@ -87,58 +84,59 @@ def make_sets(
         return RecordSet(**vars(examples), columns=columns)
 
     train = make(sets.train, is_training=True) if sets.train else None
-    evaluation = {one: make(one, is_training=False) for one in sets.evaluation}
+    evaluation = {e: make(e, is_training=False) for e in sets.evaluation}
     if train:
         num_records = train.columns.num_records
         _warn_of_unknown(train)
-        num_seen = config.num_train_steps * config.train_batch_size
+        num_read = config.num_train_steps * config.train_batch_size
         _LOGGER.info(
-            "%d examples to train on have %d records; %d steps of %d see each "
+            "%d training examples have %d records; %d steps of %d see each "
             "%.3g times.",
             len(train.examples),
             num_records,
             config.num_train_steps,
             config.train_batch_size,
-            num_seen / num_records,
+            num_read / num_records,
         )
-    seen = {*_ids(train.columns)} if train and evaluation else set()
+    seen = {*_ids_of_records(train.columns)} if train and evaluation else set()
     run = run_folder.read_fingerprint(config.output_dir)
-    for key, one in evaluation.items():
-        repeated = sum(ids in seen for ids in _ids(one.columns))
-        if not train and run.get("records") == one.columns.digest:
-            repeated = one.columns.num_records
-        if repeated:
+    for key, records in evaluation.items():
+        columns = records.columns
+        num_seen = sum(ids in seen for ids in _ids_of_records(columns))
+        if not train and run.get("records") == columns.digest:
+            num_seen = columns.num_records
+        if num_seen:
             caution = (
-                f"{repeated} of the {one.columns.num_records} records to "
-                "evaluate are also trained on, so the scores are better than "
-                "those of new ones."
+                f"{num_seen} of the {columns.num_records} records to evaluate "
+                "are also trained on, so the scores are better than on others."
             )
             _LOGGER.warning("%s", caution)
-            evaluation[key] = dataclasses.replace(one, caution=caution)
+            evaluation[key] = dataclasses.replace(records, caution=caution)
     return Sets(
         train=train,
         evaluation=tuple(evaluation.values()),
-        prediction=tuple(evaluation.get(one, one) for one in sets.prediction),
+        prediction=tuple(evaluation.get(e, e) for e in sets.prediction),
     )
 
 
 def _warn_of_unknown(train: RecordSet) -> None:
     special = train.data.tokenizer.special_ids
     ids = train.columns.values["input_ids"]
-    around = [i for i in (special.cls, special.sep) if i is not None]
-    is_text = ~np.isin(ids, [special.pad, *around])
+    borders = [i for i in (special.cls, special.sep) if i is not None]
+    is_text = ~np.isin(ids, [special.pad, *borders])
     share = np.sum(ids == special.unk) / max(1, np.sum(is_text))
     if share > _MANY_UNKNOWN:
         _LOGGER.warning(
             "%.0f%% of the tokens of the training examples are unknown to the "
-            "vocabulary, which may be that of another language or script.",
+            "vocabulary, which may be for another language or script.",
             100 * share,
         )
 
 
-def _ids(columns: RecordColumns) -> Iterator[bytes]:
-    """Yields the ids of each record."""
+def _ids_of_records(columns: RecordColumns) -> Iterator[bytes]:
+    """Yields the ids of each record as bytes, to compare records."""
     ids = columns.values["input_ids"]
+    # Multiple choice: the ids of all choices of a record.
     width = len(ids) // max(1, int(columns.lengths.sum()))
     ends = np.cumsum(columns.lengths * width)
     return (row.tobytes() for row in np.split(ids, ends[:-1]))
@@ -147,14 +145,14 @@ def _ids(columns: RecordColumns) -> Iterator[bytes]:
 def fold_numbers(rows: ExampleSet, num_folds: int) -> np.ndarray:
     """Returns the fold of each example, int `[N]`, by a digest of its texts.
 
-    Each fold has about the same share of each label; equal texts share one.
+    Folds have about the same share of each label; equal texts share a fold.
     """
     if not rows.data.has_one_label:
         raise ValueError("--num_folds is for examples with a label each.")
     labels_and_digests = []
     for each in rows.examples:
         texts = repr(dataclasses.replace(each, guid="", label=None))
-        # Numbers of a regression are no classes.
+        # The numbers of a regression are not stratified.
         label = "" if isinstance(each.label, float) else str(each.label)
         digest = hashlib.sha256(texts.encode("utf-8", "surrogatepass"))
         labels_and_digests.append((label, digest.digest()))
@@ -168,7 +166,7 @@ def fold_numbers(rows: ExampleSet, num_folds: int) -> np.ndarray:
 
 
 def fingerprints(sets: Sets[RecordSet]) -> dict[str, Any]:
-    """Returns what must be the same in all workers, by use."""
+    """Returns digests and counts that must be the same in all workers."""
     return {
         "train": sets.train and sets.train.columns.digest,
         "eval": [one.digest for one in sets.evaluation],
@@ -186,7 +184,7 @@ def folder_of(config: FinetuningConfig, sets: Sets[RecordSet]) -> RunFolder:
 
 
 def sample(records: RecordSet) -> RecordSet:
-    """Returns a set with at most `SAMPLE_SIZE` records, always the same."""
+    """Samples at most `SAMPLE_SIZE` records, the same ones every time."""
     columns = records.columns
     rng = np.random.default_rng(0)
     size = min(SAMPLE_SIZE, columns.num_records)
@@ -202,7 +200,7 @@ def sample(records: RecordSet) -> RecordSet:
 def padding_for(
     config: FinetuningConfig, strategy: tf.distribute.Strategy
 ) -> Padding:
-    """Returns how batches are padded: on a TPU, all to the same length."""
+    """Returns the padding of batches: on a TPU, to the longest sequence."""
     device = strategies.device_type(strategy)
     width = record_columns.GPU_BUCKET_WIDTH if device == "GPU" else None
     if config.jit_compile:

@@ -1,4 +1,4 @@
-"""Begins the training of a run, or resumes it from the state it has kept."""
+"""Prepares the training of a run, or resumes it from its saved state."""
 
 import contextlib
 import dataclasses
@@ -25,15 +25,15 @@ from albert_tf.training.step import INITIAL_LOSS_SCALE, TrainStep
 _LOGGER = logging.getLogger(__name__)
 
 _SHARED = "--output_dir must be a folder that all workers share."
-_SECONDS_TO_SEE = 30  # another machine's new files may be seen later
+_SECONDS_TO_SEE = 30  # new files of another machine may appear late
 
-# The running level averages about this many steps; jumps are not judged before
-# that many were seen.
+# The running level of the loss is a mean over about `HORIZON` steps; the first
+# level is the mean of `FIRST_STEPS`. Before `HORIZON` steps, nothing is a jump.
 HORIZON = 50
 FIRST_STEPS = 10
-# A jump is a loss above the running level by all of: half of the level; this
-# many times the mean absolute deviation of single steps, so that small noisy
-# batches pass; and one nat, so that one hard example of a nearly solved task
+# A jump exceeds the running level by all of these: a share of the level; a
+# multiple of the mean absolute deviation of single steps, so that small noisy
+# batches pass; and one nat, so that a hard example of a nearly solved task
 # passes.
 RELATIVE_JUMP = 0.5
 DEVIATIONS = 8.0
@@ -42,7 +42,7 @@ ABSOLUTE_JUMP = 1.0
 
 @dataclasses.dataclass
 class DivergenceDetector:
-    """Compares the loss of each step with its running level.
+    """Compares the loss of each step with the running level of the loss.
 
     `first` is the mean loss of the first steps, `mean` a moving average of the
     loss, and `deviation` a moving average of its distance from `mean`.
@@ -54,7 +54,7 @@ class DivergenceDetector:
     num_steps: int = 0
 
     def problem(self, loss: float, *, detects_jumps: bool = True) -> str | None:
-        """Describes the problem of the next loss, if there is one.
+        """Describes what is wrong with the next loss; None if nothing is.
 
         >>> DivergenceDetector().problem(float("nan"))
         'the loss is nan'
@@ -79,7 +79,7 @@ class DivergenceDetector:
         return None
 
     def update(self, loss: float) -> None:
-        """Adds the loss of a step that has no problem."""
+        """Updates the averages with the loss of a step without a problem."""
         self.num_steps += 1
         share = 1 / min(self.num_steps, HORIZON)
         distance = abs(loss - self.mean) if self.num_steps > 1 else 0.0
@@ -94,15 +94,15 @@ class RunState:
     """The state of a run besides weights and optimizer slots.
 
     Args:
-        examples_read: Number of training examples read, by their length.
+        examples_read: Numbers of training examples read, by sequence length.
         phase: Index of the phase of the last update.
-        loss_scale: Scale, and number of steps since it changed; see
+        loss_scale: Loss scale, and number of steps since it changed; see
             `step.updated_loss_scale`.
         window: Totals over the steps since the last log line.
         best_score: Best evaluation score so far; None before the first.
         best_loss: Loss of the best evaluation; None if unknown or not finite.
-        evaluations_since_best: Since the first one with the best score.
-        needs_evaluation: Whether the evaluation after the step is not done.
+        evaluations_since_best: Evaluations since the first with the best score.
+        needs_evaluation: Whether the checkpoint still has to be evaluated.
     """
 
     step: int = 0
@@ -122,14 +122,15 @@ class RunState:
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> "RunState":
-        """Restores what `dataclasses.asdict` returned."""
+        """Makes a state of the values that `dataclasses.asdict` returned."""
         detector = DivergenceDetector(**values["detector"])
         return cls(**{**values, "detector": detector})
 
     def continued(self, lengths: Collection[str]) -> "RunState":
-        """Returns the state of a run that goes on from this one.
+        """Returns the first state of a new run that continues this one.
 
-        Only the records of these lengths are read on, not from their start.
+        Only records of these sequence lengths continue where this run stopped
+        reading; others are read from their start.
         """
         read = {n: k for n, k in self.examples_read.items() if n in lengths}
         return RunState(
@@ -139,7 +140,7 @@ class RunState:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Training:
-    """The parts that the loop needs; a new run has no checkpoint yet."""
+    """The parts that the loop needs; `is_new`: there is no checkpoint yet."""
 
     train_step: TrainStep
     workers: Workers
@@ -164,10 +165,9 @@ def prepare_training(
 
     It begins with the first of these that exists: the newest checkpoint in
     `output_dir`; the newest checkpoint of `continue_from`; the weights of
-    `start`; the random initialization of the model.
-
-    The task is made in the scope of the strategy; `load_options` are options of
-    `load.load_checkpoint`, for `start`, which is `config.init_checkpoint`.
+    `start`, with the `load_options` of `load.load_checkpoint`; the random
+    initialization of the model. The caller makes the task in the scope of the
+    strategy.
     """
     with contextlib.ExitStack() as stack:
         workers.run_in_chief(stack.enter_context, folder.locked())
@@ -209,8 +209,8 @@ def prepare_training(
                 _LOGGER.info("All weights are randomly initialised.")
         workers.check_same_weights(task.model, step=state.step)
 
-        # 3. Claim the directory: only now, so that a checkpoint that cannot be
-        # loaded does not leave a directory of a run that never started.
+        # 3. Claim the directory. If a checkpoint cannot be loaded, this is not
+        # reached, so that the directory does not look like a run.
         workers.run_in_chief(folder.claim, config)
         workers.check_same({"run.json": _is_claimed(folder.path)}, _SHARED)
 
@@ -252,7 +252,7 @@ def set_weights(
 
 
 def _is_claimed(path: str) -> bool:
-    """Returns whether the chief's claim is seen here; waits for it a little."""
+    """Waits for the claim of the chief; returns whether it is visible here."""
     deadline = time.monotonic() + _SECONDS_TO_SEE
     while not run_folder.read_fingerprint(path):
         if time.monotonic() > deadline:

@@ -1,11 +1,11 @@
-"""The output directory of a run: what lies in it, and what may continue it.
+"""The output directory of a run: its files, and the runs that may continue it.
 
     run/run.json                            the fingerprint
     run/flags.txt, run/eval_results.json    settings and scores
     run/checkpoints/, run/best/             see `checkpoints.run_checkpoints`
 
-The fingerprint of a run is everything that determines its numbers. A directory
-with another fingerprint is refused. Config and vocabulary are kept, too.
+The fingerprint of a run is everything that determines its numbers. A run with
+another fingerprint is refused. The directory also has config and vocabulary.
 """
 
 import contextlib
@@ -37,16 +37,16 @@ LOCK_FILE = "run.lock"
 RESULTS_FILE = "eval_results.json"
 FINGERPRINT_FILE = "run.json"
 Fingerprint: TypeAlias = Mapping[str, Any]
-# Keys of a fingerprint: the settings of the task, and one of them.
+# Keys of a fingerprint: the settings of the task; within them, the tokenizer.
 _SETTINGS, TOKENIZER = "settings", "tokenizer"
 _VERSION, _VERSION_KEY = 1, "version"
 _NUM_STEPS = "num_train_steps"
 _START, _START_DIGEST = "init_checkpoint", "init_checkpoint_sha256"
-# Known only to a run that evaluates.
+# None in a run that does not evaluate.
 _EVAL_RECORDS = "eval_records"
 # Config values that matter only while training.
 _DROPOUTS = ("hidden_dropout_prob", "attention_probs_dropout_prob")
-# Settings that decide, besides the records, which example is read when.
+# Settings that, with the records, determine the order of the examples.
 _ORDER_SETTINGS = ("random_seed", "read_order", "num_readers")
 _WEIGHTS_FILE = re.compile(r"\.(index|data-\d{5}-of-\d{5}|safetensors|h5)$")
 
@@ -101,7 +101,7 @@ class RunFolder:
     path: str
     fingerprint: Fingerprint
     head: str | None = None  # the name of the model's head, if it is known
-    num_examples: int | None = None  # to train on, if they are counted
+    num_examples: int | None = None  # number of training examples, if known
 
     @property
     def metadata(self) -> Metadata:
@@ -130,7 +130,7 @@ class RunFolder:
             _check_same(self.path, recorded, self.fingerprint)
         elif os.path.isdir(self.path) and (
             {*os.listdir(self.path)}
-            # Left behind by a run that failed early or was killed.
+            # Files of a run that failed early or was killed.
             - {LOCK_FILE}
             - {*files.find_partials(os.path.join(self.path, FINGERPRINT_FILE))}
         ):
@@ -175,13 +175,13 @@ class RunFolder:
                 "from the new ones, pass another --output_dir.",
                 current[_START],
             )
-        # The first record of a value stays, but a run may become longer.
+        # Recorded values stay as they are, but a run may become longer.
         recorded = {k: v for k, v in recorded.items() if v is not None}
         values = {**current, **recorded}
         if _NUM_STEPS in current:
             values[_NUM_STEPS] = current[_NUM_STEPS]
         values[_VERSION_KEY] = _VERSION
-        # The fingerprint first, so that a killed run leaves a known directory.
+        # The fingerprint first: it identifies the directory of a killed run.
         files.write_json(os.path.join(self.path, FINGERPRINT_FILE), values)
         config.albert_config.to_json_file(os.path.join(self.path, CONFIG_FILE))
         if config.vocabulary and not vocabularies.paths_in(self.path):
@@ -190,12 +190,12 @@ class RunFolder:
         files.write_text(flags_file, config.flags_text)
 
     def check_continues(self, other_run: str) -> tuple[str, set[str]]:
-        """Checks that this run can go on where another pretraining is.
+        """Checks that this run can continue the pretraining `other_run`.
 
         Returns:
-            The newest checkpoint of the other run; and the lengths of records
-            that are read on, because both runs read the same ones in the same
-            order.
+            The newest checkpoint of the other run; and the sequence lengths
+            whose records both runs read in the same order, so that this run
+            reads on where the other stopped.
         """
         other = read_fingerprint(other_run)
         checkpoint = run_checkpoints.latest_checkpoint(other_run)
@@ -206,7 +206,7 @@ class RunFolder:
                 "--continue_from."
             )
         discovery.open(other_run).check_task(self.metadata)
-        # Weights and slots mean the same only if these are the same.
+        # Weights and slots can be taken over only if these are the same.
         names = ("optimizer", "objectives")
         different = checks.differences(
             *(
@@ -234,8 +234,8 @@ def finetuning_folder(
 ) -> RunFolder:
     """Returns the output directory of a fine-tuning run.
 
-    `records` and `eval_records` are fingerprints, of the records to train on
-    and of the main evaluation set; the directory of several seeds has none.
+    `records` and `eval_records` are digests of the records to train on and of
+    the first evaluation set; the directory of several seeds has none.
     """
     values: dict[str, Any] = {"task": data.name}
     values[_SETTINGS] = dict(data.settings)
@@ -250,7 +250,7 @@ def finetuning_folder(
             best_metric=config.best_metric or data.primary_metric,
         )
         if config.warmup_proportion is not None:
-            # As it was given, so that the run may become longer.
+            # Not a number of steps: it would change if the run becomes longer.
             values["num_warmup_steps"] = f"{config.warmup_proportion:g} of all"
     else:
         # Other settings of each seed are checked in its own directory, so that
@@ -268,7 +268,7 @@ def finetuning_folder(
 def check_model(config: RunConfig, task_name: str | None) -> None:
     """Checks that the weights in `output_dir`, if any, are of this model.
 
-    Dropout may differ. The task of a pretraining is None.
+    Dropout may differ. A pretraining has the task None.
     """
     recorded = read_fingerprint(config.output_dir)
     current = {"config": config.albert_config.to_dict(), "task": task_name}
@@ -288,9 +288,9 @@ def _model_of(values: Fingerprint) -> dict[str, Any]:
 def weights_to_use(output_dir: str, init_checkpoint: str | None = None) -> str:
     """Returns the path of the weights that a run evaluates and predicts with.
 
-    In the directory of a run, these are its best weights; `init_checkpoint` may
-    name them, or the weights that the run started from. Elsewhere, they are
-    `init_checkpoint`.
+    In the directory of a run, these are its best weights; then, if given,
+    `init_checkpoint` must be these weights, or the start of the run. In another
+    directory, they are `init_checkpoint`.
     """
     trained = run_checkpoints.trained_weights(output_dir)
     run = read_fingerprint(output_dir)
@@ -320,8 +320,8 @@ def write_results(
 ) -> Result:
     """Writes `eval_results.json`, and the evaluation into the metadata.
 
-    Earlier results are kept where they have all seeds, or where there is no
-    evaluation now: the result that is returned is then not current.
+    Earlier results stay if they are results of several seeds, or if this run
+    does not evaluate: the returned result then has `is_current=False`.
     """
     folder, metadata = config.output_dir, weights.metadata
     evaluation, results = result.evaluation, result.as_json()
@@ -336,7 +336,7 @@ def write_results(
     elif SEEDS in (
         files.read_json_object(path, missing_ok=True).keys() - results
     ):
-        _LOGGER.warning("%s, with the results of all seeds, is kept.", path)
+        _LOGGER.warning("Keeping %s, which has the results of all seeds.", path)
         is_current = False
     else:
         facts = {n: value for n, value in evaluation.items() if n != "scores"}
@@ -368,7 +368,7 @@ def _check_same(
 
 
 def _is_same_start(run: Fingerprint, other: Fingerprint) -> bool:
-    """Returns whether two runs start from the same weights, or path."""
+    """Returns whether two runs start from the same weights, or same path."""
     digests = run.get(_START_DIGEST), other.get(_START_DIGEST)
     if None not in digests and digests[0] == digests[1]:
         return True

@@ -1,4 +1,4 @@
-"""Several runs, then a summary: seeds, folds, combinations of numbers."""
+"""Several runs, then a summary: seeds, folds, combinations of settings."""
 
 import contextlib
 import dataclasses
@@ -39,7 +39,7 @@ def run_each(
     *,
     may_diverge: bool = True,
 ) -> tuple[dict[Key, Any], dict[Key, str]] | None:
-    """Runs one after another; returns results, and why others diverged.
+    """Runs one after another; returns results, and reasons of divergences.
 
     `kind` names the keys: "seed", "fold" or "run". Returns None if a training
     was stopped.
@@ -71,14 +71,14 @@ def run_each(
 
 
 def best_key(scores: Mapping[Key, Scores], metric: str) -> Key:
-    """Returns the run with the best score, then with the lowest loss."""
+    """Returns the run with the best score; of equal scores, the lower loss."""
     return max(scores, key=lambda k: (scores[k].rank(metric), -scores[k].loss))
 
 
 def claim(
     config: FinetuningConfig, sets: Sets[Any], stack: contextlib.ExitStack
 ) -> None:
-    """Locks and claims the directory of seeds or folds, if all may run."""
+    """Locks and claims the directory of seeds or folds, if none is refused."""
     folder = run_folder.finetuning_folder(config, sets.data)
     stack.enter_context(folder.locked())
     for seed_config in config.seed_configs():
@@ -93,11 +93,11 @@ def run_folds(
     workers: Workers,
     observers: CallbackList,
 ) -> Result | None:
-    """Evaluates each fold by a run that is trained on the other folds.
+    """Trains a run for each fold on the other folds; evaluates it on the fold.
 
-    The scores are those of all rows together, and mean and deviation of folds.
+    Scores are computed on all rows together, with mean and deviation of folds.
     """
-    numbers = record_sets.fold_numbers(rows, config.num_folds)
+    fold_of_row = record_sets.fold_numbers(rows, config.num_folds)
 
     def run_fold(fold: int) -> Result | None:
         folder = os.path.join(config.output_dir, f"fold-{fold}")
@@ -106,21 +106,21 @@ def run_folds(
             dataclasses.replace(
                 rows, examples=[*itertools.compress(rows.examples, chosen)]
             )
-            for chosen in (numbers != fold, numbers == fold)
+            for chosen in (fold_of_row != fold, fold_of_row == fold)
         )
         sets = Sets(train=train, evaluation=(held_out,))
         records = record_sets.make_sets(fold_config, sets)
         return make_run(fold_config, records).run()
 
     folds = {fold: fold for fold in range(config.num_folds)}
-    ended = run_each("fold", folds, run_fold, may_diverge=False)
-    if ended is None:
+    outcome = run_each("fold", folds, run_fold, may_diverge=False)
+    if outcome is None:
         return None
-    results: list[Result] = [*ended[0].values()]
+    results: list[Result] = [*outcome[0].values()]
     with observers:
         observers.begin(is_training=False)
-        # From the order of the folds to the order of the examples.
-        order = np.argsort(np.argsort(numbers, kind="stable"))
+        # Outputs come fold by fold; this returns them to the rows' order.
+        order = np.argsort(np.argsort(fold_of_row, kind="stable"))
         outputs = {
             name: np.concatenate([fold.outputs[name] for fold in results])[
                 order
@@ -141,7 +141,7 @@ def run_folds(
         scores = Scores(entries=tuple(entries))
         path = os.path.join(config.output_dir, run_folder.RESULTS_FILE)
         workers.run_in_chief(files.write_json, path, scores.flat())
-        # No report: a fold has its own.
+        # `is_current=False`: no report here, each fold has its own.
         result = Result(
             scores=scores,
             output_dir=config.output_dir,
@@ -158,7 +158,7 @@ def run_seeds(
     make_run: "Callable[..., FinetuningRun]",
     workers: Workers,
 ) -> Result | None:
-    """Runs every seed in a directory of its own; uses the best weights."""
+    """Runs each seed in its own directory; predicts with the best weights."""
     # 1. Training and evaluation of each seed.
     configs = {each.random_seed: each for each in config.seed_configs()}
     seed_sets = dataclasses.replace(sets, prediction=())
@@ -168,10 +168,10 @@ def run_seeds(
         # All outputs of all seeds would take much memory.
         return result and dataclasses.replace(result, outputs={})
 
-    ended = run_each("seed", configs, run_seed)
-    if ended is None:
+    outcome = run_each("seed", configs, run_seed)
+    if outcome is None:
         return None
-    results, failures = ended
+    results, failures = outcome
     failures |= {
         seed: result.problem
         for seed, result in results.items()
@@ -188,7 +188,7 @@ def run_seeds(
     last_run = make_run(config, dataclasses.replace(sets, train=None))
     return last_run.run(
         discovery.open(path),
-        of_seeds=Result(scores=medians, by_seed=scores, failures=failures),
+        seeds_result=Result(scores=medians, by_seed=scores, failures=failures),
     )
 
 
@@ -198,19 +198,19 @@ def _summarize(
     scores: Mapping[int, Scores],
     failures: Mapping[int, str],
 ) -> tuple[int, Scores]:
-    """Returns the best seed and the medians, of failed ones if all have."""
-    sound = {seed: scores[seed] for seed in scores if seed not in failures}
-    if failures and sound:
+    """Returns the best seed and the medians; failed seeds count if all fail."""
+    usable = {seed: scores[seed] for seed in scores if seed not in failures}
+    if failures and usable:
         _LOGGER.warning(
             "%d of %d seeds have failed and are left out of the medians: %s.",
             len(failures),
             config.num_seeds,
             ", ".join(map(str, failures)),
         )
-    used = sound or scores
+    used = usable or scores
     best = best_key(used, config.best_metric or sets.data.primary_metric)
     results = scores_lib.medians(used, best, num_failed=len(failures))
-    return best, dataclasses.replace(results, is_degenerate=not sound)
+    return best, dataclasses.replace(results, is_degenerate=not usable)
 
 
 def _copy_weights(run_dir: str, target: str) -> None:

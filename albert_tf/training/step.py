@@ -23,11 +23,11 @@ from albert_tf.optimization import optimizers, schedules
 from albert_tf.tasks.task import Batch, Task, Totals
 from albert_tf.training.run_config import RunConfig
 
-# By path of the variable; one that the loss does not reach has none.
+# By path of the variable; variables that the loss does not reach are left out.
 Gradients = dict[str, tf.Tensor]
 
 INITIAL_LOSS_SCALE = 2.0**15
-# At this scale, a gradient that is not finite is not an overflow of float16.
+# At this scale, a gradient that is not finite counts as divergence.
 SMALLEST_LOSS_SCALE = 1.0
 LARGEST_LOSS_SCALE = 2.0**24
 GROWTH_STEPS = 2000
@@ -36,8 +36,8 @@ GROWTH_STEPS = 2000
 class TrainStep:
     """Runs updates in the graph, several per call.
 
-    `multipliers` are those of the learning rate, by path of the variable; a
-    variable with 0 is not among the `variables` that are trained.
+    `multipliers` of the learning rate are by path of the variable; a variable
+    with the multiplier 0 is frozen, and is not among the `variables`.
     """
 
     def __init__(
@@ -68,10 +68,10 @@ class TrainStep:
         compile_function = functools.partial(
             tf.function, jit_compile=True, autograph=False
         )
-        # A TPU always compiles the step, and as a whole.
+        # A TPU always compiles the whole update with XLA.
         if config.jit_compile and device != "TPU":
             self._gradients = compile_function(self._gradients)
-        # XLA loses at the matrix products but wins between them.
+        # XLA is slower at matrix products but faster between them.
         compiles_parts = device == "CPU" and not config.jit_compile
         self._fused = registry.load(registry.COMPUTATION["kernels"])
         self._operations = self._fused.Kernels(
@@ -143,7 +143,7 @@ class TrainStep:
         *,
         depth: int | None,
     ) -> tf.Tensor:
-        """Makes an update in one replica; returns its row of `_run`, `[K]`."""
+        """Runs one update in a replica; returns its row of `_run`, `[K]`."""
         context = tf.distribute.get_replica_context()
         denominators = self.task.loss_denominators(batch)
         reduced = _all_reduce(context, [*denominators.values()])
@@ -306,11 +306,11 @@ class TrainStep:
 
 
 def _add(total: tf.Tensor, gradient: tf.Tensor) -> tf.Tensor:
-    """Returns the sum of what a loop has added up and one gradient more.
+    """Adds a gradient to the total of a loop, without a graph rewrite.
 
-    A gradient can be a sum itself. In a large step, TensorFlow would then add
-    up all addends in a temporary variable, which fails in a loop. It does not
-    look behind a check of the shape.
+    A gradient can be a sum itself. TensorFlow may rewrite nested sums to use a
+    temporary variable, which fails in a loop. It does not rewrite across a
+    check of the shape.
     """
     return total + tf.ensure_shape(gradient, total.shape)
 

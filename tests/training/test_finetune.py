@@ -197,7 +197,7 @@ def test_the_results_of_all_seeds_are_not_replaced_by_those_of_one(
     assert alone.run()["accuracy"] == scores["accuracy_best"]
 
     assert read_json(tmp_path / "run", "eval_results.json") == before
-    assert "with the results of all seeds, is kept." in caplog.text
+    assert "which has the results of all seeds." in caplog.text
 
 
 @pytest.fixture

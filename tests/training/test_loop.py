@@ -494,7 +494,7 @@ def test_a_checkpoint_that_cannot_be_written_ends_the_run_soon(
     run, monkeypatch
 ):
     failing = run("run", num_train_steps=60, save_checkpoints_steps=20)
-    write, record = train_state._write_folder, failing.loop._record
+    write, record = train_state._write_folder, failing.loop._add_to_window
 
     def fail(path, *given):
         if path.endswith("step-00000020"):
@@ -506,7 +506,7 @@ def test_a_checkpoint_that_cannot_be_written_ends_the_run_soon(
         record(*given)
 
     monkeypatch.setattr(train_state, "_write_folder", fail)
-    monkeypatch.setattr(failing.loop, "_record", record_late)
+    monkeypatch.setattr(failing.loop, "_add_to_window", record_late)
 
     with pytest.raises(OSError, match="No space left"):
         failing.go()
@@ -629,7 +629,7 @@ def test_the_lines_of_a_run_of_several_phases_say_which(run, caplog):
         (12, 2, True),
         (12, 2, False),
     ]
-    assert "A new phase after step 6: {'depth': 2}" in caplog.text
+    assert "A new phase begins after step 6: {'depth': 2}" in caplog.text
     assert whole.positions == [0, 6]
 
 
