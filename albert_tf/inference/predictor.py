@@ -28,7 +28,7 @@ from albert_tf.text.tokenizer import VocabularyBeside
 
 _LOGGER = logging.getLogger(__name__)
 
-# Texts whose answers are in memory together.
+# Number of inputs that are in memory together.
 _CHUNK_SIZE = 4096
 
 
@@ -45,41 +45,40 @@ def load_predictor(  # noqa: PLR0913
     labels: Sequence[str] | None = None,
     do_lower_case: bool | None = None,
 ) -> "Predictor":
-    """Returns a model that takes texts and gives answers.
+    """Loads a trained model that answers texts.
 
     Args:
-        path: A run, or a folder of any format with a config and a vocabulary,
-            or `hf://owner/name`, of Hugging Face's hub; or an export of
-            `export_saved_model.py --format=litert` or `onnx`. Or a list of
-            models of any sizes, which answer together: with the mean of their
-            probabilities.
+        path: The output directory of a run; a folder of any format with config
+            and vocabulary; `hf://owner/name` of the Hugging Face hub; or an
+            export of `export_saved_model.py --format=litert` or `onnx`. Or a
+            list of these, of any sizes, whose probabilities are averaged.
         head: None for the head that the checkpoint has; a name, such as
             `encoder` for vectors; or, for a head of another package,
             `package.module:SPEC`, or its `HeadSpec`.
-        max_seq_length: Longest sequence in tokens. Default: the length of the
-            export or, unless the head is `encoder`, of the fine-tuning; or else
-            512 (384 for questions about a context); at most the model's.
-        depth: Number of layers to compute, the first ones; None for all. Fewer
-            are good after a training with `--random_depth`.
+        max_seq_length: Longest sequence in tokens. Default: as exported, or as
+            fine-tuned unless the head is `encoder`; otherwise 512 (384 for
+            questions about a context), or the maximum of a smaller model.
+        depth: Number of layers to compute, from the first; None for all. With
+            fewer, use a model trained with `--random_depth`.
         dtype: Keras dtype policy; None for the global policy of Keras. It has
             no effect on an export.
-        pooling: Of vectors: `mean` over the tokens of a text, or `cls`.
+        pooling: For vectors: `mean` over the tokens of a text, or `cls`.
             Default: as trained, also by sentence-transformers, or `mean`.
-        normalize: Whether vectors have the length 1. Default: likewise.
+        normalize: Whether vectors are scaled to length 1. Default: as trained.
         vocabulary: A SentencePiece model, or a WordPiece vocabulary, `.txt`;
             None for the vocabulary of the checkpoint.
         labels: Names of a classifier's outputs in their order, empty for a
             number; None for the labels of the checkpoint.
-        do_lower_case: None for what the checkpoint says, or else true.
+        do_lower_case: Default: the setting of the checkpoint, or true.
 
     Returns:
-        What `Predictor.predict` takes and gives depends on the head:
+        A predictor. Inputs and answers of `predict` depend on the head:
 
         classifier: a text, or two (`text_a`, `text_b`); `prediction` (a label,
-            a number, or a list of labels) and, but for numbers,
+            a number, or a list of labels) and, except for numbers,
             `probabilities` by label.
-        span, beam_span: `question` and `context`; `answer`, where it is in the
-            context (`start`, `end`, in characters; -1 if there is none), and
+        span, beam_span: `question` and `context`; `answer`, its position in the
+            context (`start`, `end`, in characters; -1 without an answer), and
             `score`, its probability among the best answers.
         multiple_choice: `article`, `question` and `options`; `choice`, the
             index of the best `option`, and the `probabilities` of all.
@@ -151,7 +150,7 @@ def load_predictor(  # noqa: PLR0913
 def _together(
     paths: Sequence[str], members: Sequence["Predictor"]
 ) -> "Predictor":
-    """Returns predictors as one, if they answer the same inputs alike."""
+    """Combines predictors with equal inputs and labels: averages outputs."""
     if not members:
         raise ValueError("Pass one model or several.")
     # Each member's numbers have units of their own.
@@ -160,7 +159,7 @@ def _together(
     for path, member in zip(paths, members, strict=True):
         head_spec = member.head_spec
         if not head_spec.has_mean:
-            raise ValueError(f"{path!r} has no answers that have a mean.")
+            raise ValueError(f"{path!r}: its answers cannot be averaged.")
         settings.append(
             {**member.data.settings, **units, "head": head_spec.head.name}
         )
@@ -180,7 +179,7 @@ def _together(
 def _mean_chunks(
     members: Sequence["Predictor"], examples: ExampleSet, batch_size: int
 ) -> Iterator[tuple[Examples, Outputs]]:
-    """Does what `OutputComputer.run_chunks` does; see `HeadSpec`."""
+    """Yields the examples with mean outputs, as `OutputComputer.run_chunks`."""
     data = [member.data for member in members]
     parts = [member.run_chunks(examples, batch_size) for member in members]
     for chunks in zip(*parts, strict=True):
@@ -189,7 +188,7 @@ def _mean_chunks(
 
 
 class Predictor:
-    """Answers texts; `load_predictor` makes one."""
+    """Answers texts. Made by `load_predictor`."""
 
     def __init__(
         self,
@@ -211,10 +210,10 @@ class Predictor:
     def predict(self, inputs: Any, *, batch_size: int = 32) -> Any:
         """Answers one input, a list of inputs, or any iterable of them.
 
-        An input is a text, a tuple of two, or a dict of the names that
+        An input is a text, a tuple of two texts, or a dict with the keys that
         `load_predictor` lists. Returns a dict for one input, a list of dicts
-        for a list, and else (a generator, an array, a `tf.data.Dataset`) an
-        iterator, which reads and answers some thousand inputs at a time.
+        for a list, and otherwise (a generator, an array, a `tf.data.Dataset`)
+        an iterator, which reads and answers a few thousand inputs at a time.
         """
         checks.check_integer("batch_size", batch_size, at_least=1)
         if hasattr(inputs, "numpy"):  # a tensor of texts
@@ -224,7 +223,7 @@ class Predictor:
             return answer
         if hasattr(inputs, "as_numpy_iterator"):  # a `tf.data.Dataset`
             inputs = inputs.as_numpy_iterator()
-        # The names of the columns of a table are no texts.
+        # Iterating over a DataFrame would give the names of its columns.
         if not isinstance(inputs, Iterable) or hasattr(inputs, "columns"):
             raise ValueError(
                 "Pass a text, a dict, or an iterable of them. Received: "
@@ -236,10 +235,9 @@ class Predictor:
     def similarity(
         self, first: str | Sequence[str], second: str | Sequence[str]
     ) -> Any:
-        """Returns the cosine of the vectors of two texts, a float.
+        """Returns the cosine similarity of two texts, a float.
 
-        Two lists of N texts have N cosines, float32 `[N]`: one for each pair of
-        texts at the same place.
+        Two lists of N texts give float32 `[N]`, of texts at equal positions.
         """
         if isinstance(first, str) and isinstance(second, str):
             return float(self.similarity([first], [second])[0])
@@ -248,7 +246,7 @@ class Predictor:
         sizes = [*map(len, vectors)]
         if sizes[0] != sizes[1]:
             raise ValueError(
-                f"Pass as many texts: there are {sizes[0]} and {sizes[1]}."
+                f"Pass lists of equal length. Received: {sizes[0]}, {sizes[1]}."
             )
         cosines: np.ndarray = measures.of_pairs(*vectors)
         return cosines
@@ -256,10 +254,10 @@ class Predictor:
     def nearest(
         self, queries: str | Sequence[str], texts: Sequence[str], *, k: int = 5
     ) -> list[Any]:
-        """Returns the `k` most similar texts of each query, the best first.
+        """Returns the `k` texts most similar to each query, best first.
 
-        Each is a dict of `index`, `text` and `score`, the cosine. One query
-        has a list of them, several have a list of lists.
+        Each is a dict with `index`, `text` and `score`, the cosine similarity.
+        One query gives a list of dicts; a list of queries, a list of lists.
         """
         if isinstance(queries, str):
             return list(self.nearest([queries], texts, k=k)[0])
@@ -289,8 +287,8 @@ class Predictor:
         while chunk := list(itertools.islice(rest, _CHUNK_SIZE)):
             examples = [self.head_spec.example(*numbered) for numbered in chunk]
             example_set = self.head_spec.example_set(self.data, examples)
-            # RACE: with the number of choices of these inputs.
+            # Not `self.data`: RACE adapts it to the number of choices.
             data = example_set.data
-            # One chunk: chunks of `record_outputs` are larger.
+            # A single chunk: chunks of `record_outputs` are larger.
             for some, outputs in self.run_chunks(example_set, batch_size):
                 yield from data.answers(some, outputs)

@@ -1,8 +1,8 @@
 """Outputs of a fine-tuned model for every record, and files of predictions.
 
 Data flow: records -> batches of similar length -> outputs of every record
--> files of the task, chunk by chunk, so that any number takes the same memory.
-On any engine of Keras, or on the devices of a strategy of TensorFlow.
+-> prediction files, chunk by chunk, so that memory does not grow with the data.
+On any backend of Keras, or on the devices of a strategy of TensorFlow.
 """
 
 import collections
@@ -42,9 +42,9 @@ CHUNK_SIZE = 16_384
 class OutputComputer:
     """Computes a task's outputs for every record, in the order of the records.
 
-    Batches are padded to the lengths that `padding` gives. The outputs are the
-    `final_outputs` of the task, unless `compute` is another function of it. If
-    the strategy of the `workers` has replicas, they divide each batch.
+    Batches are padded to the lengths that `padding` gives. `compute` is a
+    method of the task, `final_outputs` by default. If the strategy of the
+    `workers` has several replicas, each batch is divided among them.
     """
 
     def __init__(
@@ -62,7 +62,7 @@ class OutputComputer:
             min_length=task.min_length,
             max_seq_length=max(padding.max_seq_length, task.min_length),
         )
-        # By specs of the arrays of a batch and by variables, or by strategy.
+        # Keys: specs of a batch's arrays, then ids of variables; or a strategy.
         self._compiled: dict[Any, Callable[..., Any]] = {}
         self._workers: Any = None
         if workers:
@@ -94,7 +94,7 @@ class OutputComputer:
     def run(self, columns: RecordColumns, batch_size: int) -> Outputs:
         """Returns the outputs of N records by name.
 
-        They are arrays `[N, ...]`, or, along the sequence, lists of N arrays.
+        They are arrays `[N, ...]`; outputs of tokens are lists of N arrays.
         """
         compute, num_replicas = self._outputs, 1
         if self._workers:
@@ -108,17 +108,17 @@ class OutputComputer:
         )
         results: dict[str, Any] = {}
         lengths = columns.lengths.tolist()
-        nothing = [None] * columns.num_records
+        no_rows = [None] * columns.num_records
         # Off where stderr is not a terminal.
         with tqdm.tqdm(
             total=columns.num_records, unit="record", disable=None
         ) as bar:
             computed = compute(columns, plan)
             for batch, outputs in zip(plan, computed, strict=True):
-                # Without the rows that only fill the batch.
+                # The other rows only fill the batch.
                 num_records = len(batch.indices)
                 for name, values in outputs.items():
-                    rows = results.setdefault(name, [*nothing])
+                    rows = results.setdefault(name, [*no_rows])
                     real = values[:num_records]
                     for index, row in zip(batch.indices, real, strict=True):
                         rows[index] = row
@@ -139,7 +139,7 @@ class OutputComputer:
         Two batches are computed at a time, because parts of a model use a
         single core.
         """
-        # LoRA and a quantization make new variables.
+        # LoRA and quantization replace variables: compile again then.
         variables = getattr(self._task.model, "variables", ())
         key = columns.specs, *map(id, variables)
         if key not in self._compiled:
@@ -152,7 +152,7 @@ class OutputComputer:
             for planned in plan:
                 batch = columns.batch(planned)
                 waiting.append(pool.submit(compute, batch))
-                # One more, so that no thread waits for the caller.
+                # One batch more than threads: none waits for the caller.
                 if len(waiting) > _BATCHES_AT_A_TIME:
                     yield waiting.popleft().result()
             while waiting:
@@ -161,7 +161,7 @@ class OutputComputer:
     def _outputs_of_replicas(
         self, columns: RecordColumns, plan: EvaluationPlan
     ) -> Iterator[Outputs]:
-        """Yields the same, of batches that all replicas divide."""
+        """Yields the same outputs, with batches divided among replicas."""
         import tensorflow as tf
 
         from albert_tf.data import bucketed_batches
@@ -193,15 +193,15 @@ class OutputComputer:
         )
         batches = iter(strategies.distribute(strategy, make_dataset))
         for _ in plan:
-            found = {}
+            merged = {}
             for name, values in self._compiled[strategy](batches).items():
                 rows = strategy.experimental_local_results(values)
-                found[name] = np.concatenate(rows[:1] if has_workers else rows)
-            yield found
+                merged[name] = np.concatenate(rows[:1] if has_workers else rows)
+            yield merged
 
 
 def find_not_finite(outputs: Outputs) -> str | None:
-    """Names records that have no answer, such as by overflows, if any."""
+    """Describes records whose outputs are not finite; None without any."""
     bad = [
         not all(np.isfinite(row).all() for row in rows)
         for rows in zip(*outputs.values(), strict=True)
@@ -225,10 +225,10 @@ def write_predictions(
 ) -> None:
     """Writes the predictions of a set, each chunk as soon as it is computed.
 
-    All workers compute, the chief writes; if it cannot, all end. `scores`
-    come from the evaluation, and are empty without one.
+    All workers compute and the chief writes; if it fails, all workers end.
+    `scores` of an evaluation choose thresholds; they are empty without one.
     """
-    # Other workers have no files.
+    # Other workers open no files.
     opened: Any = contextlib.nullcontext(lambda *_: None)
     if workers.is_chief:
         os.makedirs(folder, exist_ok=True)

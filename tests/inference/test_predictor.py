@@ -537,7 +537,7 @@ def test_models_that_cannot_answer_together(model, known, message, load_all):
     "make_model", [albert_tf.AlbertModel, albert_tf.BeamSpanModel]
 )
 def test_answers_without_a_mean(make_model, load_all):
-    with pytest.raises(ValueError, match="0' has no answers that have a mean"):
+    with pytest.raises(ValueError, match="0': its answers cannot be averaged"):
         load_all([make_model(CONFIG)] * 2, [{}] * 2)
     with pytest.raises(ValueError, match="Pass one model or several"):
         albert_tf.load_predictor([])

@@ -142,7 +142,7 @@ class ClassificationConfig(HeadFlags, FileFlags):
 
     @property
     def is_table(self) -> bool:
-        """Whether the data are a table of one's own."""
+        """Whether the data are a custom table."""
         return self.name == CUSTOM
 
     @property

@@ -1,4 +1,4 @@
-"""Tables of one's own: their files, their labels, the rows held out.
+"""Custom tables: files, labels, rows held out for validation.
 
 Data flow: flags of a custom task -> [this file] -> `sets.read_sets`.
 """
@@ -44,12 +44,12 @@ def read_examples(
         )
         _check_fits_weights(config, request.weights)
     labels = _labels(config, request)
-    find = functools.partial(held_out.find, config, request)
+    find_file = functools.partial(held_out.find, config, request)
     labelled, validation = held_out.read(
         config,
         request,
         lambda use: labelled_texts.read_examples(
-            find(use), config.columns, labels=labels
+            find_file(use), config.columns, labels=labels
         ),
         label=lambda row: (
             "" if isinstance(row.label, float) else str(row.label)
@@ -58,7 +58,7 @@ def read_examples(
     examples: dict[str, Examples] = {**labelled}
     for use, rows in labelled.items():
         labelled_texts.check_rows(use, rows, labels)
-    fitted: dict[str, Any]
+    fitted: dict[str, Any]  # computed from the training rows
     if "train" not in uses:
         fitted = {
             "target_mean": metadata.target_mean or 0.0,
@@ -87,7 +87,7 @@ def read_examples(
     if "predict" in uses:
         columns = dataclasses.replace(config.columns, label=None)
         examples["predict"] = labelled_texts.TableStream(
-            find("predict"), columns
+            find_file("predict"), columns
         )
     return data, examples
 
@@ -95,7 +95,7 @@ def read_examples(
 def _check_fits_weights(
     config: ClassificationConfig, weights: Checkpoint
 ) -> None:
-    """Checks that rows are used as the weights in use were trained."""
+    """Checks that the weights were trained with such labels and columns."""
     metadata, settings = weights.metadata, weights.settings
     if config.multi_label and metadata.task and not metadata.multi_label:
         raise ValueError(
@@ -119,8 +119,8 @@ def _labels(
 ) -> tuple[str, ...]:
     """Returns all labels, in the order of the logits; none for regression.
 
-    The flag names them; else, without training, the metadata of the weights in
-    use; else the training file.
+    They come from the flag; else, without training, from the metadata of the
+    weights in use; else from the training file.
     """
     if config.labels or config.regression:
         return config.labels
@@ -141,7 +141,7 @@ def _labels(
 
 
 def _positive_label(config: ClassificationConfig, labels: Sequence[str]) -> str:
-    """Returns the label that F1 is of, empty where it is of several ones."""
+    """Returns the positive label, which F1 is of; empty if there is none."""
     label = config.positive_label
     if label and (len(labels) != 2 or label not in labels):
         raise ValueError(
@@ -156,11 +156,11 @@ def _positive_label(config: ClassificationConfig, labels: Sequence[str]) -> str:
 def _class_weights(
     config: ClassificationConfig, labels: Sequence[str], examples: _Examples
 ) -> tuple[float, ...]:
-    """Returns the weights of the labels in the loss; empty for 1."""
+    """Returns the weights of the labels in the loss; empty if all are 1."""
     if config.class_weights == (labelled_texts.BALANCED,):
         counts = collections.Counter(example.label for example in examples)
         return tuple(
-            # A label that does not occur has nothing to weigh.
+            # The weight of a label that does not occur has no effect.
             len(examples) / (len(labels) * counts[i]) if counts[i] else 0.0
             for i in range(len(labels))
         )

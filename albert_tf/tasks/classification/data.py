@@ -45,24 +45,24 @@ _Examples: TypeAlias = Sequence[ClassificationExample]
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class ClassificationData(TaskData):
-    """The data half of classification: labels or a number of one text or two.
+    """The data half of classification: labels or numbers for texts or pairs.
 
     Args:
         labels: All labels in the order of the logits; empty for regression.
-        score_names: Of `metrics.classification`, the primary metric first.
+        score_names: Keys of `metrics.classification`, primary metric first.
         submission_file: Name of the file with one prediction per row.
-        prediction_range: Numbers of a submission are clipped to it.
+        prediction_range: Predicted numbers are clipped to this range.
         has_class_scores: Whether each class has scores of its own.
-        positive_label: Of two labels, the one that F1 is of, and that keys of
-            scores then name; empty for the second.
-        label_separator: Of the labels of a row; empty if each has one.
-        decision: How labels are predicted, as far as it is chosen; `scores`
-            chooses the rest.
+        positive_label: With two labels, the label whose F1 is computed; keys of
+            scores then name it. Empty for the second label, unnamed in keys.
+        label_separator: Separates the labels of a row; empty if it has one.
+        decision: How labels are predicted. `scores` chooses the parts that are
+            None.
         target_mean: Regression: the number that a logit of 0 stands for.
-        target_scale: Regression: the increase that 1 more of a logit means.
-        output_names: Regression: names of several numbers.
+        target_scale: Regression: the difference that 1 in a logit stands for.
+        output_names: Regression: names of the numbers, if there are several.
         text_columns: Columns of a custom table that hold the texts.
-        class_weights: Weights of the labels in the loss; empty for 1.
+        class_weights: Weights of the labels in the loss; empty if all are 1.
         validation: Share, seed and digests of the rows held out, if there are
             any; see `held_out.hold_out`.
     """
@@ -99,7 +99,7 @@ class ClassificationData(TaskData):
 
     @property
     def primary_metric(self) -> str:
-        """The first of the scores."""
+        """The key of the first score."""
         return self._score(self.score_names[0], 0.0).key
 
     @property
@@ -140,27 +140,27 @@ class ClassificationData(TaskData):
     def records(
         self, examples: Iterable[ClassificationExample], *, is_training: bool
     ) -> Iterator[Record]:
-        """Yields a record of each example; without a label, it has label 0."""
-        num_cut, num_examples, rest = 0, 0, iter(examples)
-        while chunk := list(itertools.islice(rest, _CHUNK_SIZE)):
+        """Yields a record of each example; the label is 0 if it is unknown."""
+        num_cut, num_examples, remaining = 0, 0, iter(examples)
+        while chunk := list(itertools.islice(remaining, _CHUNK_SIZE)):
             num_examples += len(chunk)
             texts = [text for e in chunk for text in (e.text_a, e.text_b)]
             all_ids, lengths = self.tokenizer.encode_batch(texts)
-            left = iter(all_ids.tolist())
-            ids = [[*itertools.islice(left, n)] for n in lengths.tolist()]
+            flat_ids = iter(all_ids.tolist())
+            ids = [[*itertools.islice(flat_ids, n)] for n in lengths.tolist()]
             for example, ids_a, ids_b in zip(
                 chunk, ids[::2], ids[1::2], strict=True
             ):
                 record = encoder_records.of_pair(self, ids_a, ids_b)
-                wanted = len(ids_a) + len(ids_b) + (3 if ids_b else 2)
-                num_cut += wanted > record["input_ids"].size
+                full_length = len(ids_a) + len(ids_b) + (3 if ids_b else 2)
+                num_cut += full_length > record["input_ids"].size
                 yield record | {"label_ids": self._label_ids(example)}
         if num_cut:
             text = "%d of %d examples are truncated to %d tokens."
             _LOGGER.info(text, num_cut, num_examples, self.max_seq_length)
 
     def scores(self, examples: _Examples, outputs: Outputs) -> Scores:
-        """Returns scores, and thresholds of labels, from `logits` `[N, K]`."""
+        """Returns scores, and the decision chosen, from `logits` `[N, K]`."""
         labels = self._label_array(examples)
         if self.is_regression:
             return classification.of_numbers(
@@ -245,7 +245,7 @@ class ClassificationData(TaskData):
         logits = logits[:, 0] if logits.shape[1] == 1 else logits
         if (self.target_mean, self.target_scale) == (0, 1):
             return logits
-        # Timestamps need more digits.
+        # Large numbers, such as timestamps, need more digits than float32 has.
         numbers = logits.astype(np.float64)
         return numbers * self.target_scale + self.target_mean
 
@@ -256,19 +256,19 @@ class ClassificationData(TaskData):
         )
 
     def _likeliest(self, decision: Decision, logits: np.ndarray) -> np.ndarray:
-        # The cost of a threshold does not choose the weights.
+        # A threshold for a goal must not influence which weights are best.
         if not self.is_multi_label:
             decision = dataclasses.replace(decision, thresholds=None)
         return decision.predictions(logits)
 
     @property
     def _positive(self) -> int:
-        """The index of the label that F1 is of."""
+        """The index of the positive label, whose F1 is computed."""
         label = self.positive_label
         return self.labels.index(label) if label else 1
 
     def with_decision(self, scores: Scores) -> "ClassificationData":
-        """Returns it with the decision that another evaluation chose."""
+        """Returns this data half with the decision of another evaluation."""
         return dataclasses.replace(self, decision=self.decided_by(scores))
 
     def decided_by(self, scores: Scores) -> Decision:
@@ -330,7 +330,7 @@ class ClassificationData(TaskData):
     def _answers(
         self, outputs: Outputs, decision: Decision
     ) -> tuple[np.ndarray, list[Any]]:
-        """Returns the numbers of `test_results.tsv`, and labels predicted."""
+        """Returns numbers for `test_results.tsv`, and predicted labels."""
         if self.is_regression:
             clipped = numbers = self._numbers(outputs)
             if self.prediction_range:
@@ -343,7 +343,7 @@ class ClassificationData(TaskData):
         return decision.probabilities(logits), predictions
 
     def _text(self, label: Any) -> str:
-        """Returns a label, labels or a number as they are written."""
+        """Returns the text that files show for a label, labels or a number."""
         if self.is_regression:
             return str(label)
         names = [self.labels[i] for i in np.atleast_1d(label)]
@@ -379,7 +379,7 @@ class ClassificationData(TaskData):
         return [decision_lib.calibration_chart(labels, logits, decision)]
 
     def _label_ids(self, example: ClassificationExample) -> np.ndarray:
-        """Returns the label as the loss takes it, 0 where there is none."""
+        """Returns the label as the loss expects it; 0 if it is unknown."""
         label: Any = example.label
         if self.is_multi_label:
             ids = np.zeros(len(self.labels), np.float32)

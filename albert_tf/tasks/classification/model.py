@@ -28,7 +28,7 @@ class ClassificationTask(LabelTask):
         num_labels: Number of labels, K; 0 for regression, where K is 1.
         multi_label: Whether a sequence has any number of labels.
         class_weights: K weights of sequences by their label, in the loss and
-            the accuracy of the training log; empty for 1.
+            the accuracy of the training log; empty if all are 1.
         head: Dropout rate of the pooled output, and early exit.
     """
 

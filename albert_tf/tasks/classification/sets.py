@@ -1,6 +1,6 @@
 """The sets of examples of a classification, and its fine-tuning.
 
-Data flow: flags -> [this file] -> sets -> run. Slow imports come after them.
+Data flow: flags -> [this file] -> sets -> run. Slow imports are in functions.
 Source: google-research/albert, `run_classifier.py`.
 """
 
@@ -50,7 +50,7 @@ def read_sets(
         ),
     )
     if config.decide and "eval" not in request.uses:
-        raise ValueError("--decide needs --do_eval, which chooses by it.")
+        raise ValueError("--decide needs --do_eval, which sets the threshold.")
     if config.decide and not _GOAL.fullmatch(config.decide):
         raise ValueError(
             "--decide must be precision, recall or false_positive_rate, and a "
@@ -83,7 +83,7 @@ def _read(
     use: str,
     data: "ClassificationData",
 ) -> list[ExampleSet]:
-    """Reads the sets of GLUE for a use, or the file that replaces them."""
+    """Reads the GLUE sets of a use, or the file that replaces them."""
     dataset = glue.GLUE_DATASETS[config.name]
     named_file = held_out.given_file(config, request, use)
     sets = []
@@ -106,7 +106,7 @@ def _read(
 
 
 def make_task(config: ClassificationConfig, sets: Sets[ExampleSet]) -> MakeTask:
-    """Returns the class of the model half, with its arguments."""
+    """Returns a function that makes the model half of the task."""
     from albert_tf.tasks.classification.model import ClassificationTask
 
     settings = sets.data.settings

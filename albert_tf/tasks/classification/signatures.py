@@ -34,11 +34,10 @@ def make_signatures(exported: Exported) -> list[Signature]:
 
     Raw text gives `probabilities` `[B, K]`, their `labels` `[B, K]`, and
     `prediction` `[B]`, a label; ids give `logits` and `probabilities`. If a
-    text has any number of labels, `prediction` is `[B, K]`: each label where
-    it is predicted, else "". For regression there are no labels, and there is
-    `score` `[B]` instead, or `[B, K]` of several numbers. With `exit_patience`,
-    texts may leave the model early, and both signatures have `num_layers`
-    `[B]`.
+    text has any number of labels, `prediction` is `[B, K]`: each predicted
+    label, "" for the others. A regression gives `score` instead, `[B]`, or
+    `[B, K]` for several numbers. With `exit_patience`, texts may leave the
+    model early, and both signatures also give `num_layers` `[B]`.
     """
     settings: ClassifierSettings = exported.settings
     labels = exported.metadata.find_labels(
@@ -59,8 +58,8 @@ def make_signatures(exported: Exported) -> list[Signature]:
     def from_ids(**ids: tf.Tensor) -> Tensors:
         outputs = classify(**ids)
         if not labels:
-            # As in `ClassificationData`: timestamps need more digits. But
-            # LiteRT cannot multiply them.
+            # As in `ClassificationData`, float64 for large numbers such as
+            # timestamps; but LiteRT cannot multiply float64.
             dtype = "float32" if settings.runtime else "float64"
             return outputs | {"score": _numbers(outputs, metadata, dtype)}
         probabilities = to_probabilities(outputs["logits"] / temperature)

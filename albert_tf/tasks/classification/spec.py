@@ -22,7 +22,7 @@ from albert_tf.tasks.task_data import AnswerData, ExampleSet, Outputs
 
 _LOGGER = logging.getLogger(__name__)
 
-# Answers are lists of labels; nothing is written with it.
+# Any text: it marks answers as lists of labels, and is never written.
 _SEPARATOR = "|"
 
 
@@ -30,7 +30,7 @@ _SEPARATOR = "|"
 class ClassifierSettings(EarlyExitSettings):
     """The settings of an exported classifier.
 
-    Empty `thresholds` and `temperature` are as the metadata have them.
+    If `thresholds` or `temperature` are empty, the checkpoint's are used.
     """
 
     labels: tuple[str, ...] = setting(
@@ -60,13 +60,13 @@ class ClassifierSettings(EarlyExitSettings):
 
 
 class ClassifierSpec(HeadSpec):
-    """Finds labels or numbers, by the head `classifier`."""
+    """Predicts labels or numbers with the head `classifier`."""
 
     head = heads.CLASSIFIER
     has_mean = True
 
     def example(self, position: int, item: object) -> ClassificationExample:
-        """Takes one text, or two."""
+        """Makes an example of one text, or two."""
         text_a, text_b = inputs.one_or_two_texts(position, item)
         return ClassificationExample(
             guid=str(position), text_a=text_a, text_b=text_b
@@ -75,7 +75,7 @@ class ClassifierSpec(HeadSpec):
     def answer_data(
         self, checkpoint: Checkpoint, model: Any, settings: SettingValues
     ) -> AnswerData:
-        """Takes labels, unless given, and the decision from the metadata."""
+        """Takes the decision, and labels unless given, from the metadata."""
         from albert_tf.tasks.classification.data import ClassificationData
         from albert_tf.tasks.classification.decision import Decision
 
@@ -109,7 +109,7 @@ class ClassifierSpec(HeadSpec):
         return super().example_set(data, examples)
 
     def mean_data(self, members: Sequence[Any]) -> Any:
-        """Takes the means of the thresholds, of all or none."""
+        """Averages the thresholds; all models must have them, or none."""
         from albert_tf.tasks.classification.decision import Decision
 
         of_each, thresholds = [m.decision.thresholds for m in members], None
@@ -117,8 +117,8 @@ class ClassifierSpec(HeadSpec):
             if None in of_each:
                 raise ValueError("Only some of the models have thresholds.")
             thresholds = tuple(map(statistics.mean, zip(*of_each, strict=True)))
-            text = "The thresholds of several models are the means of theirs, "
-            text += "which no evaluation has chosen: %s."
+            text = "Averaging the thresholds of the models: %s. No evaluation "
+            text += "has chosen these means."
             _LOGGER.warning(text, thresholds)
         decision = Decision(thresholds=thresholds)
         return dataclasses.replace(members[0], decision=decision)
@@ -126,7 +126,7 @@ class ClassifierSpec(HeadSpec):
     def mean_outputs(
         self, members: Sequence[Any], outputs: Sequence[Outputs]
     ) -> Outputs:
-        """Also takes means of several labels, and of numbers in their units."""
+        """Averages probabilities, or the numbers of a regression."""
         from scipy import special
 
         first = members[0]
@@ -137,8 +137,8 @@ class ClassifierSpec(HeadSpec):
             mean = np.mean(numbers, axis=0) - first.target_mean
             return {"logits": mean / first.target_scale}
         if first.is_multi_label:
-            shares = np.mean(special.expit(logits), axis=0)
-            return {"logits": special.logit(shares)}
+            probabilities = np.mean(special.expit(logits), axis=0)
+            return {"logits": special.logit(probabilities)}
         scaled = [x / (o.decision.temperature or 1.0) for x, o in pairs]
         return super().mean_outputs(members, [{"logits": x} for x in scaled])
 
