@@ -383,9 +383,8 @@ def test_new_tokens_and_accents_of_records_are_kept_by_the_run(
     folder = pretrain._output_folder(
         one, *pretrain._open_records(one), tf.distribute.get_strategy()
     )
-    vocabulary = pretrain._find_vocabulary(
-        pretrain._open_records(one)[0].values()
-    )
+    train_records, _ = pretrain._open_records(one)
+    vocabulary = pretrain._with_vocabulary(one, train_records).vocabulary
 
     again = dataclasses.replace(vocabulary, metadata=folder.metadata)
 
