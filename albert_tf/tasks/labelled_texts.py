@@ -18,18 +18,18 @@ from albert_tf.tasks.example_files import Source
 
 _LOGGER = logging.getLogger(__name__)
 
-# Thresholds and scores of a label with fewer examples say nothing.
+# With fewer examples, thresholds and scores of a label are unreliable.
 LEAST_EXAMPLES = 5
 _VERBS = {"train": "train on", "eval": "evaluate"}
 # The weights of the classes that make all of them equally heavy.
 BALANCED = "balanced"
 _MAX_LABELS = 1000
 _LARGEST_NUMBER = 3.4e38
-# So many different numbers may be ratings, or classes with a number.
+# Up to so many different numbers may be ratings or numbered classes.
 _FEW_NUMBERS = 20
 # The cells of columns that are a label each.
 _MARKS = {"0": False, "1": True, "false": False, "true": True}
-# One thousand and more, or a number with a decimal comma.
+# 1,234 may be a large number with a separator, or have a decimal comma.
 _UNCLEAR_NUMBER = re.compile(r"[-+]?[1-9]\d{0,2},\d{3}")
 
 
@@ -81,9 +81,9 @@ class Columns:
 
 
 class TableStream:
-    """The examples of a file without labels, read anew each time.
+    """The examples of a file without labels, read again by every iteration.
 
-    Ids are not compared. Bad rows are found when the stream is made.
+    Ids may repeat. The constructor reads all rows once, to check them.
     """
 
     def __init__(self, path: Source, columns: Columns) -> None:
@@ -196,8 +196,8 @@ def _class(label: str) -> str:
     return "0" if whole == "-0" else whole
 
 
-def _marked(cells: Mapping[str, str], where: str) -> list[str]:
-    """Returns the names of the columns with a 1."""
+def _labels_with_one(cells: Mapping[str, str], where: str) -> list[str]:
+    """Returns the labels whose columns hold 1."""
     marks = {n: _MARKS.get(_class(c.strip()).lower()) for n, c in cells.items()}
     if None in marks.values():
         raise ValueError(
@@ -274,7 +274,7 @@ def _parse_label(
     text, *others = cells.values()
     if separator:
         if others:
-            row = _marked(cells, where)
+            row = _labels_with_one(cells, where)
         else:
             row = split_labels(text, separator, where)
         return tuple(sorted({_index(label, labels, where) for label in row}))
@@ -315,7 +315,7 @@ def _index(label: str, labels: Sequence[str], where: str) -> int:
 def check_rows(
     use: str, rows: Sequence[ClassificationExample], labels: Sequence[str]
 ) -> None:
-    """Refuses rows that teach nothing; logs rare labels and missing texts."""
+    """Refuses rows with all labels; warns of rare labels and missing texts."""
     each = (r.label if isinstance(r.label, tuple) else [r.label] for r in rows)
     counts = collections.Counter(itertools.chain(*each))
     rare = [
@@ -326,13 +326,13 @@ def check_rows(
     if rare:
         _LOGGER.warning(
             "Of the %d rows to %s, too few to rely on have the label %s. Check "
-            "how it is spelt, or pass more rows.",
+            "the spelling, or pass more rows.",
             len(rows),
             _VERBS[use],
             checks.listed(rare),
         )
-    of_each = {counts[i] for i in range(len(labels))}
-    if use == "train" and of_each == {len(rows)}:
+    label_counts = {counts[i] for i in range(len(labels))}
+    if use == "train" and label_counts == {len(rows)}:
         raise ValueError(
             f"All {len(rows)} rows to train on have all {len(labels)} labels. "
             "A 0 or 1 for every label needs a column for each."

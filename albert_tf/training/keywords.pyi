@@ -27,7 +27,7 @@ class FinetuningSettings(TypedDict, total=False):
     data_dir: str | PathLike[str] | None
     """Directory of the GLUE data, or, for a custom task, of its files train, dev and test (.tsv, .csv or .jsonl)."""
     decide: str | PathLike[str]
-    """Two labels: choose the probability from which on the positive one is predicted, so that on the evaluated rows a precision, a recall or a false positive rate is reached: precision:0.95, recall:0.9 or false_positive_rate:0.01. By default, the likelier label is predicted."""
+    """Two labels: choose the threshold of the positive label's probability that reaches, on the evaluated rows, a precision, recall or false positive rate: precision:0.95, recall:0.9 or false_positive_rate:0.01. By default, the likelier label is predicted."""
     deterministic: bool
     """Give bit-identical results every time, at some cost in speed."""
     do_eval: bool
@@ -75,7 +75,7 @@ class FinetuningSettings(TypedDict, total=False):
     keep_checkpoint_max: int | Sequence[int]
     """Number of most recent checkpoints to keep."""
     label_column: str | PathLike[str] | None
-    """Custom task: column of the label. With --multi_label, perhaps several columns of 0 and 1, a label each."""
+    """Custom task: column of the label. With --multi_label, it may be several columns of 0 and 1, one for each label."""
     label_separator: str | PathLike[str]
     """With --multi_label: what separates the labels of a row. A list in JSON, or of Python, is read, too."""
     labels: str | Sequence[str | float]

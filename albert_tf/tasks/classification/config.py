@@ -55,8 +55,8 @@ class ClassificationConfig(HeadFlags, FileFlags):
     )
     label_column: str | None = setting(
         None,
-        "Custom task: column of the label. With --multi_label, perhaps several "
-        "columns of 0 and 1, a label each.",
+        "Custom task: column of the label. With --multi_label, it may be "
+        "several columns of 0 and 1, one for each label.",
     )
     id_column: str | None = setting(
         None,
@@ -92,9 +92,9 @@ class ClassificationConfig(HeadFlags, FileFlags):
     )
     decide: str = setting(
         "",
-        "Two labels: choose the probability from which on the positive one is "
-        "predicted, so that on the evaluated rows a precision, a recall or a "
-        "false positive rate is reached: precision:0.95, recall:0.9 or "
+        "Two labels: choose the threshold of the positive label's probability "
+        "that reaches, on the evaluated rows, a precision, recall or false "
+        "positive rate: precision:0.95, recall:0.9 or "
         "false_positive_rate:0.01. By default, the likelier label is "
         "predicted.",
     )

@@ -1,7 +1,7 @@
 """How logits become probabilities, and probabilities labels.
 
-An evaluation chooses it, and the metadata of the weights keep it.
-Source: Guo et al. 2017 (arXiv 1706.04599), for temperature and error.
+An evaluation chooses temperature and thresholds; the metadata of the weights
+keep them. Source: Guo et al. 2017 (arXiv 1706.04599): temperature and error.
 """
 
 import dataclasses
@@ -21,16 +21,16 @@ _NUM_BINS = 15
 
 @dataclasses.dataclass(frozen=True)
 class Decision:
-    """How logits become probabilities, and these labels; None for not chosen.
+    """How logits become probabilities, and probabilities labels.
 
     Args:
-        temperature: Divisor of the logits; 1 where a row has any number of
-            labels.
-        thresholds: Of such rows, the lowest probability at which each label
-            is predicted. Else the predicted label is the one whose probability
-            exceeds its threshold most: of two, they add up to 1.
+        temperature: Divisor of the logits; None is 1.
+        thresholds: With `has_several`, the lowest probability at which each
+            label is predicted; None is 1/2. With two labels, they add up to 1,
+            and the label further above its threshold is predicted; None
+            predicts the likelier label.
         has_several: Whether a row has any number of labels.
-        goal: Of two labels, what a threshold is chosen for, such as
+        goal: With two labels, the goal of the threshold, such as
             `precision:0.95`; see `threshold_for`.
         calibrates: Whether a temperature may be chosen.
     """
@@ -61,10 +61,10 @@ class Decision:
     def chosen_for(
         self, labels: np.ndarray, logits: np.ndarray, positive: int = 1
     ) -> "Decision":
-        """Returns it with the missing choices made, on evaluated rows.
+        """Returns a copy that chooses what is None, on evaluated rows.
 
-        The labels are `[N]`, or 0 and 1 `[N, K]`; the goal is for the
-        `positive` of two.
+        The labels are `[N]`, or 0 and 1 `[N, K]`; of two labels, the goal is
+        for `positive`.
         """
         if self.has_several:
             chosen = self.thresholds or best_thresholds(
@@ -89,8 +89,8 @@ class Decision:
 def best_temperature(labels: np.ndarray, logits: np.ndarray) -> float:
     """Returns the temperature with the lowest loss, for labels `[N]`.
 
-    Its logarithm has a normal distribution around 0 beforehand, so that few
-    rows, and rows that are all right, tell little.
+    A standard normal prior on its logarithm keeps the temperature near 1 if
+    rows are few, or if all are right.
     """
     logits = np.asarray(logits, np.float64)
 
@@ -104,11 +104,11 @@ def best_temperature(labels: np.ndarray, logits: np.ndarray) -> float:
 
 
 def calibration_error(labels: np.ndarray, probabilities: np.ndarray) -> float:
-    """Returns how far probabilities are from the shares that are right, 0 to 1.
+    """Returns the expected calibration error, 0 to 1.
 
-    It is the mean over bins of equal width of the likeliest label's
-    probability, weighted by their rows. Labels are `[N]`, probabilities
-    `[N, K]`.
+    Rows fall into bins of equal width by the probability of the likeliest
+    label. The error is the mean distance of this probability from the accuracy
+    of the bin. Labels are `[N]`, probabilities `[N, K]`.
     """
     confidence = probabilities.max(axis=-1).astype(np.float64)
     gaps = (probabilities.argmax(axis=-1) == labels) - confidence
@@ -119,10 +119,10 @@ def calibration_error(labels: np.ndarray, probabilities: np.ndarray) -> float:
 def calibration_chart(
     labels: np.ndarray, logits: np.ndarray, decision: Decision
 ) -> Section:
-    """Returns a chart of the tenths of rows, sorted by their probability.
+    """Returns a chart of accuracy by confidence, before and after calibration.
 
-    It has the mean probability of the likeliest label, and the share of rows
-    where it is right.
+    Each point is a tenth of the rows: the mean probability of the likeliest
+    label, and the share of rows where it is right.
     """
     curves = {"as it should be": [(0.0, 0.0), (1.0, 1.0)]}
     for name, one in {
@@ -148,12 +148,11 @@ def calibration_chart(
 def threshold_for(
     goal: str, is_positive: np.ndarray, probabilities: np.ndarray
 ) -> float | None:
-    """Returns the lowest probability at which a label is predicted.
+    """Returns the best threshold that reaches a goal; None if none does.
 
-    Of the thresholds that reach the goal, such as `precision:0.95`,
-    `recall:0.9` or `false_positive_rate:0.01`, it has the highest recall, or,
-    for a recall, the highest precision; None if none reaches it. Both
-    arrays are `[N]`.
+    Goals are such as `precision:0.95`, `recall:0.9` or
+    `false_positive_rate:0.01`. The best threshold has the highest recall, or,
+    for a goal of recall, the highest precision. Both arrays are `[N]`.
     """
     kind, _, number = goal.partition(":")
     num_positive = np.count_nonzero(is_positive)
@@ -180,9 +179,9 @@ def best_thresholds(
 ) -> tuple[float, ...]:
     """Returns for each label the threshold with the best F1.
 
-    It lies halfway between two probabilities; of equally good ones it is the
-    nearest to 1/2, as it is of a label with fewer than `LEAST_EXAMPLES`. The
-    labels are 0 and 1, both arrays `[N, K]`.
+    It lies halfway between two probabilities; of equally good thresholds, it is
+    the nearest to 1/2. It is 1/2 for a label with fewer than `LEAST_EXAMPLES`.
+    The labels are 0 and 1, both arrays `[N, K]`.
     """
     return tuple(map(_best_threshold, labels.T, probabilities.T))
 
@@ -200,15 +199,15 @@ def _best_threshold(labels: np.ndarray, probabilities: np.ndarray) -> float:
 def _choices(
     is_positive: np.ndarray, probabilities: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Returns thresholds, and from each on the rows that are right, and all.
+    """Returns thresholds, and for each, the numbers of right and all positives.
 
-    They lie halfway between two probabilities, and decrease.
+    They lie halfway between two different probabilities, and decrease.
     """
     order = np.argsort(-probabilities)
-    values = probabilities[order].astype(np.float64)
-    below = np.append(values[1:], 0.0)
-    # There is no threshold between equal ones.
-    is_last = np.append(values[1:] < values[:-1], True)
+    decreasing = probabilities[order].astype(np.float64)
+    below = np.append(decreasing[1:], 0.0)
+    # There is no threshold between equal probabilities.
+    is_last = np.append(decreasing[1:] < decreasing[:-1], True)
     num_right = np.cumsum(is_positive[order])
-    thresholds = (values + below)[is_last] / 2
+    thresholds = (decreasing + below)[is_last] / 2
     return thresholds, num_right[is_last], 1 + np.flatnonzero(is_last)

@@ -36,7 +36,7 @@ class ClassifierSettings(EarlyExitSettings):
     labels: tuple[str, ...] = setting(
         (),
         "classifier: names of the labels, in the order of the outputs. "
-        "Default: those beside the checkpoint, or 0,1,...",
+        "Default: the checkpoint's, or 0,1,...",
     )
     thresholds: tuple[float, ...] | None = None
     temperature: float | None = None
