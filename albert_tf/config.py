@@ -14,7 +14,7 @@ from albert_tf import checks, files
 # Its name in the folders of runs, checkpoints and exports.
 CONFIG_FILE = "albert_config.json"
 ACTIVATIONS = ("gelu", "gelu_erf", "relu", "tanh", "linear")
-# Shared weights could be applied without end.
+# A limit, because more blocks with shared weights need no more memory.
 _MOST_BLOCKS = 10_000
 SHARING_STRATEGIES = ("all", "attention", "ffn", "none")
 # Fields that the paper does not have; written only where they have an effect.
@@ -22,7 +22,7 @@ _EXTENSIONS = ("attention_window", "always_projects")
 
 # Keys of the released JSON files that no code ever read, with the only value
 # that is accepted: any other would promise a behaviour that does not exist.
-# None is for sizes that BERT's configs, and those of albert_zh, have.
+# None accepts any value: sizes in the configs of BERT and albert_zh.
 INERT_KEYS: Mapping[str, Any] = {
     "down_scale_factor": 1,
     "gap_size": 0,
@@ -45,7 +45,7 @@ INERT_KEYS: Mapping[str, Any] = {
 class AlbertConfig:
     """Describes the shape of an ALBERT, or of a BERT if nothing is shared.
 
-    The defaults are those of ALBERT-xxlarge, as in the original.
+    The defaults are for ALBERT-xxlarge, as in google-research/albert.
 
     Args:
         vocab_size: Number of tokens, V.
@@ -141,15 +141,15 @@ class AlbertConfig:
         return layer * self.num_hidden_groups // self.num_hidden_layers
 
     def is_shared(self, half: str) -> bool:
-        """Returns whether a group shares a half: `attention` or `ffn`."""
+        """Returns whether layers of a group share `attention` or `ffn`."""
         return self.parameter_sharing in ("all", half)
 
     def weight_set(self, half: str, layer: int) -> int:
-        """Returns which of the sets of weights of one half a layer uses."""
+        """Returns the index of the weight set that a layer uses for a half."""
         return self.group_of_layer(layer) if self.is_shared(half) else layer
 
     def num_weight_sets(self, half: str) -> int:
-        """Returns how many sets of weights all layers have for one half.
+        """Returns the number of weight sets of one half, for all layers.
 
         A half that is shared has one set for each group, else one for each
         layer; each set has the weights of `inner_group_num` blocks.
@@ -159,7 +159,7 @@ class AlbertConfig:
         return self.num_hidden_layers
 
     def check_shared(self, name: str) -> None:
-        """Checks, for a setting of this name, that layers share all weights."""
+        """Checks that layers share all weights, which setting `name` needs."""
         num_sets = max(map(self.num_weight_sets, ("attention", "ffn")))
         if num_sets > 1:
             raise ValueError(
@@ -176,7 +176,7 @@ class AlbertConfig:
 
         Args:
             values: Fields by name; inert keys may be among them.
-            where: What messages begin with, such as the file of the values.
+            where: Prefix of error messages: the file that has the values.
         """
         known = {field.name for field in dataclasses.fields(cls)}
         fields = {key: values[key] for key in values if key in known}

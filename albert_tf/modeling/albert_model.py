@@ -20,7 +20,7 @@ from albert_tf.modeling.encoder import Encoder
 
 
 class AlbertModel(BaseModel):
-    """The encoder of Lan et al. 2020, with its pooler; all weights exist.
+    """The encoder of Lan et al. 2020, with its pooler; built when created.
 
     ```python
     model = AlbertModel(AlbertConfig.from_json_file("albert_config.json"))
@@ -32,21 +32,21 @@ class AlbertModel(BaseModel):
             which can be large.
         global_segment: Segment whose tokens are global, like `[CLS]`, if the
             config has an `attention_window`; None if `[CLS]` alone is.
-        **kwargs: `seed`, of the initial weights, and of dropout where the call
-            gives none; `dtype` and `name`, as those of any Keras layer.
+        **kwargs: `seed` of the initial weights, and of dropout if the call has
+            none; `dtype` and `name`, as for any Keras layer.
 
     Call arguments:
         inputs: Dict of int tensors `[B, S]`: `input_ids`; `input_mask`, 1 for
             a real token, 0 for padding (default: all 1); `segment_ids`
             (default: all 0).
-        training: Whether to drop values at the rates of the config.
+        training: Whether to apply dropout, at the rates in the config.
         seed: Int tensor `[2]` that decides the dropout masks; None draws one
-            from the model's own generator. Without effect unless `training`.
-        depth: Number of layers to compute, the first ones; None for all.
+            from the model's own generator. Ignored unless `training`.
+        depth: Number of layers to compute, from the first on; None for all.
         output_positions: Int tensor `[B, Q]`, the positions that the last
             block computes; the first must be 0, that of `[CLS]`. None for all.
-        encode: Function that a training computes with in place of `encode`,
-            with the model as its first argument.
+        encode: Function that replaces the method `encode`, in training; its
+            first argument is the model.
 
     Returns:
         Dict of float tensors in the compute dtype:
@@ -92,8 +92,8 @@ class AlbertModel(BaseModel):
     def enable_lora(self, rank: int) -> None:
         """Freezes the encoder, except for low-rank matrices that it adds.
 
-        They are added to the kernels of query and value, whose biases are
-        trained too. A saved encoder has their sum. Source: Hu et al. 2021.
+        The matrices are added to the query and value kernels, whose biases are
+        trained, too. A saved encoder has the sums. Source: Hu et al. 2021.
         """
         for layer in self._flatten_layers(include_self=False):
             if layer.name in ("query", "value"):
@@ -106,7 +106,7 @@ class AlbertModel(BaseModel):
     ) -> Tensor:
         """Returns the seed of one call, int `[2]`; None if not `training`.
 
-        Models whose heads drop values, too, pass it on.
+        Models whose heads have dropout use it for encoder and head.
         """
         if not training:
             return None
@@ -146,9 +146,9 @@ class AlbertModel(BaseModel):
         depth: int | None,
         output_positions: Tensor | None,
     ) -> tuple[Tensor, list[Tensor]]:
-        """Returns the embeddings, and the outputs of `Encoder`.
+        """Returns the embeddings, and the hidden states of `Encoder`.
 
-        The arguments are those of a call; without a seed, nothing is dropped.
+        For the arguments, see `AlbertModel`; no seed means no dropout.
         """
         input_ids, input_mask, segment_ids = self.all_inputs(inputs)
         embedded = self.embeddings(input_ids, segment_ids, seed=seed)
@@ -171,7 +171,7 @@ class AlbertModel(BaseModel):
         return input_ids, input_mask, segment_ids
 
     def attention_mask(self, input_mask: Tensor, segment_ids: Tensor) -> Tensor:
-        """Returns the mask that the encoder takes, of int tensors `[B, S]`."""
+        """Returns the attention mask for two int tensors `[B, S]`."""
         return self.encoder.attention_sublayers[0].attention_mask(
             input_mask, segment_ids, self.global_segment
         )
@@ -182,9 +182,9 @@ class AlbertModel(BaseModel):
 
 
 class ModelWithHead(BaseModel):
-    """The base class of models of an encoder, `albert`, and a head."""
+    """Base class of models with an encoder, `albert`, and a head."""
 
-    # Of the encoder.
+    # An argument of the encoder.
     global_segment: int | None = None
 
     def __init__(self, config: AlbertConfig, **kwargs: Any) -> None:

@@ -24,7 +24,7 @@ class AttentionSublayer(base.AlbertLayer):
         attention_mask: Int tensor `[B, 1, 1, S]` or `[B, 1, S, S]`, 1 where a
             key may be attended to. Integer, so that Keras does not cast it to
             a lower precision.
-        output_positions: Int tensor `[B, Q]`, those to compute; None for all.
+        output_positions: Int tensor `[B, Q]`, to be computed; None for all.
 
     Returns:
         Float tensor `[B, S, H]`, or `[B, Q, H]`, in the compute dtype.
@@ -53,16 +53,16 @@ class AttentionSublayer(base.AlbertLayer):
     ) -> Tensor:
         copies = self.operations.copies(hidden, 4)  # [B, S, H]
         residual, to_query, to_key, to_value = copies
-        reads = output_positions is not None
-        if reads:
+        is_partial = output_positions is not None
+        if is_partial:
             residual = layers.gather_positions(residual, output_positions)
-        if reads and self.attends_by_query:
+        if is_partial and self.attends_by_query:
             to_query = layers.gather_positions(to_query, output_positions)
         query = self.query(to_query)  # [B, Q, H]
         key = self.key(to_key)  # [B, S, H]
         value = self.value(to_value)
-        # Read once: for each of two, tf2onnx takes the shape before `linear`
-        # restores the axes.
+        # Read once for key and value: else tf2onnx takes the shape that they
+        # have inside `linear`.
         shape = ops.shape(key)
         attended = self.attend(
             self._split_heads(query, ops.shape(query)),  # [B, N, Q, D]
@@ -74,7 +74,7 @@ class AttentionSublayer(base.AlbertLayer):
         )
         attended = ops.transpose(attended, (0, 2, 1, 3))
         attended = ops.reshape(attended, ops.shape(query))
-        if reads and not self.attends_by_query:
+        if is_partial and not self.attends_by_query:
             attended = layers.gather_positions(attended, output_positions)
         output = self.output_projection(attended)
         rate = self.config.hidden_dropout_prob
@@ -85,15 +85,15 @@ class AttentionSublayer(base.AlbertLayer):
     def attention_mask(
         input_mask: Tensor, segment_ids: Tensor, global_segment: int | None
     ) -> Tensor:
-        """Returns the mask of a call, for int tensors `[B, S]`."""
+        """Returns the mask for a call, from two int tensors `[B, S]`."""
         return ops.expand_dims(input_mask, (1, 2))
 
     def attend(
         self, *inputs: Tensor, dropout_index: int, seed: Tensor | None
     ) -> Tensor:
-        """Computes attention of all heads, `[B, N, Q, D]`.
+        """Computes the attention of all heads, `[B, N, Q, D]`.
 
-        The inputs are query, key, value and mask, see `Operations.attend`.
+        `inputs` are query, key, value and mask; see `Operations.attend`.
         """
         drop = functools.partial(
             dropout.dropout,
@@ -103,7 +103,7 @@ class AttentionSublayer(base.AlbertLayer):
         return self.operations.attend(*inputs, drop=drop, seed=seed)
 
     def _split_heads(self, inputs: Tensor, shape: Tensor) -> Tensor:
-        """Splits vectors, `[B, S, H]`, into a slice a head, `[B, N, S, D]`."""
+        """Splits vectors `[B, S, H]` into heads, `[B, N, S, D]`."""
         *leading, width = shape
         num_heads = self.config.num_attention_heads
         shape = (*leading, num_heads, width // num_heads)

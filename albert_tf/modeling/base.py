@@ -1,4 +1,4 @@
-"""Base classes of layers, by which they save, clone and pickle."""
+"""Base classes of layers that can be saved, cloned and pickled."""
 
 import inspect
 import re
@@ -23,23 +23,23 @@ class SerializableLayer(keras.layers.Layer):
     It keeps them as attributes of the same names.
     """
 
-    # Of a model: fields of `checkpoints.metadata.Metadata`, which are saved.
+    # Of a model: fields of `checkpoints.metadata.Metadata`, saved with it.
     metadata: Mapping[str, Any] = types.MappingProxyType({})
-    # How the formulas are computed; see `fused.computing_with`.
+    # Computes the formulas; `fused.computing_with` replaces it temporarily.
     operations: Operations = PLAIN
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
-        # A class of the user may have the name of one of ours.
+        # Not classes of users, whose names could equal ours.
         if cls.__module__.startswith("albert_tf."):
             register(cls)
 
     def get_config(self) -> dict[str, Any]:
-        """Returns the arguments of the constructor, and what was changed since.
+        """Returns the arguments of the constructor, and later changes.
 
-        That is `trainable` of the layer itself, and the positions, among all
-        layers within it, of the frozen ones and of the quantized ones; the
-        latter with mode and configuration.
+        These are `trainable` of the layer itself, and, among all layers inside
+        it, the positions of frozen layers and of quantized layers, the latter
+        with their mode and configuration.
         """
         saved: dict[str, Any] = super().get_config()
         for name in _argument_names(type(self)):
@@ -81,12 +81,12 @@ class SerializableLayer(keras.layers.Layer):
         return layer
 
     def compute_output_spec(self, *args: Any, **kwargs: Any) -> Any:
-        # By a call: logits are always float32, whatever the compute dtype.
+        # Traces `call`: logits are float32, whatever the compute dtype.
         return keras.Operation.compute_output_spec(self, *args, **kwargs)
 
 
 def _argument_names(layer_class: type) -> list[str]:
-    """Returns the arguments of a constructor, and of those it hands on to."""
+    """Returns the arguments of a constructor, and those in its `**kwargs`."""
     names: list[str] = []
     for ancestor in layer_class.__mro__:
         if "__init__" not in vars(ancestor):
@@ -101,7 +101,7 @@ def _argument_names(layer_class: type) -> list[str]:
 
 
 class AlbertLayer(SerializableLayer):
-    """A layer of a model with a config; its name is that of its class."""
+    """A layer with the config of its model, named after its class."""
 
     def __init__(
         self,
@@ -111,8 +111,8 @@ class AlbertLayer(SerializableLayer):
         dtype: Any = None,
         name: str | None = None,
     ) -> None:
-        words = re.sub(r"\B(?=[A-Z])", "_", type(self).__name__)
-        super().__init__(dtype=dtype, name=name or words.lower())
+        snake_case = re.sub(r"\B(?=[A-Z])", "_", type(self).__name__).lower()
+        super().__init__(dtype=dtype, name=name or snake_case)
         self.config = config
         self.seed = seed
         self.input_width = config.hidden_size
@@ -121,7 +121,7 @@ class AlbertLayer(SerializableLayer):
         self.build_layers()
 
     def build_layers(self) -> None:
-        """Builds what the layer contains, so that all weights exist."""
+        """Builds the inner layers, so that all weights exist."""
         for layer in self._flatten_layers(include_self=False, recursive=False):
             if not layer.built:
                 layer.build((None, None, layer.input_width))

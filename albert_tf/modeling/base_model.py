@@ -1,4 +1,4 @@
-"""The base class of models: they are called on a dict, and exported."""
+"""The base class of models: checks their inputs, and exports them."""
 
 import functools
 from collections.abc import Mapping
@@ -11,12 +11,12 @@ from keras.layers import InputSpec
 from albert_tf import checks, registry
 from albert_tf.modeling import Tensor, base
 
-_ROUNDED = ("bfloat16", "float16")
-# Others of Keras give files that cannot be loaded.
+_ROUNDING_DTYPES = ("bfloat16", "float16")
+# With the other modes of Keras, saved models cannot be loaded.
 _QUANTIZATIONS = ("int8", "int4")
-# Names that transformers gives to inputs, and ours.
+# Names of inputs in transformers, and in this library.
 OUR_NAMES = {"attention_mask": "input_mask", "token_type_ids": "segment_ids"}
-# Inputs that some models have: one may be called with those of another.
+# Inputs of some models only; the other models ignore them.
 _OTHER_INPUTS = frozenset(
     ["masked_lm_positions", "p_mask", "packed_at", "start_positions"]
 )
@@ -25,14 +25,14 @@ _OTHER_INPUTS = frozenset(
 class BaseModel(base.AlbertLayer, keras.Model):
     """A model that is called on a dict of tensors, which are checked first."""
 
-    # Of `input_ids`.
+    # The rank of `input_ids`.
     input_rank = 2
 
     def input_specs(self) -> dict[str, InputSpec]:
-        """Returns what the model can be called with, by name.
+        """Returns a specification of each input, by name.
 
-        An `int32` accepts any integer, bool or exact float, a `float32` any
-        number. What is optional has the shape of `input_ids`.
+        `int32` accepts integers, bools and floats of 32 bits or more; `float32`
+        any number. Optional inputs have the shape of `input_ids`.
         """
         ids = InputSpec("int32", ndim=self.input_rank)
         other = InputSpec("int32", ndim=self.input_rank, optional=True)
@@ -43,7 +43,7 @@ class BaseModel(base.AlbertLayer, keras.Model):
         names = self.input_specs().keys() | _OTHER_INPUTS
         return {name: batch[name] for name in batch if name in names}
 
-    # Kept, so that a model of them has the same inputs and outputs each time.
+    # Cached, because a functional model needs the same objects each time.
     @functools.cached_property
     def input(self) -> dict[str, keras.KerasTensor]:
         """Symbolic inputs of any size, to build a model around this one."""
@@ -56,11 +56,11 @@ class BaseModel(base.AlbertLayer, keras.Model):
 
     @functools.cached_property
     def output(self) -> Tensor:
-        """What the model returns for `input`, symbolic too."""
+        """Symbolic outputs of the model for `input`."""
         return self(self.input)
 
     def build(self, input_shape: Any = None) -> None:
-        """Records the shapes for `summary`; all weights exist already."""
+        """Lets Keras record shapes for `summary`; all weights exist already."""
 
     def compute_output_shape(self, input_shape: Any) -> Any:
         specs = self.input_specs()
@@ -81,8 +81,8 @@ class BaseModel(base.AlbertLayer, keras.Model):
 
     @property
     def _default_save_signature(self) -> None:
-        # TensorFlow traces this for every model within an exported one; that
-        # of Keras assumes float inputs. `export` has its own signature.
+        # TensorFlow traces it for every model inside an exported one. Keras's
+        # signature has float inputs. `export` has a signature of its own.
         return None
 
     def export(
@@ -90,8 +90,7 @@ class BaseModel(base.AlbertLayer, keras.Model):
     ) -> None:
         """Exports the model for inference, as `keras.Model.export` does.
 
-        Without `input_signature`, batch size and length of the inputs are
-        free.
+        Without `input_signature`, inputs may have any batch size and length.
         """
         kwargs.setdefault("input_signature", [self.input])
         export = keras.Model.export
@@ -103,9 +102,9 @@ class BaseModel(base.AlbertLayer, keras.Model):
 def _checked(
     inputs: Tensor, specs: Mapping[str, InputSpec], model_name: str
 ) -> Tensor:
-    """Returns the inputs by our names, ids as integers.
+    """Checks inputs, and returns them by our names, ids as integers.
 
-    Tensors of other shapes could be broadcast silently.
+    Without a check, wrong shapes could be broadcast silently.
     """
     required = [name for name, spec in specs.items() if not spec.optional]
     names = inputs.keys() if isinstance(inputs, Mapping) else set()
@@ -115,9 +114,9 @@ def _checked(
             f"{checks.listed(required)}; `tokenizer.batch` makes one. Missing: "
             f"{checks.listed(missing)}."
         )
-    # Of two masks, none is ours to choose.
-    ours = {k: v for k, v in OUR_NAMES.items() if v not in names}
-    inputs = {ours.get(name, name): value for name, value in inputs.items()}
+    # An input given under both names is an error: which is meant?
+    renames = {k: v for k, v in OUR_NAMES.items() if v not in names}
+    inputs = {renames.get(name, name): value for name, value in inputs.items()}
     if unknown := inputs.keys() - specs.keys() - _OTHER_INPUTS:
         raise ValueError(
             f"Unknown inputs: {checks.listed(sorted(unknown))}. Those "
@@ -126,24 +125,24 @@ def _checked(
     for name, spec in specs.items():
         if (value := inputs.get(name)) is None:
             continue
-        same = inputs["input_ids"] if spec.optional else value
-        if not _fits(value, spec, same):
+        reference = inputs["input_ids"] if spec.optional else value
+        if not _fits(value, spec, reference):
             like = ", with the shape of `input_ids`" if spec.optional else ""
             raise ValueError(
                 f"`{name}` must be of dtype {spec.dtype} and rank {spec.ndim}"
                 f"{like}. Received: {value.dtype} of shape "
                 f"{tuple(value.shape)}."
             )
-        # With float32, Keras builds a model around this one.
+        # Keras passes floats when it builds a model around this one.
         if spec.dtype == "int32" and keras.backend.is_float_dtype(value.dtype):
             inputs[name] = ops.cast(value, "int32")
     return inputs
 
 
-def _fits(value: Tensor, spec: InputSpec, same: Tensor) -> bool:
-    sizes = zip(value.shape, same.shape, strict=False)
+def _fits(value: Tensor, spec: InputSpec, reference: Tensor) -> bool:
+    sizes = zip(value.shape, reference.shape, strict=False)
     has_shape = all(a == b for a, b in sizes if None not in (a, b))
-    # Ids are rounded in a lower precision.
+    # A lower precision rounds large ids.
     dtype = keras.backend.standardize_dtype(value.dtype)
-    is_exact = spec.dtype != "int32" or dtype not in _ROUNDED
+    is_exact = spec.dtype != "int32" or dtype not in _ROUNDING_DTYPES
     return is_exact and has_shape and len(value.shape) == spec.ndim

@@ -2,8 +2,8 @@
 
 A model hands one seed to all its layers; every dropout folds its index in the
 model into it. So the same seed gives the same masks, in one process or many,
-computed once or again, though XLA (`--jit_compile`) has other ones. A shared
-block has other indices, and so other masks, each time it is applied.
+also when a block is recomputed; only XLA (`--jit_compile`) draws others. A
+shared block has other indices, and so other masks, each time it is applied.
 
 Source: the places are those of google-research/albert, `modeling.py`.
 """
@@ -33,8 +33,8 @@ def dropout(
 ) -> Tensor:
     """Sets a share of the values to zero and scales up the others.
 
-    `rate` is the probability of dropping a value; `seed` that of the model's
-    call, int `[2]`, without which nothing is dropped.
+    `rate` is the probability of dropping a value; `seed` is the seed of the
+    model's call, int `[2]`. Without a seed, there is no dropout.
     """
     if seed is None or not rate:
         return inputs
@@ -50,12 +50,12 @@ def dropout(
 
 
 def first_index(block: int) -> int:
-    """Returns the first dropout index of the block with this index."""
+    """Returns the index of the first dropout in a block, given by index."""
     return _FIRST_BLOCK_INDEX + NUM_PER_BLOCK * block
 
 
 def fold_in(seed: Tensor, dropout_index: int) -> Tensor:
-    """Returns the seed of one dropout, as the back end takes it, int `[2]`."""
+    """Returns the seed of one dropout, `[2]`, in the back end's dtype."""
     dtype = "uint32" if keras.backend.backend() == "jax" else "int32"
     words = [(dropout_index + 1) * m % _SEED_MODULUS for m in _MULTIPLIERS]
     mixture = np.array(words, "uint32").astype(dtype)
@@ -63,10 +63,10 @@ def fold_in(seed: Tensor, dropout_index: int) -> Tensor:
 
 
 class SeedOfCall(keras.random.SeedGenerator):
-    """Hands a tensor to a Keras function, which takes only a generator."""
+    """Wraps a seed tensor for Keras functions that take only generators."""
 
     def __init__(self, seed: Tensor) -> None:
-        # Not that of the base class, which makes a variable.
+        # The constructor of the base class would create a variable.
         self._seed = seed
 
     def next(self, ordered: bool = True) -> Tensor:

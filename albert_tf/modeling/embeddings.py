@@ -1,8 +1,8 @@
 """Embeddings: word, segment type and position, summed and normalized.
 
 Their width is E; the encoder projects them to H. Everything here is computed
-in float32, because rows of the tables are looked up, not multiplied, so that a
-lower precision would save nothing.
+in float32: rows are looked up, not multiplied, so that a lower precision would
+save nothing.
 
 Source: Lan et al. 2020, section 3.1 (factorized embedding);
 google-research/albert, `modeling.embedding_postprocessor`.
@@ -21,7 +21,7 @@ from albert_tf.modeling import Tensor, base, dropout, layers
 class Table(keras.layers.Embedding):
     """An `Embedding` layer whose weights are float32, or quantized.
 
-    Its variable is named as in checkpoints: after the layer.
+    Its variable has the path of the layer, as in checkpoints.
     """
 
     input_width = None
@@ -50,8 +50,8 @@ class Embeddings(base.AlbertLayer):
 
     Call arguments:
         input_ids: Int tensor `[B, S]`, 0 to V - 1.
-        segment_ids: Int tensor `[B, S]`, 0 to type_vocab_size - 1, or to 1.
-        position_ids: Int tensor `[B, S]`; None for 0, 1, and so on.
+        segment_ids: Int tensor `[B, S]`, 0 to type_vocab_size - 1.
+        position_ids: Int tensor `[B, S]`; None for 0, 1, 2, ...
 
     Returns:
         Float tensor `[B, S, E]` in the compute dtype.
@@ -59,12 +59,12 @@ class Embeddings(base.AlbertLayer):
 
     def __init__(self, config: AlbertConfig, **kwargs: Any) -> None:
         super().__init__(config, **kwargs)
-        table, size = self._table, config.embedding_size
-        self.word_embeddings = table("word_embeddings", config.vocab_size)
-        self.token_type_embeddings = table(
+        size = config.embedding_size
+        self.word_embeddings = self._table("word_embeddings", config.vocab_size)
+        self.token_type_embeddings = self._table(
             "token_type_embeddings", config.type_vocab_size
         )
-        self.position_embeddings = table(
+        self.position_embeddings = self._table(
             "position_embeddings", config.max_position_embeddings
         )
         self.layer_norm = layers.LayerNorm(size, dtype="float32")
@@ -100,12 +100,12 @@ class Embeddings(base.AlbertLayer):
             positions = ops.cast(positions, "float32")
         else:
             positions = self.position_embeddings(position_ids)
-        # As in transformers 5, whose tokenizer of ALBERT makes no segments.
+        # As in transformers 5, whose ALBERT tokenizer returns no segments.
         if self.config.type_vocab_size == 1:
             segment_ids = ops.zeros_like(segment_ids)
         words = self.word_embeddings(input_ids)  # [B, S, E]
         types = self.token_type_embeddings(segment_ids)
-        embedded = self.layer_norm(words, types, positions)
+        embedded = self.layer_norm(words, types, positions)  # of their sum
         rate, index = self.config.hidden_dropout_prob, dropout.EMBEDDINGS_INDEX
         embedded = dropout.dropout(embedded, rate, seed, index)
         return ops.cast(embedded, self.compute_dtype)

@@ -31,7 +31,7 @@ def apply_block(
 ) -> Tensor:
     """Applies one block of the stack: attention, then feed-forward.
 
-    `options` are the `seed` of both sublayers.
+    `options` is the `seed`, which both sublayers take.
     """
     hidden = attention(
         hidden,
@@ -45,7 +45,7 @@ def apply_block(
 
 
 def at_first_position(block: Block) -> Block:
-    """Returns a block that computes the vectors of `[CLS]`, `[B, 1, H]`."""
+    """Returns the block that computes `[CLS]` alone, `[B, 1, H]`."""
 
     def call(hidden: Tensor, attention_mask: Tensor) -> Tensor:
         first = ops.zeros((ops.shape(hidden)[0], 1), "int32")
@@ -57,7 +57,7 @@ def at_first_position(block: Block) -> Block:
 def walk(
     blocks: Sequence[Block], hidden: Tensor, attention_mask: Tensor
 ) -> list[Tensor]:
-    """Passes sequences through blocks: in training and export.
+    """Applies blocks to sequences, one after the other.
 
     Returns `hidden`, and then the output of every block, `[B, S, H]`.
     """
@@ -72,15 +72,15 @@ class Encoder(base.AlbertLayer):
     """Applies blocks that share weights to a sequence.
 
     A block is an attention sublayer and a feed-forward sublayer; each layer
-    runs `inner_group_num` blocks. There are lists of the distinct sublayers,
-    named after their set of weights and their position in it, and
-    `sublayers_of_blocks` has the indices of the two that each block uses.
+    runs `inner_group_num` blocks. Two lists hold the distinct sublayers, each
+    named by its weight set and its position in the set; `sublayers_of_blocks`
+    holds, for each block, the index of its sublayer in either list.
 
     Call arguments:
         embedded: Float tensor `[B, S, E]`.
         attention_mask: Int tensor `[B, 1, 1, S]` or `[B, 1, S, S]`, 1 where a
             key may be attended to.
-        depth: Number of layers to compute, the first ones; None for all.
+        depth: Number of layers to compute, from the first on; None for all.
         output_positions: Int tensor `[B, Q]`, the positions that the last
             block computes; None for all.
 
@@ -123,7 +123,7 @@ class Encoder(base.AlbertLayer):
     def _sublayers(
         self, layer_class: type[base.AlbertLayer], kind: str, number: int
     ) -> list[base.AlbertLayer]:
-        """Returns as many sublayers, each with weights of its own."""
+        """Creates `number` sublayers, each with its own weights."""
         sublayers = []
         for index in range(number):
             weight_set, inner = divmod(index, self.config.inner_group_num)
@@ -157,7 +157,7 @@ class Encoder(base.AlbertLayer):
     def blocks(
         self, seed: Tensor | None = None, depth: int | None = None
     ) -> list[Block]:
-        """Returns the blocks of the stack, for arguments of the call."""
+        """Returns the blocks as functions, for two arguments of the call."""
         num_blocks = len(self.sublayers_of_blocks)
         if depth is not None:
             num_blocks = depth * self.config.inner_group_num

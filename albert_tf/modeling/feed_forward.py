@@ -13,7 +13,7 @@ from keras import ops
 from albert_tf.config import AlbertConfig
 from albert_tf.modeling import Tensor, base, dropout, layers, operations
 
-# The functions that `hidden_act` can name.
+# By the name of `hidden_act` in the config.
 ACTIVATIONS: dict[str, Callable[..., Tensor]] = {
     "gelu": operations.gelu,
     "gelu_erf": operations.gelu_erf,

@@ -31,7 +31,7 @@ def derive_seed(seed: int, name: str) -> int:
 def truncated_normal(
     stddev: float, *, seed: int, name: str
 ) -> keras.initializers.Initializer:
-    """Returns an initializer; values beyond two deviations are drawn again."""
+    """Returns an initializer; values beyond 2 `stddev` are drawn again."""
     return keras.initializers.TruncatedNormal(
         stddev=stddev, seed=derive_seed(seed, name)
     )
@@ -45,8 +45,8 @@ class Linear(keras.layers.Dense):
     a training step can cast a matrix once for many calls.
     """
 
-    # Set by `dense`.
-    input_width: int
+    input_width: int  # set by `dense`
+    # Whether to refuse quantization.
     stays_float: bool = False
     # See `base.SerializableLayer`.
     operations: Operations = PLAIN
@@ -72,10 +72,10 @@ class Linear(keras.layers.Dense):
 def dense(
     parent: Any, name: str, input_width: int, units: int, **options: Any
 ) -> Linear:
-    """Returns the linear layer that a layer contains under a name.
+    """Returns a linear layer for `parent` to contain.
 
-    Its precision, and the deviation of its kernel, `[input_width, units]`, are
-    those of the parent; its bias starts at 0. `options` are those of `Dense`.
+    The parent gives the dtype policy, the seed and the deviation of the kernel,
+    `[input_width, units]`; the bias starts at 0. `Dense` takes the `options`.
     """
     stddev, seed = parent.config.initializer_range, parent.seed
     layer = Linear(
@@ -92,10 +92,10 @@ def dense(
 
 
 class LayerNorm(base.SerializableLayer):
-    """Normalizes rows of a sum, then applies a trainable scale and shift.
+    """Adds up float tensors `[..., H]`, normalizes, scales and shifts rows.
 
-    Weights and arithmetic are float32 in every precision. `size` is the width
-    of a row, H. A call adds up float tensors `[..., H]`.
+    Scale and shift are trainable. Weights and arithmetic are float32 in every
+    precision. `size` is the width of a row, H.
     """
 
     def __init__(
@@ -119,10 +119,10 @@ class LayerNorm(base.SerializableLayer):
 
 
 def output_layer(parent: Any, name: str, units: int) -> "OutputLayer":
-    """Returns the head of a task's model, which contains it under a name.
+    """Returns the output layer of the model of a task.
 
-    It is in float32 in every precision: bfloat16 has 128 values from 2 to 4,
-    so that its logits would make ties.
+    It is float32 in every precision: bfloat16 has only 128 values from 2 to 4,
+    so that logits would tie.
     """
     return OutputLayer(
         units,
@@ -156,7 +156,7 @@ class OutputLayer(base.SerializableLayer):
         self.seed = seed
 
     def build(self, input_shape: Any = None) -> None:
-        # TF1: `[out, in]`, unlike every kernel.
+        # TF1: `[out, in]`, unlike the kernel of a linear layer.
         name = "output_weights"
         initial = truncated_normal(self.stddev, seed=self.seed, name=name)
         shape = (self.units, self.hidden_size)
@@ -177,6 +177,6 @@ class OutputLayer(base.SerializableLayer):
 def gather_positions(sequence: Tensor, positions: Tensor) -> Tensor:
     """Returns vectors `[B, P, H]` of `[B, S, H]` at int positions `[B, P]`."""
     batch, length, width = ops.shape(sequence)
-    starts = ops.arange(batch, dtype=positions.dtype)[:, None] * length
+    offsets = ops.arange(batch, dtype=positions.dtype)[:, None] * length
     flat = ops.reshape(sequence, (batch * length, width))
-    return ops.take(flat, positions + starts, axis=0)
+    return ops.take(flat, positions + offsets, axis=0)

@@ -29,16 +29,16 @@ _LABEL_THRESHOLD = 0.5  # a label is 1 above it
 class LossSums(NamedTuple):
     """Sums over a batch or a part of it, all float32 scalars.
 
-    The loss of a row is its cross entropy; for a span, the mean of those of
-    start and end; in regression, the squared error. A row is correct if the
-    largest logit is the label's; for a span, both at its start and at its end.
+    The loss of a row is its cross entropy; for a span, the mean over start and
+    end; in regression, the squared error. A row is correct if its
+    label has the largest logit; for a span, both its start and its end.
     """
 
     loss: Tensor  # sum of weight x loss
     weight: Tensor  # sum of the weights
     correct: Tensor  # sum of weight x (1 if the row is correct)
-    # Sum of weight x (1 if it is right whether there is an answer);
-    # `beam_span_sums` only.
+    # Sum of weight x (1 if the prediction of whether there is an answer is
+    # correct); `beam_span_sums` only.
     answerable_correct: Tensor = 0.0
 
 
@@ -89,7 +89,7 @@ def multi_label_sums(
 def span_sums(
     outputs: Mapping[str, Tensor], starts: Tensor, ends: Tensor, weights: Tensor
 ) -> LossSums:
-    """Returns the sums of `start_logits` and `end_logits`, `[B, S]`."""
+    """Returns the sums for spans, from start and end logits `[B, S]`."""
     start_logits, end_logits = outputs["start_logits"], outputs["end_logits"]
     start = cross_entropy_sums(start_logits, starts, weights)
     end = cross_entropy_sums(end_logits, ends, weights)
@@ -106,7 +106,7 @@ def beam_span_sums(
     targets: Mapping[str, Tensor],
     weights: Tensor,
 ) -> LossSums:
-    """Returns the sums of a span, and of whether there is one.
+    """Returns the sums for spans, and for whether there is an answer.
 
     The loss of a row is half the sum of the cross entropies of start, end and
     whether there is an answer. The outputs are those of `BeamSpanModel` with
@@ -143,7 +143,7 @@ def _sums(weights: Tensor, losses: Tensor, correct: Tensor) -> LossSums:
     )
 
 
-def _hits(logits: Tensor, positions: Tensor) -> Tensor:
-    chosen = ops.argmax(logits, axis=-1)
-    is_hit = ops.equal(chosen, ops.cast(positions, chosen.dtype))
+def _hits(logits: Tensor, labels: Tensor) -> Tensor:
+    predicted = ops.argmax(logits, axis=-1)
+    is_hit = ops.equal(predicted, ops.cast(labels, predicted.dtype))
     return ops.cast(is_hit, "float32")

@@ -1,7 +1,7 @@
 """The formulas of a block: linear layer, GELU, layer normalization, attention.
 
-A layer calls them as methods of its `operations`. A training step may compute
-with other ones for a while, which are compiled: see `fused`.
+A layer calls them as methods of its `operations`. A training step may replace
+them temporarily by compiled ones; see `fused`.
 
 Source: google-research/albert, `modeling.gelu`,
 `modeling.dot_product_attention`, and its calls of
@@ -27,7 +27,7 @@ Function = Callable[..., Tensor]
 
 
 class Operations:
-    """Computes each formula as it stands."""
+    """Computes each formula as it is written in the papers."""
 
     def linear(
         self,
@@ -43,8 +43,8 @@ class Operations:
         `[out]`; the result has the dtype of the inputs.
         """
         outputs, shape = product(inputs, kernel)
-        # Without a change of shape between them, TensorFlow computes product,
-        # bias and activation in one kernel. That pays for an activation alone.
+        # TensorFlow computes product, bias and activation in one kernel if the
+        # shape stays. Only with an activation is that faster.
         if activation is keras.activations.linear:
             outputs = ops.reshape(outputs, shape)
         if bias is not None:
@@ -88,16 +88,15 @@ class Operations:
     def cross_entropy(self, logits: Tensor, labels: Tensor) -> Tensor:
         """Returns minus the logarithm of each label's probability, float32.
 
-        The logits are float `[..., K]`, the labels int `[...]`, 0 to K - 1. A
-        label that is no class gives an error, or NaN for loss and gradient, or
-        0 on JAX.
+        The logits are float `[..., K]`, the labels int `[...]`, 0 to K - 1.
+        Another label gives an error, or NaN for loss and gradient, or 0 on JAX.
         """
         return ops.sparse_categorical_crossentropy(
             labels, ops.cast(logits, "float32"), from_logits=True
         )
 
     def copies(self, tensor: Tensor, num_copies: int) -> list[Tensor]:
-        """Returns a tensor once for each of its uses."""
+        """Returns a tensor for each use; a subclass may sum their gradients."""
         return [tensor] * num_copies
 
     def calls(
@@ -109,7 +108,7 @@ class Operations:
     def update(self, function: Function, *arrays: Tensor) -> Tensor:
         """Calls an optimizer's update of one weight.
 
-        Its argument `sum_of_all` returns the sum of all numbers of an array.
+        The function's argument `sum_of_all` sums all elements of an array.
         """
         return function(*arrays, sum_of_all=ops.sum)
 
@@ -133,14 +132,14 @@ def add(first: Tensor, *others: Tensor) -> Tensor:
     """Returns a sum in the dtype of the first addend."""
     for other in others:
         other = ops.cast(other, first.dtype)
-        # On TensorFlow, `ops.add` adds a vector as a bias, which can be one
-        # kernel with a product. It takes a table of no rows for one, too.
+        # On TensorFlow, `ops.add` adds a vector as a bias, in one kernel with a
+        # product; but it mistakes a matrix without rows for a vector.
         first = ops.add(first, other) if other.ndim == 1 else first + other
     return first
 
 
 def product(inputs: Tensor, kernel: Tensor) -> tuple[Tensor, tuple[Tensor]]:
-    """Returns a matrix product, `[rows, out]`, and its shape as vectors."""
+    """Returns a product `[rows, out]`, and the shape with leading axes."""
     *leading, size = ops.shape(inputs)
     rows = ops.reshape(inputs, (-1, size))
     outputs = ops.matmul(rows, ops.cast(kernel, inputs.dtype))
@@ -155,7 +154,7 @@ def row_means(inputs: Tensor) -> Tensor:
 def standardize(
     inputs: Tensor, row_means: Callable[[Tensor], Tensor]
 ) -> tuple[Tensor, Tensor]:
-    """Returns rows of mean 0 and deviation 1, and what they were scaled by."""
+    """Returns rows of mean 0 and deviation 1, and the factor used."""
     inputs = ops.cast(inputs, "float32")
     centered = inputs - row_means(inputs)
     variance = row_means(ops.square(centered))
@@ -166,7 +165,7 @@ def standardize(
 def attention_scores(
     query: Tensor, key: Tensor, attention_mask: Tensor
 ) -> tuple[Tensor, Tensor, float]:
-    """Returns products of queries and keys, what masks them, and a scale."""
+    """Returns unscaled scores, the mask to add, and their scale."""
     scores = ops.matmul(query, ops.swapaxes(key, -1, -2))  # [B, N, S, S]
     mask = MASKED_SCORE * (1.0 - ops.cast(attention_mask, "float32"))
     return scores, mask, query.shape[-1] ** -0.5

@@ -66,7 +66,7 @@ class PretrainingModel(ModelWithHead):
 
     Args:
         objectives: `mlm` (masked LM), `sop` (sentence order), or both; only
-            the heads of these exist.
+            their heads are created.
 
     Call arguments:
         inputs: Dict of the inputs of `AlbertModel` and, for `mlm`,
@@ -119,7 +119,7 @@ class PretrainingModel(ModelWithHead):
         seed: Tensor | None = None,
         **options: Any,
     ) -> dict[str, Tensor]:
-        # Of the last block, `[CLS]` and the masked positions are read.
+        # The heads read `[CLS]` and the masked positions, nothing else.
         positions = ops.zeros_like(inputs["input_ids"][:, :1], "int32")
         if self.masked_lm_head is not None:
             masked = ops.cast(inputs["masked_lm_positions"], "int32")
