@@ -475,7 +475,7 @@ def test_spans_have_the_means_of_starts_and_ends(load_all):
     both = together.predict(_SPAN[::-1])
     [short] = together.predict(_SPAN[1:])
     assert both[0] == short | {"score": pytest.approx(short["score"])}
-    spec, data = together.spec, together.data
+    spec, data = together.head_spec, together.data
     examples = spec.example_set(data, [spec.example(0, _SPAN[1])])
     found, *each = (
         next(one.run_chunks(examples, 1))[1] for one in (together, *alone)
