@@ -8,6 +8,7 @@ import pathlib
 import pytest
 import tensorflow as tf
 from absl import flags
+from sentencepiece import sentencepiece_model_pb2
 
 from albert_tf.devices import strategies
 from albert_tf.devices.device_settings import DeviceSettings
@@ -66,6 +67,22 @@ def tiny_spm_model(
         )
     )
     return prefix.with_suffix(".model")
+
+
+@pytest.fixture
+def change_model(tmp_path):
+    """A function that writes a changed copy of a SentencePiece model."""
+
+    def change(model_file, edit):
+        model = sentencepiece_model_pb2.ModelProto.FromString(
+            model_file.read_bytes()
+        )
+        edit(model)
+        path = tmp_path / "changed.model"
+        path.write_bytes(model.SerializeToString())
+        return path
+
+    return change
 
 
 @pytest.fixture

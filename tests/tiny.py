@@ -10,6 +10,13 @@ from albert_tf.config import AlbertConfig
 
 VOCAB_SIZE = 13
 MAX_LENGTH = 7
+SPECIAL_TOKENS = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
+
+
+def write_vocabulary(path, tokens) -> str:
+    """Writes a WordPiece vocabulary: special tokens, then these."""
+    path.write_text("\n".join([*SPECIAL_TOKENS, *tokens]), encoding="utf-8")
+    return str(path)
 
 
 def config(**changes) -> AlbertConfig:

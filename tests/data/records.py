@@ -12,6 +12,8 @@ from albert_tf.data.pretraining_config import PretrainingDataConfig
 from albert_tf.data.shards import Shard
 from albert_tf.text.vocabulary_file import SpecialIds
 
+# The words of `twelve_documents`.
+LETTERS = ("a", "b", "c", "d")
 PAD, CLS, SEP, MASK, FIRST_ID, VOCAB_SIZE = 0, 2, 3, 4, 5, 100
 SPECIAL_IDS = SpecialIds(pad=PAD, unk=1, cls=CLS, sep=SEP, mask=MASK)
 TOKENIZER = types.SimpleNamespace(
@@ -81,6 +83,28 @@ def dynamic_record(number):
     """Pair `number`: A is `n 11 12`, B is `13 14`; 12 continues a word."""
     ids = [number, 11, 12, 13, 14]
     return pair(ids, size_a=3, boundary=[1, 1, 0, 1, 1])
+
+
+def twelve_documents():
+    """Returns documents of about 60 characters: 4 sentences of 8 letters."""
+    rng = np.random.default_rng(0)
+    return [
+        "\n".join(" ".join(rng.choice(list(LETTERS), 8)) for _ in range(4))
+        for _ in range(12)
+    ]
+
+
+def stack(records):
+    """Returns the columns of decoded records of one length."""
+    return {name: np.stack([r[name] for r in records]) for name in records[0]}
+
+
+def assert_equal(batches, others):
+    """Compares batches, or records, array by array."""
+    for batch, other in zip(batches, others, strict=True):
+        assert batch.keys() == other.keys()
+        for name in batch:
+            np.testing.assert_array_equal(batch[name], other[name])
 
 
 def serialize(record):

@@ -9,6 +9,7 @@ import pytest
 from albert_tf.data import beam_runner, builder, shard_building
 from albert_tf.data.corpus import survey
 from albert_tf.data.pretraining_config import PretrainingDataConfig
+from tests import tiny
 
 WORDS = list("abcdefgh")
 
@@ -17,19 +18,14 @@ WORDS = list("abcdefgh")
 def corpus(tmp_path_factory):
     """Two texts of several blocks, a small one, and a vocabulary."""
     folder = tmp_path_factory.mktemp("corpus")
-    tokens = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *WORDS]
-    (folder / "vocab").write_text("\n".join(tokens))
+    tiny.write_vocabulary(folder / "vocab", WORDS)
     rng = np.random.default_rng(0)
     for name, num_documents in [("a.txt", 80), ("b.txt.gz", 50), ("c.txt", 2)]:
-        documents = [
-            "\n".join(" ".join(rng.choice(WORDS, 50)) for _ in range(200))
-            for _ in range(num_documents)
-        ]
+        sentences = rng.choice(WORDS, (num_documents, 200, 50))
+        documents = ["\n".join(map(" ".join, lines)) for lines in sentences]
         data = "\n\n".join(documents).encode()
-        is_compressed = name.endswith(".gz")
-        (folder / name).write_bytes(
-            gzip.compress(data, 1) if is_compressed else data
-        )
+        pack = gzip.compress if name.endswith(".gz") else bytes
+        (folder / name).write_bytes(pack(data))
     return folder
 
 

@@ -1,15 +1,12 @@
 import hashlib
 import itertools
-import json
 import os
 import pathlib
 import resource
 import subprocess
 import sys
 
-import numpy as np
 import pytest
-import sentencepiece
 
 from albert_tf import files
 from albert_tf.data import (
@@ -22,28 +19,24 @@ from albert_tf.data import (
 )
 from albert_tf.data.pretraining_config import PretrainingDataConfig
 from albert_tf.data.shards import BuildCounts
-
-TOKENS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "a", "b", "c", "d"]
+from tests import tiny
+from tests.data.records import LETTERS, twelve_documents
+from tests.text import tokenizer_files
 
 
 @pytest.fixture
 def vocab_file(tmp_path):
     path = tmp_path / "vocab.txt"
-    path.write_text("\n".join(TOKENS) + "\n")
+    tiny.write_vocabulary(path, [*LETTERS, ""])
     return path
 
 
 @pytest.fixture
 def text(tmp_path, monkeypatch):
-    """Twelve documents of about 60 characters, in blocks of two."""
+    """Twelve documents in blocks of two."""
     monkeypatch.setattr(corpus, "BLOCK_CHARACTERS", 100)
-    rng = np.random.default_rng(0)
     path = tmp_path / "corpus.txt"
-    documents = [
-        "\n".join(" ".join(rng.choice(list("abcd"), 8)) for _ in range(4))
-        for _ in range(12)
-    ]
-    path.write_text("\n\n".join(documents) + "\n")
+    path.write_text("\n\n".join(twelve_documents()) + "\n")
     return path
 
 
@@ -79,21 +72,20 @@ def test_several_files_hold_together_what_one_file_holds(build, tmp_path):
 def test_the_sidecar_says_what_made_the_file(build, tmp_path, vocab_file):
     report = build("out", random_seed=7)
 
-    made_by = shards.read(tmp_path / "out")
+    shard = shards.read(tmp_path / "out")
     content = (tmp_path / "out").read_bytes()
-    assert made_by.config == report.config.record_settings()
-    assert made_by.origin["vocab_file"] == str(vocab_file)
-    assert made_by.num_bytes == len(content)
-    assert made_by.sha256 == hashlib.sha256(content).hexdigest()
-    assert made_by.tokenizer_hash == report.config.load_tokenizer().fingerprint
-    assert made_by.special_ids.mask == 4
+    assert shard.config == report.config.record_settings()
+    assert shard.origin["vocab_file"] == str(vocab_file)
+    assert shard.num_bytes == len(content)
+    assert shard.sha256 == hashlib.sha256(content).hexdigest()
+    assert shard.tokenizer_hash == report.config.load_tokenizer().fingerprint
+    assert shard.special_ids.mask == 4
     num_records = len(record_files.RecordFile(tmp_path / "out"))
-    assert made_by.counts.records == num_records == report.counts.records
-    assert report.counts.documents == 12
-    assert report.counts.sentences == 48
-    assert report.counts.tokens == 48 * 8
-    values = json.loads((tmp_path / "out.json").read_text())
-    assert values["config"]["random_seed"] == 7
+    counts = report.counts
+    assert shard.counts.records == num_records == counts.records
+    assert (counts.documents, counts.sentences) == (12, 48)
+    assert counts.tokens == 48 * 8
+    assert shard.config["random_seed"] == 7
 
 
 # Six shards of whole blocks, and shards that are parts of blocks.
@@ -161,25 +153,24 @@ def test_a_full_disk_is_an_error_that_names_the_file(build, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("changes", "message"),
+    ("changes", "file", "message"),
     [
-        ({"ngram": 2}, r"ngram=3 \(now 2\)"),
-        ({"max_seq_length": 32}, r"max_seq_length=24 \(now 32\)"),
-        ({"corpus": "ba"}, "corpus_sha256="),
-        ({"vocabulary": "e\n"}, "tokenizer_hash="),
+        ({"ngram": 2}, None, r"ngram=3 \(now 2\)"),
+        ({"max_seq_length": 32}, None, r"max_seq_length=24 \(now 32\)"),
+        # Other files of the same size.
+        ({}, "corpus.txt", "corpus_sha256="),
+        ({}, "vocab.txt", "tokenizer_hash="),
     ],
 )
 def test_a_file_of_another_build_is_not_overwritten(
-    build, tmp_path, text, vocab_file, changes, message
+    build, tmp_path, changes, file, message
 ):
     build("out")
     content = (tmp_path / "out").read_bytes()
-    changes = dict(changes)
-    # Another text of the same size.
-    letters = str.maketrans("ab", changes.pop("corpus", "ab"))
-    text.write_text(text.read_text().translate(letters))
-    tokens = vocab_file.read_text() + changes.pop("vocabulary", "")
-    vocab_file.write_text(tokens)
+    if file:
+        letters = str.maketrans("ab", "ba")
+        text = (tmp_path / file).read_text()
+        (tmp_path / file).write_text(text.translate(letters))
 
     with pytest.raises(ValueError, match=f"{message}.*Choose another"):
         build("out", **changes)
@@ -207,9 +198,9 @@ def test_two_builds_of_the_same_file_do_not_meet(build, tmp_path, monkeypatch):
     assert not [name for name in os.listdir(tmp_path) if "lock" in name]
 
 
-def records(*paths):
-    """The records of files, sorted."""
-    source = record_source.open_records([str(path) for path in paths])
+def records(path):
+    """The records of a file, sorted."""
+    source = record_source.open_records(str(path))
     return sorted(source.get(range(source.num_records)))
 
 
@@ -325,21 +316,14 @@ def test_records_that_train_badly_are_warned_of(
 def test_symbols_that_lower_cased_text_never_has_are_named(
     build, tiny_corpus, tmp_path, caplog
 ):
-    sentencepiece.SentencePieceTrainer.train(
-        input=str(tiny_corpus),
-        model_prefix=str(tmp_path / "p"),
+    path = tokenizer_files.train_with_bytes(
+        tmp_path / "p.model",
+        tiny_corpus.read_text().splitlines(),
         vocab_size=500,
-        byte_fallback=True,
         normalization_rule_name="nmt_nfkc_cf",
-        pad_id=0,
-        unk_id=1,
-        bos_id=-1,
-        eos_id=-1,
-        control_symbols="[CLS],[SEP],[MASK]",
         user_defined_symbols="[URL],<user>",
-        minloglevel=2,
     )
-    model = {"spm_model_file": str(tmp_path / "p.model"), "vocab_file": None}
+    model = {"spm_model_file": path, "vocab_file": None}
 
     build("lower", **model)
     assert "Lower-cased text never has the symbols [URL]." in caplog.text
@@ -350,29 +334,20 @@ def test_symbols_that_lower_cased_text_never_has_are_named(
 
 
 COUNTS = BuildCounts(
-    documents=3,
-    sentences=1200,
-    tokens=20_000,
-    unknown_tokens=50,
-    lone_tokens=2_500,
-    chunks_without_pair=7,
-    tokens_left_out=80_000,
-    records=400,
-    label_1_records=190,
-    record_tokens=40_000,
-    masked_tokens=6_000,
+    documents=3, sentences=1200, records=400, tokens=20_000,
+    unknown_tokens=50, lone_tokens=2_500, masked_tokens=6_000,
+    tokens_left_out=80_000, record_tokens=40_000,
+    chunks_without_pair=7, label_1_records=190,
 )
 
 
-def summary(*, built=COUNTS, kept_files=(), num_bad_lines=0, **settings):
+def summary(settings=None, **facts):
     """The lines of a printed report, by name."""
     report = builder.BuildReport(
-        num_bad_lines=num_bad_lines,
-        config=PretrainingDataConfig(max_seq_length=128, **settings),
+        config=PretrainingDataConfig(max_seq_length=128, **settings or {}),
         counts=COUNTS,
-        built=built,
-        kept_files=kept_files,
         seconds=2.0,
+        **{"built": COUNTS, "kept_files": (), "num_bad_lines": 0} | facts,
     )
     pairs = (line.partition("  ") for line in str(report).splitlines())
     return {name: value.strip() for name, _, value in pairs}
@@ -419,17 +394,18 @@ def test_more_files_than_blocks_share_the_records(build, tmp_path):
 
 
 def test_the_summary_of_other_builds():
-    dynamic = summary(masking="dynamic", dupe_factor=4, num_bad_lines=3)
+    settings = {"masking": "dynamic", "dupe_factor": 4}
+    dynamic = summary(settings, num_bad_lines=3)
     assert dynamic["tokens left out"] == "80,000 of 4 copies (100.0%)"
     assert dynamic["bad lines skipped"] == "3"
     assert dynamic["label 1"] == "half, drawn when read"
     assert dynamic["masked tokens"] == "drawn when read"
 
-    nsp = summary(pair_objective="nsp", kept_files=("a", "b"))
+    nsp = summary({"pair_objective": "nsp"}, kept_files=("a", "b"))
     assert nsp["lone documents"] == "12.5% of the tokens"
     assert nsp["b is finished; it is kept"] == ""
 
-    single = summary(pair_objective="none", built=BuildCounts())
+    single = summary({"pair_objective": "none"}, built=BuildCounts())
     assert single["label 1"] == "no pairs"
     assert single["tokens a second"] == "nothing to build"
 

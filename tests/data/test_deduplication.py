@@ -7,6 +7,7 @@ from albert_tf.data import builder, corpus, shards
 from albert_tf.data.deduplication import Deduplicator
 from albert_tf.data.pretraining_config import PretrainingDataConfig
 from albert_tf.text.documents import CorpusSettings, Document
+from tests import tiny
 
 EXACT = Deduplicator("exact")
 WORDS = [f"word{number}" for number in range(5000)]
@@ -74,7 +75,7 @@ def test_documents_are_left_out_before_blocks_are_made(tmp_path, monkeypatch):
     rng = np.random.default_rng(0)
     numbers = rng.integers(0, 60, 300)
     texts = [f"Sentence {number}." for number in numbers]
-    unique = [texts[place] for place in np.sort(_first_places(numbers))]
+    unique = dict.fromkeys(texts)
     for name, lines in [("all.txt", texts), ("unique.txt", unique)]:
         (tmp_path / name).write_text("\n\n".join(lines))
     settings = CorpusSettings()
@@ -109,10 +110,6 @@ def test_other_borders_of_files_make_another_corpus(tmp_path, monkeypatch):
 
     assert (one.block_sizes, two.block_sizes) == ([8, 11, 5], [4, 10, 10])
     assert one.sha256 != two.sha256
-
-
-def _first_places(numbers):
-    return np.unique(numbers, return_index=True)[1]
 
 
 def minhash():
@@ -188,13 +185,10 @@ def test_the_hashes_do_not_change_between_versions():
 
 
 def write_texts(folder, *, sentence_words):
-    rng = np.random.default_rng(0)
-    documents = [
-        "\n".join(
-            " ".join(rng.choice(LETTERS, sentence_words)) for _ in range(4)
-        )
-        for _ in range(40)
-    ]
+    sentences = np.random.default_rng(0).choice(
+        LETTERS, (40, 4, sentence_words)
+    )
+    documents = ["\n".join(map(" ".join, document)) for document in sentences]
     again = [*documents[20:], *documents[5:9], "d d\nd c\nc a"]
     (folder / "a.txt").write_text("\n\n".join(documents))
     (folder / "b.txt").write_text("\n\n".join(again))
@@ -205,8 +199,7 @@ def build(tmp_path, monkeypatch):
     """Builds from two files with much of the same text."""
     monkeypatch.setattr(corpus, "BLOCK_CHARACTERS", 400)
     write_texts(tmp_path, sentence_words=8)
-    tokens = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *LETTERS]
-    (tmp_path / "vocab.txt").write_text("\n".join(tokens))
+    tiny.write_vocabulary(tmp_path / "vocab.txt", LETTERS)
 
     def run(name, **changes):
         settings = {

@@ -54,19 +54,12 @@ def test_a_single_segment_has_one_separator():
 def test_a_vocabulary_may_have_neither_cls_nor_sep():
     special = SpecialIds(pad=0, unk=1, cls=None, sep=None, mask=4)
     # Three words, of which the first is cut.
-    rows = [
-        pair([11, 12, 13, 14, 15, 16], size_a=6, boundary=[0, 1, 0, 0, 1, 0])
-    ]
-    rows += [pair([17], size_a=1)]
+    words = pair(range(11, 17), size_a=6, boundary=[0, 1, 0, 0, 1, 0])
+    rows = [words, pair([17], size_a=1)]
     settings = _SHORT | {"max_predictions_per_seq": 3, "masked_lm_prob": 0.5}
+    settings |= {"pair_objective": "none", "ngram": 1}
 
-    batch = draw(
-        rows * 50,
-        pair_objective="none",
-        special_ids=special,
-        ngram=1,
-        **settings,
-    )
+    batch = draw(rows * 50, special_ids=special, **settings)
 
     ids = [[11, 12, 13, 14, 15, 16, 0, 0], [17] + [0] * 7]
     assert restored(batch).tolist() == ids * 50
@@ -122,12 +115,8 @@ def test_words_are_masked_whole_and_end_with_their_segment():
     # One segment starts within a word: a word of its own here.
     row = pair([11, 12, 13, 14, 15, 16], boundary=[1, 0, 0] * 2, size_a=2)
 
-    batch = draw(
-        [row] * 400,
-        max_seq_length=9,
-        max_predictions_per_seq=6,
-        masked_lm_prob=0.6,
-    )
+    sizes = {"max_seq_length": 9, "max_predictions_per_seq": 6}
+    batch = draw([row] * 400, masked_lm_prob=0.6, **sizes)
 
     words = [(11, 12), (13,), (14, 15, 16)]
     for label in (0, 1):  # In order, and swapped.
@@ -144,14 +133,8 @@ def test_words_are_masked_whole_and_end_with_their_segment():
 def test_without_whole_words_every_token_stands_alone():
     row = pair([11, 12, 13, 14], boundary=[1, 0, 0, 0], size_a=4)
 
-    batch = draw(
-        [row] * 200,
-        pair_objective="none",
-        do_whole_word_mask=False,
-        ngram=1,
-        max_seq_length=8,
-        max_predictions_per_seq=2,
-    )
+    settings = {"pair_objective": "none", "do_whole_word_mask": False}
+    batch = draw([row] * 200, ngram=1, **settings, **_SHORT)
 
     ids = batch["masked_lm_ids"]
     assert set(ids[:, 0].tolist()) == {11, 12, 13, 14}

@@ -14,7 +14,7 @@ from albert_tf.data import (
     record_source,
 )
 from albert_tf.data.example_order import InputShard
-from tests.data.records import dynamic_record
+from tests.data.records import assert_equal, dynamic_record
 
 # Numbers of records of files: of one, of a few, of more than a pool.
 _COUNTS = (1, 5, 3, 17, 2, 9, 7)
@@ -71,21 +71,10 @@ def of_epoch(read, wanted):
 
 
 def batches(source, count, shard=_ALONE, **arguments):
-    arguments = {
-        "global_batch_size": 6,
-        "seed": 7,
-        "by_files": True,
-    } | arguments
+    defaults = {"global_batch_size": 6, "seed": 7, "by_files": True}
+    arguments = defaults | arguments
     dataset = input_pipeline.training_dataset(source, shard, **arguments)
     return list(dataset.take(count).as_numpy_iterator())
-
-
-def assert_equal(some, others):
-    assert len(some) == len(others)
-    for one, other in zip(some, others, strict=True):
-        assert one.keys() == other.keys()
-        for name in one:
-            np.testing.assert_array_equal(one[name], other[name])
 
 
 def test_an_epoch_has_every_record_once(source):

@@ -14,7 +14,12 @@ from albert_tf.data.bucketed_batches import BucketedOrder
 from albert_tf.data.example_order import InputShard
 from albert_tf.data.record_columns import Padding
 from albert_tf.features import ArraySpec
-from tests.data.records import dynamic_record, pair, static_record
+from tests.data.records import (
+    assert_equal,
+    dynamic_record,
+    pair,
+    static_record,
+)
 
 _NUM_RECORDS = 10
 _ALONE = InputShard()
@@ -57,14 +62,6 @@ def _evaluation(source, shard=_ALONE, **arguments):
 def _numbers(batches):
     """Which records the rows of static batches are."""
     return [(b["input_ids"][:, 1] - 50).tolist() for b in batches]
-
-
-def _assert_equal(batches, others):
-    assert len(batches) == len(others)
-    for batch, other in zip(batches, others, strict=True):
-        assert batch.keys() == other.keys()
-        for name in batch:
-            np.testing.assert_array_equal(batch[name], other[name])
 
 
 def test_a_static_batch_holds_what_the_records_hold(static_source):
@@ -146,13 +143,17 @@ def test_runs_that_start_at_a_step_or_in_parts_get_what_a_whole_one_gets(train):
     resumed = train(4, start_step=2)
     shards = [train(4 * 3, half, start_step=2) for half in _HALVES]
 
-    _assert_equal(resumed, whole[2:])
-    for step, batch in enumerate(resumed):
-        parts = shards[0][3 * step : 3 * step + 3]
-        parts += shards[1][3 * step : 3 * step + 3]
-        for name in batch:
-            joined = np.concatenate([part[name] for part in parts])
-            np.testing.assert_array_equal(batch[name], joined)
+    joined = [
+        {
+            name: np.concatenate(
+                [part[name] for shard in shards for part in shard[i : i + 3]]
+            )
+            for name in resumed[0]
+        }
+        for i in range(0, 12, 3)
+    ]
+    assert_equal(resumed, whole[2:])
+    assert_equal(resumed, joined)
 
 
 @pytest.mark.parametrize("kind", ["static_source", "dynamic_source"])
@@ -162,18 +163,16 @@ def test_sequences_share_the_rows_of_their_part(kind, request):
     alone = _training(source, 3)
     packed = _training(source, 3, num_packed=2)
 
-    for one, other in zip(alone, packed, strict=True):
-        places = other.pop("packed_at").reshape((2, 2))
+    for batch in packed:
+        places = batch.pop("packed_at").reshape((2, 2))
         assert (places.min(axis=1) == 0).all()
-        for name, values in one.items():
-            np.testing.assert_array_equal(other[name], values)
         # Two of a part share a row only if both fit.
-        row_length = one["input_ids"].shape[1]
-        lengths = one["input_mask"].sum(axis=1).reshape((2, 2))
+        row_length = batch["input_ids"].shape[1]
+        lengths = batch["input_mask"].sum(axis=1).reshape((2, 2))
         for sizes, first in zip(lengths, places, strict=True):
             share = sizes.sum() <= row_length
-            expected = sizes.max() if share else row_length
-            assert first.max() == expected
+            assert first.max() == (sizes.max() if share else row_length)
+    assert_equal(packed, alone)
 
 
 def test_dynamic_masks_differ_by_epoch_and_by_seed(write_records):
@@ -213,4 +212,4 @@ def test_evaluation_of_dynamic_records_can_be_repeated(dynamic_source):
             for name in batches[0]
         }
 
-    _assert_equal([evaluate(4)], [evaluate(5)])
+    assert_equal([evaluate(4)], [evaluate(5)])

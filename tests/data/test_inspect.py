@@ -2,16 +2,15 @@ import pytest
 
 from albert_tf.data import inspect
 from albert_tf.text import tokenizer as tokenizers
+from tests import tiny
 from tests.data.records import dynamic_record, static_record
 
-_TOKENS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "a", "b", "##c", "d"]
+_TOKENS = ["a", "b", "##c", "d"]
 
 
 @pytest.fixture
 def vocab_file(tmp_path):
-    path = tmp_path / "vocab.txt"
-    path.write_text("\n".join(_TOKENS) + "\n", encoding="utf-8")
-    return str(path)
+    return tiny.write_vocabulary(tmp_path / "vocab.txt", _TOKENS)
 
 
 def masked_record(label=0):
@@ -79,7 +78,7 @@ def test_the_vocabulary_of_the_build_is_found_if_it_has_not_changed(
     )
     assert "[MASK:a]{c} {d->b}" in _run(capsys, path)[1]
 
-    (tmp_path / "vocab.txt").write_text("\n".join(_TOKENS) + "\ne\n")
+    tiny.write_vocabulary(tmp_path / "vocab.txt", [*_TOKENS, "e"])
     assert "[MASK:5]" in _run(capsys, path)[1]
 
     (tmp_path / "vocab.txt").unlink()

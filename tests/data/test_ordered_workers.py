@@ -52,18 +52,19 @@ def large(number):
     return bytes(4 * 10**6)
 
 
-def test_results_come_in_the_order_of_the_items():
+def results_of(function, items, num_workers=2):
     with ordered_workers.map_in_order(
-        slow_square, range(9), num_workers=2
+        function, items, num_workers=num_workers
     ) as results:
-        assert list(results) == [n * n for n in range(9)]
+        return list(results)
+
+
+def test_results_come_in_the_order_of_the_items():
+    assert results_of(slow_square, range(9)) == [n * n for n in range(9)]
 
 
 def test_one_worker_is_this_process():
-    with ordered_workers.map_in_order(
-        worker_id, [0, 1], num_workers=1
-    ) as results:
-        assert list(results) == [os.getpid()] * 2
+    assert results_of(worker_id, [0, 1], num_workers=1) == [os.getpid()] * 2
 
 
 def test_items_are_read_only_a_few_ahead():
@@ -88,28 +89,20 @@ def test_a_long_item_does_not_hold_up_the_others(tmp_path):
     names = ["wait", "none", "none", "none", "make"]
     items = [(name, tmp_path / "made") for name in names]
 
-    with ordered_workers.map_in_order(
-        make_or_wait, items, num_workers=2
-    ) as results:
-        assert all(results)
+    assert all(results_of(make_or_wait, items))
 
 
-def test_all_dead_workers_are_one_error():
-    with (
-        ordered_workers.map_in_order(die, [3] * 9, num_workers=2) as results,
-        pytest.raises(ChildProcessError, match="Run the command again"),
-    ):
-        list(results)
-
-
-def test_an_error_in_a_worker_reaches_the_caller():
-    with (
-        ordered_workers.map_in_order(
-            fail_at_3, range(9), num_workers=2
-        ) as results,
-        pytest.raises(ValueError, match="three"),
-    ):
-        list(results)
+@pytest.mark.parametrize(
+    ("function", "items", "error", "message"),
+    [
+        (fail_at_3, range(9), ValueError, "three"),
+        # All workers are dead.
+        (die, [3] * 9, ChildProcessError, "Run the command again"),
+    ],
+)
+def test_a_failure_of_workers_is_one_error(function, items, error, message):
+    with pytest.raises(error, match=message):
+        results_of(function, items)
 
 
 @pytest.mark.parametrize("function", [sleep_and_make, large])
@@ -130,7 +123,4 @@ def test_an_interruption_does_not_wait(tmp_path, function):
 
 
 def test_large_items_and_large_results_do_not_wait_for_each_other():
-    items = [bytes(4 * 10**6)] * 9
-
-    with ordered_workers.map_in_order(large, items, num_workers=2) as results:
-        assert len(list(results)) == 9
+    assert len(results_of(large, [bytes(4 * 10**6)] * 9)) == 9

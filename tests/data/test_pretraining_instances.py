@@ -16,10 +16,16 @@ from albert_tf.data import (
 from albert_tf.data.shards import BuildCounts
 from albert_tf.text.documents import CorpusSettings, Document, Documents
 from albert_tf.text.tokenizer import load_tokenizer
-from tests.data.records import is_masked, num_replaced, restored
+from tests import tiny
+from tests.data.records import (
+    assert_equal,
+    is_masked,
+    num_replaced,
+    restored,
+    stack,
+)
 from tests.text import symbols
 
-SPECIALS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
 WORDS = [f"word{letter}" for letter in "abcdefghijklmnopqrstuvwxyz"]
 
 
@@ -27,36 +33,33 @@ WORDS = [f"word{letter}" for letter in "abcdefghijklmnopqrstuvwxyz"]
 def tokenizer(tmp_path_factory):
     path = tmp_path_factory.mktemp("vocabulary") / "vocab.txt"
     letters = [f"##{word[-1]}" for word in WORDS]
-    path.write_text("\n".join([*SPECIALS, "word", *letters]) + "\n")
-    return load_tokenizer(vocab_file=path)
+    return load_tokenizer(
+        vocab_file=tiny.write_vocabulary(path, ["word", *letters])
+    )
 
 
 def text_block(num_documents=6, num_sentences=9, copy=0, seed=0):
     """Sentences of two to five words, two tokens a word."""
     rng = np.random.default_rng(seed)
-    return corpus.Block(
-        number=0,
-        copy=copy,
-        documents=[
-            Document(
-                text="\n".join(
-                    " ".join(rng.choice(WORDS, rng.integers(2, 6)))
-                    for _ in range(num_sentences)
-                ),
-                is_split=True,
-            )
-            for _ in range(num_documents)
-        ],
-    )
+    texts = [
+        "\n".join(
+            " ".join(rng.choice(WORDS, rng.integers(2, 6)))
+            for _ in range(num_sentences)
+        )
+        for _ in range(num_documents)
+    ]
+    return block_of(*texts, copy=copy)
+
+
+def block_of(*texts, copy=0):
+    documents = [Document(text=text, is_split=True) for text in texts]
+    return corpus.Block(number=0, copy=copy, documents=documents)
 
 
 def config(**changes):
-    values = {
-        "max_seq_length": 24,
-        "max_predictions_per_seq": 5,
-        "dupe_factor": 3,
-    }
-    return pretraining_config.PretrainingDataConfig(**values | changes)
+    sizes = {"max_seq_length": 24, "max_predictions_per_seq": 5}
+    settings = sizes | {"dupe_factor": 3} | changes
+    return pretraining_config.PretrainingDataConfig(**settings)
 
 
 def build_records(block, tokenizer, settings):
@@ -77,10 +80,6 @@ def decode(framed):
     return list(map(example_codec.decode_example, records))
 
 
-def stack(records):
-    return {name: np.stack([r[name] for r in records]) for name in records[0]}
-
-
 def build(block, tokenizer, **changes):
     """Static records as columns, and their counts."""
     records, counts = build_records(block, tokenizer, config(**changes))
@@ -88,14 +87,9 @@ def build(block, tokenizer, **changes):
 
 
 def test_sentences_and_documents_without_a_token_are_dropped(tokenizer):
-    documents = [
-        Document(text=text, is_split=True)
-        for text in ("worda wordb\n\u200b\nwordc", "\u200b", "wordd")
-    ]
+    block = block_of("worda wordb\n\u200b\nwordc", "\u200b", "wordd")
 
-    tokens = pretraining_instances.tokenize(
-        corpus.Block(number=0, documents=documents), tokenizer
-    )
+    tokens = pretraining_instances.tokenize(block, tokenizer)
 
     assert tokens.sentence_starts.tolist() == [0, 4, 6, 8]
     assert tokens.document_starts.tolist() == [0, 2, 3]
@@ -187,10 +181,7 @@ def test_single_segments_fill_the_row(tokenizer):
 
 def test_records_of_symbols_are_text_alone_with_borders_between_lines(tmp_path):
     phonemes = symbols.load(tmp_path)
-    text = "həloˈ ab\n ha, ba\nd"
-    block = corpus.Block(
-        number=0, copy=0, documents=[Document(text=text, is_split=True)]
-    )
+    block = block_of("həloˈ ab\n ha, ba\nd")
     settings = {"pair_objective": "none", "short_seq_prob": 0.0, "ngram": 1}
     expected = phonemes.encode("həloˈ ab ha, ba d")
     border = phonemes.token_to_id(" ")
@@ -250,18 +241,19 @@ def find(text, part, start):
 def test_records_are_a_function_of_block_and_seed(tokenizer, masking):
     block, settings = text_block(), config(masking=masking)
 
-    first = pretraining_instances.build_block(block, tokenizer, settings)
-    again = pretraining_instances.build_block(block, tokenizer, settings)
-    elsewhere = pretraining_instances.build_block(
-        text_block(copy=1), tokenizer, settings
-    )
-    reseeded = pretraining_instances.build_block(
-        block, tokenizer, config(masking=masking, random_seed=1)
+    reseeded = config(masking=masking, random_seed=1)
+
+    first, again, elsewhere, otherwise = (
+        pretraining_instances.build_block(text, tokenizer, how)
+        for text, how in (
+            *((block, settings), (block, settings)),
+            *((text_block(copy=1), settings), (block, reseeded)),
+        )
     )
 
     assert first == again
     assert first[0].framed != elsewhere[0].framed
-    assert first[0].framed != reseeded[0].framed
+    assert first[0].framed != otherwise[0].framed
 
 
 @pytest.mark.parametrize("masking", ["static", "dynamic"])
@@ -278,12 +270,9 @@ def test_records_are_dealt_to_parts_one_after_the_other(tokenizer, masking):
     records = decode(whole.framed)
     assert len(records) > 300
     for number, part in enumerate(parts):
-        dealt, expected = decode(part.framed), records[number::3]
-        assert part.counts.records == len(dealt) == len(expected)
-        for one, other in zip(dealt, expected, strict=True):
-            assert one.keys() == other.keys()
-            for name in one:
-                np.testing.assert_array_equal(one[name], other[name])
+        dealt = decode(part.framed)
+        assert part.counts.records == len(dealt)
+        assert_equal(dealt, records[number::3])
     counts = [part.counts for part in parts]
     assert sum(counts, start=BuildCounts()) == whole.counts
     assert counts[1].tokens == 0

@@ -1,6 +1,7 @@
 """Columns of records, and the batches of an evaluation."""
 
 import dataclasses
+import functools
 
 import numpy as np
 import pytest
@@ -22,29 +23,21 @@ def test_a_batch_of_an_evaluation_ends_where_shorter_records_begin():
 
     # A batch of the last one of 20 alone would be too small.
     assert [(b.num_rows, b.length) for b in plan] == [
-        (3, 48),
-        (12, 32),
-        (3, 32),
-        (3, 16),
+        *((3, 48), (12, 32), (3, 32), (3, 16))
     ]
 
 
 def test_compiled_batches_of_a_length_have_the_same_number_of_rows():
-    plan = record_columns.plan_evaluation(
-        LENGTHS,
+    plan = functools.partial(
+        record_columns.plan_evaluation,
         batch_size=4,
         padding=dataclasses.replace(PADDING, is_compiled=True),
     )
 
-    *others, last = plan
+    *others, last = plan(LENGTHS)
     assert len({(b.num_rows, b.length) for b in others}) <= 4
     assert last.num_rows == 1 << (len(last.indices) - 1).bit_length()
-    one = record_columns.plan_evaluation(
-        LENGTHS[:1],
-        batch_size=4,
-        padding=dataclasses.replace(PADDING, is_compiled=True),
-    )
-    assert [batch.num_rows for batch in one] == [1]
+    assert [batch.num_rows for batch in plan(LENGTHS[:1])] == [1]
 
 
 COLUMN_SPECS = (
@@ -98,14 +91,10 @@ def test_a_batch_holds_the_records_and_their_padding(chunk_size, monkeypatch):
 
 
 def test_the_digest_is_that_of_all_values():
-    digests = {
-        collect(records).digest
-        for records in (
-            make_records(),
-            make_records(),
-            make_records(4),
-            make_records(seed=1),
-        )
-    }
+    first, again, shorter, others = (
+        collect(make_records(*arguments)).digest
+        for arguments in ((), (), (4,), (5, 1))
+    )
 
-    assert len(digests) == 3
+    assert first == again
+    assert len({first, shorter, others}) == 3

@@ -3,7 +3,6 @@
 import hashlib
 import os
 import resource
-import shutil
 import struct
 
 import numpy as np
@@ -12,7 +11,7 @@ import tensorflow as tf
 
 from albert_tf.data import input_pipeline, record_files, record_source, shards
 from albert_tf.data.example_order import InputShard
-from tests.data.records import dynamic_record
+from tests.data.records import assert_equal, dynamic_record
 
 RECORDS = [b"first", b"", b"third record"]
 FRAMED = record_files.frame_records(RECORDS)
@@ -195,15 +194,9 @@ def local(write_records, tmp_path):
 
 
 @pytest.fixture
-def copy(local, tmp_path_factory):
-    """The folder of a copy of the records."""
-    return shutil.copytree(local, tmp_path_factory.mktemp("copy") / "records")
-
-
-@pytest.fixture
-def remote(copy):
-    """The remote name of that folder."""
-    return f"file://{copy}"
+def remote(local):
+    """The remote name of the folder."""
+    return f"file://{local}"
 
 
 def test_remote_records_are_those_of_local_files(local, remote):
@@ -229,11 +222,7 @@ def test_remote_batches_are_those_of_local_files(local, remote):
         )
         return list(dataset.take(9).as_numpy_iterator())
 
-    here, there = read_batches(local), read_batches(remote)
-
-    for batch, other in zip(here, there, strict=True):
-        for name in batch:
-            np.testing.assert_array_equal(batch[name], other[name])
+    assert_equal(read_batches(local), read_batches(remote))
 
 
 @pytest.mark.parametrize(
@@ -251,19 +240,19 @@ def test_remote_batches_are_those_of_local_files(local, remote):
     ],
 )
 def test_what_is_wrong_with_a_remote_file_is_told(
-    name, change, error, message, copy, remote
+    name, change, error, message, local, remote
 ):
-    data = (copy / name).read_bytes()
-    (copy / name).unlink()
+    data = (local / name).read_bytes()
+    (local / name).unlink()
     if change:
-        (copy / name).write_bytes(change(data))
+        (local / name).write_bytes(change(data))
 
     with pytest.raises(error, match=message):
         record_source.open_records(f"{remote}/*.tfrecord")
 
 
-def test_a_remote_file_of_other_content_is_found(copy, remote):
-    sidecar = copy / "a.tfrecord.json"
+def test_a_remote_file_of_other_content_is_found(local, remote):
+    sidecar = local / "a.tfrecord.json"
     sha256 = shards.read(f"{remote}/a.tfrecord").sha256
     sidecar.write_text(sidecar.read_text().replace(sha256, sha256[::-1]))
 

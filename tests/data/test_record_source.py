@@ -106,25 +106,26 @@ def test_files_that_differ_are_refused(write_records, name, changes):
     ]
 
     (value,) = changes.values()
-    with pytest.raises(
-        ValueError,
-        match=rf"a.tf_record.*b.tf_record' differ: .*{name}=.*\(now {value!r}",
-    ):
+    message = rf"a.tf_record.*b.tf_record' differ: .*{name}=.*\(now {value!r}"
+    with pytest.raises(ValueError, match=message):
         record_source.open_records(paths)
 
 
-def test_only_dynamic_files_must_agree_on_how_masks_are_drawn(write_records):
-    def write(make, masking):
-        return [
-            write_records(
-                f"{masking}{ngram}", [make(9)], masking=masking, ngram=ngram
-            )
-            for ngram in (1, 3)
-        ]
+@pytest.fixture
+def write_two(write_records):
+    """A function that writes files whose spans have different laws."""
+    return lambda make_record, masking: [
+        write_records(
+            f"{masking}{ngram}", [make_record(9)], masking=masking, ngram=ngram
+        )
+        for ngram in (1, 3)
+    ]
 
-    record_source.open_records(write(static_record, "static"))
+
+def test_only_dynamic_files_must_agree_on_how_masks_are_drawn(write_two):
+    record_source.open_records(write_two(static_record, "static"))
     with pytest.raises(ValueError, match="differ: ngram=1"):
-        record_source.open_records(write(dynamic_record, "dynamic"))
+        record_source.open_records(write_two(dynamic_record, "dynamic"))
 
 
 def test_static_records_must_have_been_built_with_the_masks_asked_for(
@@ -152,13 +153,8 @@ def test_static_records_must_have_been_built_with_the_masks_asked_for(
         open_with(*two_files, without, ngram=3)
 
 
-def test_the_reader_chooses_the_masks_of_dynamic_records(write_records):
-    paths = [
-        write_records(
-            f"a{ngram}", [dynamic_record(9)], masking="dynamic", ngram=ngram
-        )
-        for ngram in (1, 3)
-    ]
+def test_the_reader_chooses_the_masks_of_dynamic_records(write_two):
+    paths = write_two(dynamic_record, "dynamic")
     chosen = {"ngram": 2, "masked_lm_prob": 0.4, "max_predictions_per_seq": 4}
 
     source = record_source.open_records(paths, mask_settings=chosen)
@@ -402,15 +398,13 @@ def test_parts_of_one_build_have_no_text_in_common(caplog):
         (build([0, 9]), build([0, 9], corpus_sha256="b"), False),
         (build([0, 9]), build([0, 9], corpus_sha256=None), False),
         # Parts of a block have text in common if it was copied.
-        (
-            build([0, 1], (0, 2), dupe_factor=1),
-            build([0, 1], (1, 2), dupe_factor=1),
-            False,
-        ),
-        (
-            build([0, 1], (0, 2), dupe_factor=2),
-            build([0, 1], (1, 2), dupe_factor=2),
-            True,
+        *(
+            (
+                build([0, 1], (0, 2), dupe_factor=num_copies),
+                build([0, 1], (1, 2), dupe_factor=num_copies),
+                num_copies > 1,
+            )
+            for num_copies in (1, 2)
         ),
     ],
 )

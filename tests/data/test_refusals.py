@@ -17,9 +17,8 @@ from albert_tf.data.pretraining_config import PretrainingDataConfig
 from albert_tf.data.shards import BuildCounts
 from albert_tf.features import ArraySpec
 from albert_tf.text.documents import CorpusSettings
+from tests import tiny
 from tests.data.records import dynamic_record, static_record
-
-TOKENS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "a", "b"]
 
 
 @pytest.mark.parametrize(
@@ -94,11 +93,10 @@ def test_shards_that_do_not_exist(text):
 )
 def test_files_that_cannot_be_built(tmp_path, content, changes, message):
     (tmp_path / "text").write_text(content)
-    (tmp_path / "vocab").write_text("\n".join(TOKENS))
     settings = {
         "input_file": f"{tmp_path}/text",
         "output_file": f"{tmp_path}/out@2",
-        "vocab_file": f"{tmp_path}/vocab",
+        "vocab_file": tiny.write_vocabulary(tmp_path / "vocab", "ab"),
     }
 
     with pytest.raises(ValueError, match=message):

@@ -4,14 +4,14 @@ import hashlib
 import itertools
 
 import fsspec
-import numpy as np
 import pytest
 
 from albert_tf import files, globs
 from albert_tf.data import builder, corpus, pretraining_instances
 from albert_tf.data.pretraining_config import PretrainingDataConfig
+from tests.data.records import LETTERS, twelve_documents
+from tests.tiny import SPECIAL_TOKENS
 
-TOKENS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "a", "b", "c", "d"]
 NAMES = ["out-00000-of-00002", "out-00001-of-00002"]
 SUFFIXES = ("", ".index", ".json")
 
@@ -38,14 +38,10 @@ def make_folder(monkeypatch):
     monkeypatch.setattr(corpus, "BLOCK_CHARACTERS", 100)
 
     def make(folder):
-        rng = np.random.default_rng(0)
-        documents = [
-            "\n".join(" ".join(rng.choice(list("abcd"), 8)) for _ in range(4))
-            for _ in range(12)
-        ]
+        documents = twelve_documents()
         write(f"{folder}/corpus/1.txt", "\n\n".join(documents[:8]) + "\n")
         write(f"{folder}/corpus/2.txt", "\n\n".join(documents[8:]) + "\n")
-        write(f"{folder}/vocab", "\n".join(TOKENS) + "\n")
+        write(f"{folder}/vocab", "\n".join([*SPECIAL_TOKENS, *LETTERS]))
         return folder
 
     fsspec.filesystem("memory").store.clear()

@@ -5,9 +5,10 @@ import pytest
 
 from albert_tf.data import builder, example_codec, record_source
 from albert_tf.data.pretraining_config import PretrainingDataConfig
-from tests.data.records import restored
+from tests import tiny
+from tests.data.records import FIRST_ID, restored, stack
 
-SPECIALS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", ".", "\u3002"]
+STOPS = (".", "\u3002")
 NUM_WORDS = 6000
 
 
@@ -70,6 +71,16 @@ CORPORA = {
 }
 
 
+def make_config(folder, text, words, **settings):
+    """Writes a text and its vocabulary; returns the config of a build."""
+    (folder / "text").write_text(text, encoding="utf-8")
+    return PretrainingDataConfig(
+        input_file=str(folder / "text"),
+        vocab_file=tiny.write_vocabulary(folder / "vocab", [*STOPS, *words]),
+        **{"output_file": str(folder / "out")} | settings,
+    )
+
+
 def words_of(path, config):
     """Returns the tokens of each record, without special tokens."""
     source = record_source.open_records(str(path))
@@ -79,10 +90,7 @@ def words_of(path, config):
     ]
     if config.masking == "dynamic":
         return [record["pair_ids"] for record in records]
-    columns = {
-        name: np.stack([r[name] for r in records]) for name in records[0]
-    }
-    return [row[row >= SPECIALS.index(".")] for row in restored(columns)]
+    return [row[row >= FIRST_ID] for row in restored(stack(records))]
 
 
 @pytest.mark.parametrize("name", CORPORA)
@@ -101,13 +109,10 @@ def test_tokens_read_are_tokens_in_records_and_tokens_left_out(
     writer = Writer(is_chinese=name == "Chinese")
     text = CORPORA[name](writer)
     num_stops = text.count(".") + text.count("\u3002")
-    (tmp_path / "text").write_text(text, encoding="utf-8")
-    vocabulary = "\n".join([*SPECIALS, *writer.words])
-    (tmp_path / "vocab").write_text(vocabulary, encoding="utf-8")
-    config = PretrainingDataConfig(
-        input_file=str(tmp_path / "text"),
-        output_file=str(tmp_path / "out"),
-        vocab_file=str(tmp_path / "vocab"),
+    config = make_config(
+        tmp_path,
+        text,
+        writer.words,
         max_seq_length=max_seq_length,
         masking=masking,
         pair_objective=pair_objective,
@@ -124,8 +129,8 @@ def test_tokens_read_are_tokens_in_records_and_tokens_left_out(
     assert sum(map(len, rows)) == (
         counts.tokens - counts.tokens_left_out + counts.tokens_repeated
     )
-    found = np.unique(np.concatenate(rows))
-    num_missing = writer.next - (found >= len(SPECIALS)).sum()
+    ids = np.unique(np.concatenate(rows))
+    num_missing = writer.next - (ids >= FIRST_ID + len(STOPS)).sum()
     assert num_missing <= counts.tokens_left_out <= num_missing + num_stops
     share = counts.tokens_left_out / counts.tokens
     if pair_objective == "none":
@@ -138,14 +143,13 @@ def test_tokens_read_are_tokens_in_records_and_tokens_left_out(
 
 def test_each_copy_is_counted(tmp_path):
     writer = Writer()
-    (tmp_path / "text").write_text(prose(writer))
-    (tmp_path / "vocab").write_text("\n".join([*SPECIALS, *writer.words]))
-    counts, covered = {}, {}
+    text, counts, covered = prose(writer), {}, {}
     for num_copies in (1, 2, 5):
-        config = PretrainingDataConfig(
-            input_file=str(tmp_path / "text"),
+        config = make_config(
+            tmp_path,
+            text,
+            writer.words,
             output_file=str(tmp_path / f"out{num_copies}"),
-            vocab_file=str(tmp_path / "vocab"),
             max_seq_length=64,
             masking="dynamic",
             dupe_factor=num_copies,

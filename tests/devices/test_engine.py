@@ -41,12 +41,8 @@ _HEADS = {
     "multiple_choice": (
         lambda: albert_tf.MultipleChoiceModel(_CONFIG),
         [
-            {
-                "article": "It snows.",
-                "question": "Does it?",
-                "options": ["a", b],
-            }
-            for b in ("no", "yes it does")
+            dict(article="It snows.", question="Does it?", options=["a", other])
+            for other in ("no", "yes it does")
         ],
     ),
     "span": (lambda: albert_tf.SpanModel(_CONFIG), [_QUESTION]),
@@ -132,15 +128,14 @@ def results(request, tmp_path_factory, tiny_spm_model):
         np.savez(folder / f"{name}.weights.npz", **recorded.weights)
         np.savez(folder / f"{name}.batch.npz", **batch)
     for head, (make_model, _) in _HEADS.items():
-        known = Metadata(
-            labels=_LABELS.get(head),
-            settings=_BEAMS if head == "beam_span" else None,
-        )
         write_checkpoint(
             folder / head,
             make_model(),
             vocabulary=str(tiny_spm_model),
-            metadata=known,
+            metadata=Metadata(
+                labels=_LABELS.get(head),
+                settings=_BEAMS if head == "beam_span" else None,
+            ),
         )
     inputs = {head: inputs for head, (_, inputs) in _HEADS.items()}
     subprocess.run(
@@ -182,20 +177,14 @@ def test_pretraining_gives_the_recorded_outputs_and_our_logits(name, results):
         assert difference <= 1e-5 * np.abs(logits).max(), key
 
 
-def _close(found, wanted):
+def _assert_close(answers, expected):
     """Compares answers; numbers may differ by rounding."""
-    if isinstance(wanted, dict):
-        assert {*found} == {*wanted}
-        for key, value in wanted.items():
-            _close(found[key], value)
-    elif isinstance(wanted, list):
-        assert len(found) == len(wanted)
-        for pair in zip(found, wanted, strict=True):
-            _close(*pair)
-    elif isinstance(wanted, float):
-        assert found == pytest.approx(wanted, rel=1e-5, abs=1e-5)
-    else:
-        assert found == wanted
+    keras.tree.assert_same_structure(answers, expected)
+    leaves = (keras.tree.flatten(tree) for tree in (answers, expected))
+    for leaf, expected_leaf in zip(*leaves, strict=True):
+        if isinstance(expected_leaf, float):
+            expected_leaf = pytest.approx(expected_leaf, rel=1e-5, abs=1e-5)
+        assert leaf == expected_leaf
 
 
 @pytest.mark.parametrize("head", _HEADS)
@@ -204,12 +193,13 @@ def test_every_head_answers_alike(head, results):
     answers = json.loads((folder / "answers.json").read_text())
 
     predictor = albert_tf.load_predictor(folder / head, head=head)
-    wanted = predictor.predict(_HEADS[head][1])
+    predicted = predictor.predict(_HEADS[head][1])
 
-    plain = json.dumps(wanted, default=lambda array: array.tolist())
-    _close(answers[head], json.loads(plain))
+    plain = json.dumps(predicted, default=lambda array: array.tolist())
+    _assert_close(answers[head], json.loads(plain))
     # Two equal models answer together as one.
-    _close(answers.get(f"two of {head}", answers[head]), json.loads(plain))
+    together = answers.get(f"two of {head}", answers[head])
+    _assert_close(together, json.loads(plain))
 
 
 def test_a_file_that_another_engine_saved_is_read(results):

@@ -96,14 +96,10 @@ class _RecordedRun:
         self.config = OptimizerConfig(
             optimizer=stem.split("_")[0],
             learning_rate=float(self.arrays["init_lr"]),
+            num_train_steps=int(self.arrays["num_train_steps"]),
+            num_warmup_steps=int(self.arrays["num_warmup_steps"]),
+            start_warmup_step=int(self.arrays["start_warmup_step"]),
             poly_power=float(self.arrays["poly_power"]),
-            **{
-                name: int(self.arrays[name])
-                for name in (
-                    *("num_train_steps", "num_warmup_steps"),
-                    "start_warmup_step",
-                )
-            },
         )
         self.num_steps = len(self.arrays["lr"])
         names = [key[5:] for key in self.arrays if key.startswith("init/")]

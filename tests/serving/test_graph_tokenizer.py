@@ -1,48 +1,30 @@
 """Graph and Python give the same ids and offsets, but for ties."""
 
-import io
 import json
 import random
 import string
 import time
 
 import pytest
-import sentencepiece
 import tensorflow as tf
 from sentencepiece import sentencepiece_model_pb2
 
 from albert_tf.serving.graph_tokenizer import make
-from tests.text import symbols
+from tests import tiny as tiny_models
+from tests.text import symbols, tokenizer_files
 
-Model = sentencepiece_model_pb2.ModelProto
-PIECES = Model.SentencePiece
+PIECES = sentencepiece_model_pb2.ModelProto.SentencePiece
 # Of 20,000 texts: real ones and random characters, and hard ones.
 MAX_TIES, MAX_TIES_OF_HARD_TEXTS = 10, 40
 MAX_SECONDS = 5
 HARD_CASES = [
-    "",
-    " ",
-    "\t\n",
-    "\x01",
-    "▁",
-    "a▁",
-    "▁ ▁a",
-    "Hello, World!",
-    "Café ﬁ １２３ ½",
-    "25, 1,234, x25,",
+    *("", " ", "\t\n", "\x01", "▁", "a▁", "▁ ▁a", "Hello, World!", "a\0b"),
+    *("Café ﬁ １２３ ½", "25, 1,234, x25,", "¨¨ a ¨", "\u200b \ufeff x \u2028"),
     "on \u200b25, 1990 \ufeff1,234, \ufffd12345, ▁5, \u200b\u200b6,",
-    "ΑΣ ΑΣ'Α Σ ΣΑΣ. ΑΣ\u0301Α",
-    "İstanbul Iİ",
-    "한국어 \u1112\u1161\u11ab",
+    *("ΑΣ ΑΣ'Α Σ ΣΑΣ. ΑΣ\u0301Α", "İstanbul Iİ", "한국어 \u1112\u1161\u11ab"),
     "a\u0327\u0301 \U0001d165\u302e\U0001d16d",
-    "¨¨ a ¨",
-    "\u200b \ufeff x \u2028",
-    "[MASK] [CLS] <pad> <unk> ##ing",
-    "a\0b",
-    "👩‍👩‍👧‍👦 🇩🇪 ﷺ",
-    "w" * 199 + " " + "w" * 201,
-    "漢字かな交じり文，你好！",
-    "漢" * 250,
+    *("[MASK] [CLS] <pad> <unk> ##ing", "👩‍👩‍👧‍👦 🇩🇪 ﷺ"),
+    *("w" * 199 + " " + "w" * 201, "漢字かな交じり文，你好！", "漢" * 250),
     # Long runs of unknown characters.
     "漢" * 5_000 + " a" + "漢\x07" * 1_000 + " " + "漢" * 3_000,
     "a" + "\u1112\u1161\u11ab" * 3_000,
@@ -60,19 +42,18 @@ def test_hard_cases(name, graph_of):
 def test_symbols_that_are_no_words(
     values, new_tokens, graph_tokenizer, tmp_path
 ):
-    rng = random.Random(0)
     path = symbols.write(tmp_path, values)
     both = graph_tokenizer(vocab_file=str(path))
     if new_tokens:
         both.tokenizer = both.tokenizer.with_tokens(new_tokens)
         both.graph = make(both.tokenizer)
     alphabet = [*values["symbols"], *new_tokens, *" \t\n\x1c\x85\u3000漢😀"]
-    texts = [
-        "".join(rng.choices(alphabet, k=rng.randrange(40)))
-        for _ in range(2_000)
-    ]
+    rng = random.Random(0)
+    lengths = [0, *(rng.randrange(40) for _ in range(2_000))]
 
-    assert both.differences([*texts, "", " "]) == []
+    texts = ["".join(rng.choices(alphabet, k=length)) for length in lengths]
+
+    assert both.differences([*texts, " "]) == []
 
 
 @pytest.mark.parametrize("name", VOCABULARIES)
@@ -130,20 +111,15 @@ def test_a_vocabulary_of_ones_own(tiny, text_maker):
 @pytest.mark.parametrize("name", ["english", "chinese"])
 def test_bytes_that_are_not_utf_8_count_as_replacements(name, graph_of):
     texts = [
-        b"\xff\xfea",
-        b"a\xe2\x82",
-        b"\xed\xa0\x80x",
-        b"\xf5\x80\x80\x80",
-        b"\xc0\xaf b",
-        b"\xf0\x9f\x98 \xe2\x28\xa1",
+        *(b"\xff\xfea", b"a\xe2\x82", b"\xed\xa0\x80x", b"\xf5\x80\x80\x80"),
+        *(b"\xc0\xaf b", b"\xf0\x9f\x98 \xe2\x28\xa1"),
     ]
-
-    found = graph_of(name).encode(texts)
-
     decoded = [text.decode(errors="replace") for text in texts]
-    assert [row.tolist() for row in found] == [
-        row.tolist() for row in graph_of(name).encode(decoded)
-    ]
+
+    encoded, expected = (graph_of(name).encode(t) for t in (texts, decoded))
+
+    for row, expected_row in zip(encoded, expected, strict=True):
+        assert row.tolist() == expected_row.tolist()
     assert graph_of(name).differences(decoded) == []
 
 
@@ -275,12 +251,9 @@ def set_normalizer(**values):
     ],
 )
 def test_a_model_of_another_kind(
-    change, tiny_spm_model, graph_tokenizer, text_maker, tmp_path
+    change, tiny_spm_model, graph_tokenizer, text_maker, change_model
 ):
-    model = Model.FromString(tiny_spm_model.read_bytes())
-    change(model)
-    path = tmp_path / "changed.model"
-    path.write_bytes(model.SerializeToString())
+    path = change_model(tiny_spm_model, change)
 
     both = graph_tokenizer(spm_model_file=str(path))
 
@@ -293,30 +266,19 @@ def test_a_model_whose_unknown_characters_are_bytes(
     model_type, graph_tokenizer, text_maker, tmp_path
 ):
     texts = text_maker.many("hard", 300, 7)
-    content = io.BytesIO()
     rng = random.Random(0)
-    sentencepiece.SentencePieceTrainer.train(
-        sentence_iterator=iter(
+    path = tokenizer_files.train_with_bytes(
+        tmp_path / "bytes.model",
+        [
             "".join(rng.choices(string.ascii_lowercase + "  é", k=80))
             for _ in range(200)
-        ),
-        model_writer=content,
+        ],
         model_type=model_type,
         vocab_size=400,
-        byte_fallback=True,
         hard_vocab_limit=False,
-        pad_id=0,
-        unk_id=1,
-        bos_id=-1,
-        eos_id=-1,
-        pad_piece="<pad>",
-        control_symbols="[CLS],[SEP],[MASK]",
-        minloglevel=2,
     )
-    path = tmp_path / "bytes.model"
-    path.write_bytes(content.getvalue())
 
-    both = graph_tokenizer(spm_model_file=str(path))
+    both = graph_tokenizer(spm_model_file=path)
 
     assert both.differences(texts, max_ties=9) == []
 
@@ -324,14 +286,8 @@ def test_a_model_whose_unknown_characters_are_bytes(
 # İ grows when it is lower-cased, ς ends a word, ﾊﾟ is two characters.
 ACCENTED = [
     *("ボール がっこう ﾊﾟ", "Việt Nam, mã má", "한국어 각", "İstanbul Iİ[E1]İ"),
-    *(
-        "[E1] a [e1]b[/E1]",
-        "[E1][E1]",
-        " x [E1] ",
-        "ΑΣ[E1]ΑΣ [/e1] 漢字漢",
-        "E1]",
-    ),
-    *HARD_CASES,
+    *("[E1] a [e1]b[/E1]", "[E1][E1]", " x [E1] ", "E1]"),
+    *("ΑΣ[E1]ΑΣ [/e1] 漢字漢", *HARD_CASES),
 ]
 ADDED = {"added_tokens": {"[E1]": True, "[/E1]": False}}
 
@@ -349,20 +305,14 @@ def add_tokens(model):
     ],
 )
 def test_other_settings_of_sentencepiece(
-    settings, tiny_spm_model, graph_tokenizer, text_maker, tmp_path
+    settings, tiny_spm_model, graph_tokenizer, text_maker, change_model
 ):
-    model = Model.FromString(tiny_spm_model.read_bytes())
-    add_tokens(model)
-    path = tmp_path / "more.model"
-    path.write_bytes(model.SerializeToString())
+    path = change_model(tiny_spm_model, add_tokens)
 
     both = graph_tokenizer(spm_model_file=str(path), **settings)
 
     texts = ACCENTED + text_maker.many("hard", 200, 6)
     assert both.differences(texts, max_ties=9) == []
-
-
-SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
 
 
 @pytest.mark.parametrize(
@@ -376,33 +326,27 @@ def test_other_settings_of_wordpiece(
     settings, graph_tokenizer, text_maker, tmp_path
 ):
     letters = dict.fromkeys("".join(ACCENTED).replace(" ", "").lower())
-    tokens = [*SPECIAL, *ADDED["added_tokens"]]
-    tokens += [t for c in letters for t in (c, f"##{c}") if t.strip() == t]
-    path = tmp_path / "vocab.txt"
-    path.write_text("\n".join(tokens), encoding="utf-8")
+    tokens = [t for c in letters for t in (c, f"##{c}") if t.strip() == t]
+    path = tiny_models.write_vocabulary(
+        tmp_path / "vocab.txt", [*ADDED["added_tokens"], *tokens]
+    )
 
-    both = graph_tokenizer(vocab_file=str(path), **settings)
+    both = graph_tokenizer(vocab_file=path, **settings)
 
     texts = ACCENTED + text_maker.many("hard", 200, 8)
     assert both.differences(texts) == []
 
 
-@pytest.fixture(scope="module")
-def small(tmp_path_factory, graph_tokenizer):
-    """A WordPiece vocabulary with an empty and a repeated line."""
-    tokens = ["un", "##aff", "", "un", "##able", "##a", "a", "b", "你", "!"]
-    path = tmp_path_factory.mktemp("vocabulary") / "vocab.txt"
-    path.write_text("\n".join([*SPECIAL, *tokens, "##", "ab"]) + "\n")
-    return graph_tokenizer(vocab_file=str(path))
+def test_random_texts_of_a_small_vocabulary(
+    graph_tokenizer, text_maker, tmp_path
+):
+    # With an empty and a repeated line.
+    tokens = "un ##aff  un ##able ##a a b 你 ! ## ab "
+    path = tiny_models.write_vocabulary(tmp_path / "vocab", tokens.split(" "))
+    texts = [
+        *("unaffable", "ab aab", "UNAFFA你 b!", "unaffx a", "##a", "[MASK]"),
+        *("", "a" * 200, "a" * 201 + " b"),
+        *text_maker.many("hard", 500, seed=9),
+    ]
 
-
-WORDS = [
-    *("unaffable", "ab aab", "UNAFFA你 b!", "unaffx a", "##a", "[MASK]", ""),
-    *("a" * 200, "a" * 201 + " b"),
-]
-
-
-def test_random_texts_of_a_small_vocabulary(small, text_maker):
-    texts = WORDS + text_maker.many("hard", 500, seed=9)
-
-    assert small.differences(texts) == []
+    assert graph_tokenizer(vocab_file=path).differences(texts) == []

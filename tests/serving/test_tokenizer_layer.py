@@ -8,11 +8,11 @@ import pytest
 import tensorflow as tf
 
 import albert_tf
-from albert_tf.config import AlbertConfig
 from albert_tf.modeling.sequence_models import ClassifierModel
 from albert_tf.serving import signature
 from albert_tf.serving.tokenizer_layer import TokenizerLayer
 from albert_tf.text import tokenizer as tokenizers
+from tests import tiny as tiny_models
 
 LENGTH = 12
 TEXTS = ["The cat sat.", "", "ünï ½ 25, 日本 " * 30, "a \ufffd\u2028 b"]
@@ -35,9 +35,10 @@ def tokenizer(request, tiny_spm_model, tmp_path_factory):
             spm_model_file=tiny_spm_model,
             do_lower_case=request.param == "english",
         )
-    path = tmp_path_factory.mktemp("layer") / "vocab.txt"
-    words = "[PAD] [UNK] [CLS] [SEP] [MASK] the cat sat ##s a b 日 本 25 , ."
-    path.write_text("\n".join(words.split()), encoding="utf-8")
+    path = tiny_models.write_vocabulary(
+        tmp_path_factory.mktemp("layer") / "vocab.txt",
+        ["the", "cat", "sat", "##s", "a", "b", "日", "本", "25", ",", "."],
+    )
     return tokenizers.load_tokenizer(vocab_file=path)
 
 
@@ -45,15 +46,10 @@ def _string_model(tokenizer, *, is_pair=False):
     texts = keras.Input([], dtype="string")
     if is_pair:
         texts = (texts, keras.Input([], dtype="string"))
-    config = AlbertConfig(
+    config = tiny_models.config(
         vocab_size=tokenizer.vocab_size,
-        embedding_size=4,
-        hidden_size=8,
         num_hidden_layers=1,
-        num_attention_heads=2,
-        intermediate_size=6,
         max_position_embeddings=LENGTH,
-        initializer_range=0.5,
     )
     ids = TokenizerLayer(tokenizer, max_seq_length=LENGTH)(texts)
     logits = ClassifierModel(config, num_labels=2)(ids)["logits"]

@@ -26,30 +26,16 @@ WORDPIECE_TOKENS = (
 
 
 @pytest.fixture(scope="session")
-def change_model():
-    """A function that writes a changed copy of a SentencePiece model."""
-
-    def change(source, target, edit):
-        model = sentencepiece_model_pb2.ModelProto()
-        model.ParseFromString(source.read_bytes())
-        edit(model)
-        target.write_bytes(model.SerializeToString())
-        return target
-
-    return change
-
-
-@pytest.fixture(scope="session")
-def comma_model(tiny_spm_model, change_model, tmp_path_factory):
+def comma_model(tiny_spm_model, tmp_path_factory):
     """A SentencePiece model with `COMMA_PIECES`."""
-    normal = sentencepiece_model_pb2.ModelProto.SentencePiece.NORMAL
-
-    def add_pieces(model):
-        for piece in COMMA_PIECES:
-            model.pieces.add(piece=piece, score=-1.0, type=normal)
-
+    model = sentencepiece_model_pb2.ModelProto.FromString(
+        tiny_spm_model.read_bytes()
+    )
+    for piece in COMMA_PIECES:
+        model.pieces.add(piece=piece, score=-1.0)
     path = tmp_path_factory.mktemp("comma") / "comma.model"
-    return change_model(tiny_spm_model, path, add_pieces)
+    path.write_bytes(model.SerializeToString())
+    return path
 
 
 @pytest.fixture(scope="session")

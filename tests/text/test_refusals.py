@@ -138,12 +138,12 @@ def test_a_token_with_a_space_is_refused_by_wordpiece(wordpiece):
 
 
 def test_a_model_whose_words_end_with_the_mark_is_an_error(
-    tmp_path, tiny_spm_model, change_model
+    tiny_spm_model, change_model
 ):
     def put_marks_at_ends(model):
         model.trainer_spec.treat_whitespace_as_suffix = True
 
-    path = change_model(tiny_spm_model, tmp_path / "m.model", put_marks_at_ends)
+    path = change_model(tiny_spm_model, put_marks_at_ends)
 
     with pytest.raises(ValueError, match="has treat_whitespace_as_suffix, but"):
         load_tokenizer(spm_model_file=path)

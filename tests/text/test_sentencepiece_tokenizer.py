@@ -94,12 +94,12 @@ def test_a_name_of_the_unknown_piece_in_the_text_has_its_own_span(tiny):
 
 
 def test_not_even_a_model_that_finds_them_yields_special_pieces(
-    tiny_spm_model, tmp_path, change_model
+    tiny_spm_model, change_model
 ):
     def make_findable(model):
         model.pieces[4].type = USER_DEFINED
 
-    path = change_model(tiny_spm_model, tmp_path / "m.model", make_findable)
+    path = change_model(tiny_spm_model, make_findable)
     found = sentencepiece.SentencePieceProcessor(model_file=str(path))
     tokenizer = sentencepiece_tokenizer.SentencePieceTokenizer(
         path, do_lower_case=False
@@ -110,7 +110,7 @@ def test_not_even_a_model_that_finds_them_yields_special_pieces(
     assert 4 in tokenizer.forbidden_ids
 
 
-def test_what_starts_a_word(tiny_spm_model, tmp_path, change_model):
+def test_what_starts_a_word(tiny_spm_model, change_model):
     starts = {"▁the", "<unk>", "▁", "7", "é", "aé", "£", "'s"}
     starts |= set(string.punctuation)
     # One of a cased vocabulary; English letters and punctuation.
@@ -121,7 +121,7 @@ def test_what_starts_a_word(tiny_spm_model, tmp_path, change_model):
         for piece in sorted((starts | inside) - known):
             model.pieces.add(piece=piece, score=-1.0)
 
-    path = change_model(tiny_spm_model, tmp_path / "m.model", add_missing)
+    path = change_model(tiny_spm_model, add_missing)
     tokenizer = sentencepiece_tokenizer.SentencePieceTokenizer(path)
 
     assert starts == {

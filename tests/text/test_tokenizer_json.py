@@ -175,12 +175,12 @@ def test_special_tokens_go_around_a_pair_and_are_found_in_text(
 
 
 def test_a_model_without_rules_has_no_step_for_them(
-    tiny_spm_model, tmp_path, change_model, make
+    tiny_spm_model, change_model, make
 ):
     def remove_rules(model):
         model.normalizer_spec.precompiled_charsmap = b""
 
-    path = change_model(tiny_spm_model, tmp_path / "m.model", remove_rules)
+    path = change_model(tiny_spm_model, remove_rules)
 
     ids = _their_ids(make(path), "the snow").ids
 

@@ -1,8 +1,26 @@
-"""A `tokenizer.json`, as transformers makes it of a SentencePiece model."""
+"""Tokenizers of other programs: with bytes, and as transformers makes them."""
 
+import sentencepiece
 import tokenizers
 from sentencepiece import sentencepiece_model_pb2
 from tokenizers import models, normalizers, pre_tokenizers
+
+
+def train_with_bytes(path, sentences, **settings):
+    """Trains a SentencePiece model that writes unknown characters as bytes."""
+    sentencepiece.SentencePieceTrainer.train(
+        sentence_iterator=iter(sentences),
+        model_prefix=str(path.with_suffix("")),
+        byte_fallback=True,
+        pad_id=0,
+        unk_id=1,
+        bos_id=-1,
+        eos_id=-1,
+        control_symbols="[CLS],[SEP],[MASK]",
+        minloglevel=2,
+        **settings,
+    )
+    return str(path)
 
 
 def is_number_comma(piece):
