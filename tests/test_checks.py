@@ -5,37 +5,25 @@ import pytest
 
 from albert_tf import checks
 
+INTEGER, NUMBER = checks.check_integer, checks.check_number
+
 
 @pytest.mark.parametrize(
     ("check", "value", "limits", "wanted"),
     [
-        *(
-            (checks.check_integer, *row)
-            for row in (
-                (-1, {}, "at least 0. Received: x=-1"),
-                (
-                    10,
-                    {"at_most": 9},
-                    "at most 9. Received: x=10",
-                ),
-                (1.0, {}, "whole number of at least 0. Received: x=1.0"),
-                (True, {}, "Received: x=True"),
-            )
-        ),
-        *(
-            (checks.check_number, *row)
-            for row in (
-                (0, {"above": 0}, "finite number above 0. Received: x=0"),
-                (1, {"at_least": 0, "below": 1}, "at least 0 and below 1."),
-                (2, {"at_most": 1}, "at most 1. Received: x=2"),
-                (math.nan, {}, "`x` must be a finite number. Received: x=nan"),
-                ("1", {}, "Received: x='1'"),
-            )
-        ),
+        (INTEGER, -1, {}, "at least 0. Received: x=-1"),
+        (INTEGER, 10, {"at_most": 9}, "at most 9. Received: x=10"),
+        (INTEGER, 1.0, {}, "whole number of at least 0. Received: x=1.0"),
+        (INTEGER, True, {}, "Received: x=True"),
+        (NUMBER, 0, {"above": 0}, "finite number above 0. Received: x=0"),
+        (NUMBER, 1, {"at_least": 0, "below": 1}, "at least 0 and below 1."),
+        (NUMBER, 2, {"at_most": 1}, "at most 1. Received: x=2"),
+        (NUMBER, math.nan, {}, "`x` must be a finite number. Received: x=nan"),
+        (NUMBER, "1", {}, "Received: x='1'"),
     ],
 )
 def test_invalid_numbers_are_errors(check, value, limits, wanted):
-    check("x", 9 if check is checks.check_integer else 0.5, **limits)
+    check("x", 9 if check is INTEGER else 0.5, **limits)
     with pytest.raises(ValueError, match=re.escape(wanted)):
         check("x", value, **limits)
 

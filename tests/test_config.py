@@ -1,4 +1,5 @@
 import json
+import operator
 
 import pytest
 
@@ -7,9 +8,7 @@ from albert_tf.published_configs import PUBLISHED_SIZES, load_config
 
 
 def test_defaults_are_those_of_xxlarge():
-    config = AlbertConfig(vocab_size=30000)
-
-    assert config == load_config("xxlarge_v2")
+    assert AlbertConfig(vocab_size=30000) == load_config("xxlarge_v2")
 
 
 @pytest.mark.parametrize(
@@ -79,41 +78,37 @@ def test_layers_of_a_group_share_what_the_strategy_says(
 @pytest.mark.parametrize(
     ("values", "words"),
     [
-        ({"vocab_size": 9, "gap_size": 1}, "another 'gap_size' than 0 are not"),
+        ({"gap_size": 1}, "another 'gap_size' than 0 are not"),
         # To remove it would compute another model.
         (
-            {"vocab_size": 9, "ln_type": "preln"},
+            {"ln_type": "preln"},
             "^Models with another 'ln_type' than 'postln' are not supported. "
             "Received: ln_type='preln'.$",
         ),
-        (
-            {"vocab_size": 9, "layer_norm_eps": 1e-5},
-            "another 'layer_norm_eps' than 1e-12 are not",
-        ),
-        ({"vocab_size": 9, "hiden_size": 8}, "Unknown config key 'hiden_size'"),
-        ({"hidden_size": 64}, "no 'vocab_size'"),
+        ({"layer_norm_eps": 1e-5}, "another 'layer_norm_eps' than 1e-12 are"),
+        ({"hiden_size": 8}, "Unknown config key 'hiden_size'"),
     ],
 )
 def test_keys_that_would_be_ignored_are_refused(values, words):
     with pytest.raises(ValueError, match=words):
-        AlbertConfig.from_dict(values)
+        AlbertConfig.from_dict({"vocab_size": 9} | values)
+
+
+def test_the_size_of_the_vocabulary_is_needed():
+    with pytest.raises(ValueError, match="no 'vocab_size'"):
+        AlbertConfig.from_dict({"hidden_size": 64})
 
 
 def test_keys_of_albert_zh_are_read():
     # brightmart/albert_zh, albert_config_base.json.
-    unread = {
-        "directionality": "bidi",
-        "ln_type": "postln",
-        "pooler_fc_size": 768,
-        "pooler_num_attention_heads": 12,
-        "pooler_num_fc_layers": 3,
-        "pooler_size_per_head": 128,
-        "pooler_type": "first_token_transform",
-    }
+    sizes = {"fc_size": 768, "num_attention_heads": 12, "num_fc_layers": 3}
+    sizes |= {"size_per_head": 128, "type": "first_token_transform"}
+    unread = {f"pooler_{name}": value for name, value in sizes.items()}
+    unread |= {"directionality": "bidi", "ln_type": "postln"}
 
-    found = AlbertConfig.from_dict({"vocab_size": 21128} | unread)
+    config = AlbertConfig.from_dict({"vocab_size": 21128} | unread)
 
-    assert found == AlbertConfig(vocab_size=21128)
+    assert config == AlbertConfig(vocab_size=21128)
 
 
 def test_a_bad_file_is_named(tmp_path):
@@ -141,18 +136,13 @@ def test_sizes_of_the_paper():
         "bert_base": (12, 768, 768, 3072, 12),
         "bert_large": (24, 1024, 1024, 4096, 16),
     }
-    found = {name: load_config(name) for name in expected}
+    sizes = operator.attrgetter(
+        *("num_hidden_layers", "hidden_size", "embedding_size"),
+        *("intermediate_size", "num_attention_heads"),
+    )
 
-    assert {
-        name: (
-            c.num_hidden_layers,
-            c.hidden_size,
-            c.embedding_size,
-            c.intermediate_size,
-            c.num_attention_heads,
-        )
-        for name, c in found.items()
-    } == expected
+    for name, numbers in expected.items():
+        assert sizes(load_config(name)) == numbers
 
 
 def test_every_published_size_is_possible():
