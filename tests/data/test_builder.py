@@ -334,10 +334,17 @@ def test_symbols_that_lower_cased_text_never_has_are_named(
 
 
 COUNTS = BuildCounts(
-    documents=3, sentences=1200, records=400, tokens=20_000,
-    unknown_tokens=50, lone_tokens=2_500, masked_tokens=6_000,
-    tokens_left_out=80_000, record_tokens=40_000,
-    chunks_without_pair=7, label_1_records=190,
+    documents=3,
+    sentences=1200,
+    records=400,
+    tokens=20_000,
+    unknown_tokens=50,
+    lone_tokens=2_500,
+    masked_tokens=6_000,
+    tokens_left_out=80_000,
+    record_tokens=40_000,
+    chunks_without_pair=7,
+    label_1_records=190,
 )
 
 
