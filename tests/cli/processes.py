@@ -87,7 +87,7 @@ def hooked(*arguments, **named):
 setattr(owner, name, hooked)
 """
 # Where hooks hang.
-STEP = "albert_tf.training.loop:TrainingLoop._record"
+STEP = "albert_tf.training.loop:TrainingLoop._add_to_window"
 WRITE = "albert_tf.training.loop:TrainingLoop._write"
 SAVE = "albert_tf.checkpoints.train_state:_write_folder"
 FIRST_CHECK = "albert_tf.training.pretrain:_open_records"

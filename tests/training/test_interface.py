@@ -234,7 +234,7 @@ def test_runs_of_a_list_that_all_diverge_or_are_stopped(start, monkeypatch):
     ):
         albert_tf.finetune("custom", **given)
     monkeypatch.setattr(interface, "run_finetuning", lambda *_: None)
-    with pytest.raises(KeyboardInterrupt, match="Call it again to go on"):
+    with pytest.raises(KeyboardInterrupt, match="The same call resumes it"):
         albert_tf.finetune("custom", **given)
 
 

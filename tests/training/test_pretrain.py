@@ -506,7 +506,7 @@ def test_records_of_a_larger_vocabulary_are_refused(job, tmp_path):
     small = job(albert_config=runs.config(vocab_size=30), input_file=path)
 
     with pytest.raises(
-        ValueError, match=r"5.tfrecord' .*token id \d+, but .*vocab_size=30"
+        ValueError, match=r"5.tfrecord', .*token id \d+, but .*vocab_size=30"
     ):
         run(small)
 
