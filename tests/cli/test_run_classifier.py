@@ -123,7 +123,7 @@ def test_other_files_can_be_evaluated_and_predicted_without_training(
     rows = table_of(glue / "MNLI" / "dev_matched.tsv")
     write_table(tmp_path / "one_row.tsv", rows[0], rows[1:2])
 
-    run(
+    done = run(
         "--task_name=mnli",
         "--do_eval",
         "--eval_file=one_row.tsv",
@@ -132,6 +132,7 @@ def test_other_files_can_be_evaluated_and_predicted_without_training(
         f"--init_checkpoint={trained}",
     )
 
+    assert f"next: python -m albert_tf.predict {trained}" in done.stderr
     folder = tmp_path / "run"
     assert results_of(folder)["accuracy"] in (0, 1)
     wanted = trained / "mismatched"

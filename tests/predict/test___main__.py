@@ -52,7 +52,9 @@ def test_texts_on_the_command_line_are_one_input(run, folder):
     answer = albert_tf.load_predictor(folder, max_seq_length=8).predict
 
     flag = "--max_seq_length=8"
-    assert run("A house.", flag) == (0, [answer("A house.")], "")
+    # It is longer than the limit.
+    text = "A house. " * 9
+    assert run(text, flag) == (0, [answer(text)], "")
     # Flags may stand anywhere.
     for arguments in (("a", flag, "b"), (flag, "a", "b")):
         assert run(*arguments) == (0, [answer(("a", "b"))], "")
