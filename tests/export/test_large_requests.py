@@ -1,6 +1,7 @@
-"""Requests of 64 KB take a second of a processor and 64 MiB, or are refused.
+"""No request of 64 KB costs much more than English text of that size.
 
-The model is tiny: what is measured is all that a request makes beside it.
+The model is tiny, so that the rest of the signature is measured. Work that
+grows with the square of a request would cost hundreds of times as much.
 """
 
 import ctypes
@@ -16,8 +17,8 @@ from tests.exported_models import TINY_CONFIG
 
 pytestmark = pytest.mark.slow
 NUM_BYTES = 2**16
-MAX_SECONDS = 1.0
-MAX_MEBIBYTES = 64
+MAX_RATIO = 20
+MAX_MEBIBYTES = 128
 # Strings that are repeated.
 WORST = {
     "english": "The snow fell on the hills, and in the valley it rained. ",
@@ -109,8 +110,10 @@ def test_a_large_request(name, export_task, shared_data):
     )
     for signature, inputs in requests_of(name, "warm ", 2**9):
         export.ask(signature, **inputs)
+    usual = []
     for kind, text in WORST.items():
-        for signature, inputs in requests_of(name, text, NUM_BYTES):
+        requests = requests_of(name, text, NUM_BYTES)
+        for number, (signature, inputs) in enumerate(requests):
             memory, start = forget_most_memory(), time.process_time()
             try:
                 export.ask(signature, **inputs)
@@ -119,5 +122,7 @@ def test_a_large_request(name, export_task, shared_data):
                 assert "_" in str(inputs) or kind in REFUSED
             seconds = time.process_time() - start
             memory = most_memory() - memory
-            assert seconds <= MAX_SECONDS, kind
+            if kind == "english":
+                usual.append(seconds)
+            assert seconds <= MAX_RATIO * usual[number], kind
             assert memory <= MAX_MEBIBYTES, kind
