@@ -207,7 +207,7 @@ class AlbertConfig:
         """Reads an `albert_config.json`; errors name the file."""
         return cls.from_dict(files.read_json_object(path), where=path)
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> files.JsonObject:
         """Returns the fields by name; `from_dict` reads them back.
 
         Fields that the paper does not have are left out where they are 0.

@@ -18,6 +18,7 @@ from typing import IO, Any, NamedTuple
 from albert_tf import registry
 
 Path = str | os.PathLike[str]
+JsonObject = dict[str, Any]
 
 # Bytes of a name in a temporary name made of it: the limit of both is 255.
 _STEM_SIZE = 200
@@ -105,22 +106,20 @@ def _parse_json(text: str, path: Path, part: str) -> Any:
         ) from error
 
 
-def read_json_object(path: Path, *, missing_ok: bool = False) -> dict[str, Any]:
+def read_json_object(path: Path, *, missing_ok: bool = False) -> JsonObject:
     """Reads a JSON file that holds an object; empty if it may be missing."""
     if missing_ok and not os.path.exists(check_local(path)):
         return {}
     return _checked_object(read_json(path), path)
 
 
-def object_of(content: dict[str, Any], key: str, path: Path) -> dict[str, Any]:
+def object_of(content: JsonObject, key: str, path: Path) -> JsonObject:
     """Returns the object under a key of a JSON file; empty if it has none."""
     inner = content.get(key)
     return {} if inner is None else _checked_object(inner, path, f" as {key!r}")
 
 
-def _checked_object(
-    content: object, path: Path, part: str = ""
-) -> dict[str, Any]:
+def _checked_object(content: object, path: Path, part: str = "") -> JsonObject:
     if not isinstance(content, dict):
         raise ValueError(
             f"{os.fspath(path)} is damaged: expected a JSON object{part}, "

@@ -19,7 +19,7 @@ SettingValues: TypeAlias = Mapping[str, Any]
 
 
 def setting(
-    default: Any,
+    default: object,
     help: str,
     *,
     choices: Sequence[str] = (),
@@ -108,7 +108,7 @@ def fields_of(*config_classes: type) -> "dict[str, dataclasses.Field[Any]]":
 
 
 def read(
-    config_class: type[Config], values: SettingValues, **others: Any
+    config_class: type[Config], values: SettingValues, **others: object
 ) -> Config:
     """Makes a config of the values that are given; None stands for not given.
 

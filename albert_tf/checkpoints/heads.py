@@ -64,7 +64,7 @@ def _head(
 ) -> Head:
     # `sizes` returns the arguments that depend on the stored weights.
     def make_model(
-        config: AlbertConfig, stored: "Checkpoint", **arguments: Any
+        config: AlbertConfig, stored: "Checkpoint", **arguments: object
     ) -> "keras.Model":
         make: Callable[..., keras.Model] = registry.load(registry.MODELS[name])
         return make(config, **{**sizes(stored), **arguments})

@@ -9,8 +9,6 @@ import dataclasses
 import logging
 import os
 import re
-from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
 import safetensors.numpy
@@ -105,7 +103,7 @@ def metadata_beside(folder: str, vocabulary_kind: str) -> Metadata:
     return _metadata_of(folder, facts)
 
 
-def _metadata_of(folder: str, tokenizer: Mapping[str, Any]) -> Metadata:
+def _metadata_of(folder: str, tokenizer: files.JsonObject) -> Metadata:
     """Returns the metadata in a folder's files of transformers.
 
     `tokenizer` has the facts about the tokenizer.
@@ -166,7 +164,7 @@ def _model_folder(path: str) -> str:
         return _modules(path).get("Transformer", path)
 
 
-def _vector_settings(folder: str) -> dict[str, Any]:
+def _vector_settings(folder: str) -> files.JsonObject:
     """Returns how sentence-transformers makes vectors; empty if unknown.
 
     These are settings of `load_predictor`, which refuses another `pooling`.
@@ -219,7 +217,7 @@ def _write_vector_settings(folder: str, checkpoint: Checkpoint) -> bool:
         os.makedirs(os.path.join(folder, path), exist_ok=True)
     size = checkpoint.known_config.hidden_size
     kind = "sentence_transformers.models."
-    contents: dict[str, Any] = {
+    contents: files.JsonObject = {
         "modules.json": [
             {"idx": i, "name": str(i), "path": path, "type": kind + name}
             for i, (name, path) in enumerate(modules.items())
@@ -337,11 +335,11 @@ def write(folder: str, checkpoint: Checkpoint) -> WriteReport:
 
 def config_values(
     config: AlbertConfig, checkpoint: Checkpoint
-) -> dict[str, Any]:
+) -> files.JsonObject:
     """Returns the values of a `config.json`; in `config`, groups share all."""
     activations = {ours: name for name, ours in reversed(_ACTIVATIONS.items())}
     metadata = checkpoint.metadata
-    values: dict[str, Any] = {
+    values: files.JsonObject = {
         "architectures": _architectures(checkpoint),
         "model_type": "albert",
         **{name: getattr(config, name) for name in _FIELDS},

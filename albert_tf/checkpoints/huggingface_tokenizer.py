@@ -79,7 +79,7 @@ a_b@c.org #1 & ボール がっこう mạ İzmir
 _NUMBER_COMMA = re.compile(r"\S*\d,\S*")
 
 
-def settings_of(folder: str, vocabulary_kind: str) -> dict[str, Any]:
+def settings_of(folder: str, vocabulary_kind: str) -> files.JsonObject:
     """Returns the settings that `tokenizer_config.json` states, by name."""
     config = _object(folder, CONFIG_FILE)
     keeps = config.get("keep_accents") or None
@@ -94,7 +94,7 @@ def settings_of(folder: str, vocabulary_kind: str) -> dict[str, Any]:
     }
 
 
-def read(folder: str) -> tuple[dict[str, Any], dict[str, Any]]:
+def read(folder: str) -> tuple[files.JsonObject, files.JsonObject]:
     """Returns facts for the metadata, and fields of a `Checkpoint`, by name.
 
     A tokenizer that is not supported is a note of the kind `refused`.
@@ -114,8 +114,8 @@ def read(folder: str) -> tuple[dict[str, Any], dict[str, Any]]:
 
 
 def _read(
-    folder: str, path: str, facts: dict[str, Any]
-) -> tuple[dict[str, Any], dict[str, Any]]:
+    folder: str, path: str, facts: files.JsonObject
+) -> tuple[files.JsonObject, files.JsonObject]:
     entries = _added_tokens(folder, _config(folder))
     content: Any = files.read_bytes(path)
     if path.endswith(".json"):
@@ -145,7 +145,7 @@ def _read(
     return facts, fields
 
 
-def _config(folder: str) -> dict[str, Any]:
+def _config(folder: str) -> files.JsonObject:
     """Returns the settings of several files, which are all supported."""
     names = "config.json", "special_tokens_map.json", CONFIG_FILE
     config = {n: v for name in names for n, v in _object(folder, name).items()}
@@ -177,7 +177,7 @@ def _placeholder(token_id: int) -> str:
 
 
 def _with_added(
-    tokens: list[str], entries: Mapping[str, Mapping[str, Any]]
+    tokens: list[str], entries: Mapping[str, files.JsonObject]
 ) -> list[str]:
     """Returns tokens by id, with the added tokens that are missing."""
     ids = {token: i for i, token in enumerate(tokens)}
@@ -202,8 +202,8 @@ def _other_ids(model: bytes, reserved: Collection[str]) -> list[Note]:
 
 
 def _added_tokens(
-    folder: str, config: Mapping[str, Any]
-) -> dict[str, Mapping[str, Any]]:
+    folder: str, config: files.JsonObject
+) -> dict[str, files.JsonObject]:
     """Returns the settings of each added token, in the order of their ids."""
     lists = ("additional_special_tokens", "extra_special_tokens")
     special = [_text(t) for name in lists for t in config.get(name) or ()]
@@ -224,7 +224,7 @@ def _added_tokens(
 
 
 def _is_any_case(
-    name: str, entry: Mapping[str, Any], facts: Mapping[str, Any]
+    name: str, entry: files.JsonObject, facts: files.JsonObject
 ) -> bool:
     """Returns whether an added token is found in any case.
 
@@ -242,11 +242,11 @@ def _is_any_case(
     return lowers
 
 
-def _object(folder: str, name: str) -> dict[str, Any]:
+def _object(folder: str, name: str) -> files.JsonObject:
     return files.read_json_object(os.path.join(folder, name), missing_ok=True)
 
 
-def _text(token: Any) -> Any:
+def _text(token: object) -> Any:
     """Returns the text of a token, which may be stated with its options."""
     return token.get("content", token) if isinstance(token, dict) else token
 
@@ -256,7 +256,7 @@ def write(folder: str, checkpoint: Checkpoint) -> None:
     tokenizer = checkpoint.tokenizer
     settings = tokenizer.settings
     ids = {name: tokenizer.token_to_id(name) for name in settings.added_tokens}
-    values: dict[str, Any] = {
+    values: files.JsonObject = {
         "do_lower_case": settings.do_lower_case,
         "model_max_length": checkpoint.max_seq_length,
     }

@@ -5,7 +5,7 @@ import json
 import os
 import re
 import zipfile
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -61,7 +61,7 @@ def _read_arrays(path: str) -> Arrays:
     return {name: np.asarray(value) for name, value in named.items()}
 
 
-def load(path: str, **options: Any) -> "keras.Model":
+def load(path: str, **options: object) -> "keras.Model":
     """Loads a model as Keras does, with our classes if it is made of them."""
     import keras
 

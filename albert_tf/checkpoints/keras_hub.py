@@ -87,7 +87,7 @@ def describe(path: str, albert_config: AlbertConfig | None) -> Checkpoint:
     return translation.with_projection(checkpoint)
 
 
-def _read(path: str) -> tuple[str, dict[str, Any]]:
+def _read(path: str) -> tuple[str, files.JsonObject]:
     """Returns the class that a file names, if it is there, and its config."""
     saved = files.read_json_object(path, missing_ok=True)
     name = str(saved.get("registered_name", ""))
@@ -122,7 +122,7 @@ def _backbone(config: AlbertConfig) -> Any:
     return keras_hub.models.AlbertBackbone(dtype="float32", **arguments)
 
 
-def _load_task(folder: str, backbone: Any) -> Any:
+def _load_task(folder: str, backbone: object) -> Any:
     """Returns the model with the weights of its head; or else the backbone."""
     name, settings = _read(os.path.join(folder, _TASK_FILE))
     weights = os.path.join(folder, _TASK_WEIGHTS_FILE)

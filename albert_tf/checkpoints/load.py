@@ -6,7 +6,6 @@ import logging
 import os
 import re
 from collections.abc import Mapping
-from typing import Any
 
 import keras
 import numpy as np
@@ -88,7 +87,7 @@ def make_model(
     head: Head,
     *,
     allow_new_heads: bool = False,
-    **arguments: Any,
+    **arguments: object,
 ) -> tuple[keras.Model, list[str]]:
     """Makes a model of a head; see `load_checkpoint` for the rest."""
     # Before a model is made, of any size that a config may have.

@@ -160,12 +160,12 @@ class Metadata:
         return labels
 
     @property
-    def tokenizer_settings(self) -> dict[str, Any]:
+    def tokenizer_settings(self) -> files.JsonObject:
         """The known fields of `TokenizerSettings`, by name."""
         known = self.known()
         return {n: known[n] for n in TOKENIZER_SETTINGS if n in known}
 
-    def known(self) -> dict[str, Any]:
+    def known(self) -> files.JsonObject:
         """Returns the fields that are known, by name."""
         fields = dataclasses.asdict(self)
         return {n: value for n, value in fields.items() if value is not None}
@@ -191,7 +191,7 @@ class Metadata:
     @classmethod
     def from_json(cls, path: str, facts: Mapping[str, Any]) -> "Metadata":
         """Returns the facts in a file, checked; errors name the file."""
-        fields: dict[str, Any] = {
+        fields: files.JsonObject = {
             name: tuple(value) if isinstance(value, list) else value
             for name, value in facts.items()
         }

@@ -7,7 +7,6 @@ Jinja2 is imported when a card is written.
 import dataclasses
 import os
 import shlex
-from typing import Any
 
 from albert_tf import files
 from albert_tf.checkpoints import heads, run_checkpoints
@@ -26,8 +25,8 @@ def write(
     *,
     run: files.Path | None,
     conversion: ConversionConfig | None = None,
-    export: Any = None,
-    kept: Any = None,
+    export: object = None,
+    kept: object = None,
 ) -> None:
     """Writes the card of the model in a folder, unless a user's is there.
 

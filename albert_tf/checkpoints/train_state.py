@@ -128,7 +128,7 @@ class Checkpointer:
         """Ends the thread, after the checkpoint that it writes."""
         self._writer.shutdown()
 
-    def restore(self, path: str) -> dict[str, Any]:
+    def restore(self, path: str) -> files.JsonObject:
         """Sets weights and slots from a checkpoint and returns its state."""
         state_file = os.path.join(path, run_checkpoints.STATE_FILE)
         try:

@@ -28,14 +28,14 @@ class _NumbersParser(flags.ArgumentParser[Any]):
         """Returns the type of one number."""
         return str(self._parser.flag_type())
 
-    def parse(self, argument: Any) -> Any:
+    def parse(self, argument: object) -> Any:
         """Returns a number or a list of them."""
         numbers = [*map(self._parser.parse, str(argument).split(","))]
         return numbers if len(numbers) > 1 else numbers[0]
 
 
 def define(
-    *config_classes: type, lists: Collection[str] = (), **defaults: Any
+    *config_classes: type, lists: Collection[str] = (), **defaults: object
 ) -> None:
     """Defines a flag for every setting of some configs.
 

@@ -29,7 +29,9 @@ class Workers:
     def __init__(self, strategy: tf.distribute.Strategy) -> None:
         self.strategy = strategy
 
-    def run_in_chief(self, function: Callable[..., T], *args: Any) -> T | None:
+    def run_in_chief(
+        self, function: Callable[..., T], *args: object
+    ) -> T | None:
         """Calls a function in the chief; returns when the call has ended."""
         return function(*args)
 
@@ -40,7 +42,7 @@ class Workers:
     def check_same(self, values: Mapping[str, Any], advice: str) -> None:
         """Checks that all workers have the same values, which JSON can hold."""
 
-    def check_same_weights(self, model: keras.Model, **values: Any) -> None:
+    def check_same_weights(self, model: keras.Model, **values: object) -> None:
         """Checks that all workers have read the same weights, and values."""
 
 
@@ -129,8 +131,8 @@ def is_default(strategy: tf.distribute.Strategy) -> bool:
 def distribute(
     strategy: tf.distribute.Strategy,
     make_dataset: Callable[..., tf.data.Dataset],
-    *args: Any,
-    **options: Any,
+    *args: object,
+    **options: object,
 ) -> tf.data.Dataset:
     """Returns a dataset that feeds every replica its own batch.
 

@@ -75,7 +75,9 @@ class ClusterWorkers(Workers):
             )
         )
 
-    def run_in_chief(self, function: Callable[..., T], *args: Any) -> T | None:
+    def run_in_chief(
+        self, function: Callable[..., T], *args: object
+    ) -> T | None:
         """Calls a function in the chief; returns when the call has ended."""
         result = function(*args) if self.is_chief else None
         self.wait()
@@ -107,7 +109,7 @@ class ClusterWorkers(Workers):
             )
         self.wait()
 
-    def check_same_weights(self, model: keras.Model, **values: Any) -> None:
+    def check_same_weights(self, model: keras.Model, **values: object) -> None:
         """Checks that all workers have read the same weights, and values."""
         digest = hashlib.sha256()
         for variable in model.trainable_variables:

@@ -30,7 +30,7 @@ def answers(path: files.Path, predictor: Predictor) -> list[Any]:
     return labels
 
 
-def _without_numbers(answer: Any) -> Any:
+def _without_numbers(answer: object) -> Any:
     if isinstance(answer, list):
         return [*map(_without_numbers, answer)]
     if not isinstance(answer, dict):

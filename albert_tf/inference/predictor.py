@@ -38,7 +38,7 @@ def load_predictor(  # noqa: PLR0913
     head: str | HeadSpec | None = None,
     max_seq_length: int | None = None,
     depth: int | None = None,
-    dtype: Any = None,
+    dtype: object = None,
     pooling: str | None = None,
     normalize: bool | None = None,
     vocabulary: str | None = None,
@@ -207,7 +207,7 @@ class Predictor:
             [ExampleSet, int], Iterator[tuple[Examples, Outputs]]
         ] = OutputComputer(task, padding).run_chunks
 
-    def predict(self, inputs: Any, *, batch_size: int = 32) -> Any:
+    def predict(self, inputs: object, *, batch_size: int = 32) -> Any:
         """Answers one input, a list of inputs, or any iterable of them.
 
         An input is a text, a tuple of two texts, or a dict with the keys that

@@ -84,7 +84,7 @@ class AlbertModel(BaseModel):
         self.pooler = layers.dense(self, "pooler", size, size)
         self.build({name: x.shape for name, x in self.input.items()})
 
-    def build(self, input_shape: Any = None) -> None:
+    def build(self, input_shape: object = None) -> None:
         self.embeddings.build((None, None))
         self.encoder.build((None, None, self.config.embedding_size))
         self.pooler.build((None, self.config.hidden_size))

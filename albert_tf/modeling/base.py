@@ -28,7 +28,7 @@ class SerializableLayer(keras.layers.Layer):
     # Computes the formulas; `fused.computing_with` replaces it temporarily.
     operations: Operations = PLAIN
 
-    def __init_subclass__(cls, **kwargs: Any) -> None:
+    def __init_subclass__(cls, **kwargs: object) -> None:
         super().__init_subclass__(**kwargs)
         # Not classes of users, whose names could equal ours.
         if cls.__module__.startswith("albert_tf."):
@@ -60,7 +60,7 @@ class SerializableLayer(keras.layers.Layer):
         return saved
 
     @classmethod
-    def from_config(cls, config: Mapping[str, Any], **kwargs: Any) -> Self:
+    def from_config(cls, config: Mapping[str, Any], **kwargs: object) -> Self:
         """Builds the layer that `get_config` described."""
         names = _argument_names(cls)
         arguments = {name: config[name] for name in names if name in config}
@@ -80,7 +80,7 @@ class SerializableLayer(keras.layers.Layer):
             )
         return layer
 
-    def compute_output_spec(self, *args: Any, **kwargs: Any) -> Any:
+    def compute_output_spec(self, *args: object, **kwargs: object) -> Any:
         # Traces `call`: logits are float32, whatever the compute dtype.
         return keras.Operation.compute_output_spec(self, *args, **kwargs)
 
@@ -108,7 +108,7 @@ class AlbertLayer(SerializableLayer):
         config: AlbertConfig,
         *,
         seed: int = 0,
-        dtype: Any = None,
+        dtype: object = None,
         name: str | None = None,
     ) -> None:
         snake_case = re.sub(r"\B(?=[A-Z])", "_", type(self).__name__).lower()
@@ -117,7 +117,7 @@ class AlbertLayer(SerializableLayer):
         self.seed = seed
         self.input_width = config.hidden_size
 
-    def build(self, input_shape: Any = None) -> None:
+    def build(self, input_shape: object = None) -> None:
         self.build_layers()
 
     def build_layers(self) -> None:

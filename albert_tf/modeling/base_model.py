@@ -59,7 +59,7 @@ class BaseModel(base.AlbertLayer, keras.Model):
         """Symbolic outputs of the model for `input`."""
         return self(self.input)
 
-    def build(self, input_shape: Any = None) -> None:
+    def build(self, input_shape: object = None) -> None:
         """Lets Keras record shapes for `summary`; all weights exist already."""
 
     def compute_output_shape(self, input_shape: Any) -> Any:
@@ -75,7 +75,7 @@ class BaseModel(base.AlbertLayer, keras.Model):
         inputs = _checked(inputs, self.input_specs(), type(self).__name__)
         return super().__call__(inputs, *args, **kwargs)
 
-    def quantize(self, mode: Any, **options: Any) -> None:
+    def quantize(self, mode: object, **options: object) -> None:
         checks.check_choice("mode", mode, _QUANTIZATIONS)
         super().quantize(mode, **options)
 
@@ -86,7 +86,7 @@ class BaseModel(base.AlbertLayer, keras.Model):
         return None
 
     def export(
-        self, filepath: Any, format: str = "tf_saved_model", **kwargs: Any
+        self, filepath: object, format: str = "tf_saved_model", **kwargs: object
     ) -> None:
         """Exports the model for inference, as `keras.Model.export` does.
 

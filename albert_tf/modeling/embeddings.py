@@ -26,10 +26,10 @@ class Table(keras.layers.Embedding):
 
     input_width = None
 
-    def add_weight(self, *args: Any, **kwargs: Any) -> keras.Variable:
+    def add_weight(self, *args: object, **kwargs: object) -> keras.Variable:
         return super().add_weight(*args, **(kwargs | {"autocast": False}))
 
-    def build(self, input_shape: Any = None) -> None:
+    def build(self, input_shape: object = None) -> None:
         super().build(input_shape)
         self._embeddings._path = self.path
 
@@ -40,7 +40,7 @@ class Table(keras.layers.Embedding):
             return self.embeddings
         return self(ops.arange(self.input_dim))
 
-    def quantize(self, mode: Any = None, **options: Any) -> None:
+    def quantize(self, mode: object = None, **options: object) -> None:
         # Keras refuses subclasses of `Embedding`.
         super().quantize(mode, **(options | {"type_check": False}))
 

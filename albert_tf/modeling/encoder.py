@@ -27,7 +27,7 @@ def apply_block(
     feed_forward: Callable[..., Tensor],
     output_positions: Tensor | None = None,
     dropout_index: int = 0,
-    **options: Any,
+    **options: object,
 ) -> Tensor:
     """Applies one block of the stack: attention, then feed-forward.
 

@@ -51,7 +51,7 @@ class Linear(keras.layers.Dense):
     # See `base.SerializableLayer`.
     operations: Operations = PLAIN
 
-    def add_weight(self, *args: Any, **kwargs: Any) -> keras.Variable:
+    def add_weight(self, *args: object, **kwargs: object) -> keras.Variable:
         return super().add_weight(*args, **(kwargs | {"autocast": False}))
 
     def call(self, inputs: Tensor) -> Tensor:
@@ -59,7 +59,7 @@ class Linear(keras.layers.Dense):
             inputs, self.kernel, self.bias, activation=self.activation
         )
 
-    def quantize(self, mode: Any = None, **options: Any) -> None:
+    def quantize(self, mode: object = None, **options: object) -> None:
         if self.stays_float:
             raise NotImplementedError(f"{self.name!r} stays float32.")
         # Keras refuses subclasses of `Dense`; this one has the same weights.
@@ -99,12 +99,12 @@ class LayerNorm(base.SerializableLayer):
     """
 
     def __init__(
-        self, size: int, *, dtype: Any = None, name: str = "layer_norm"
+        self, size: int, *, dtype: object = None, name: str = "layer_norm"
     ) -> None:
         super().__init__(dtype=dtype, name=name)
         self.size = self.input_width = size
 
-    def build(self, input_shape: Any = None) -> None:
+    def build(self, input_shape: object = None) -> None:
         self.beta, self.gamma = (
             self.add_weight(
                 (self.size,), initial, "float32", autocast=False, name=name
@@ -146,7 +146,7 @@ class OutputLayer(base.SerializableLayer):
         hidden_size: int,
         stddev: float = TASK_STDDEV,
         seed: int,
-        dtype: Any = None,
+        dtype: object = None,
         name: str,
     ) -> None:
         super().__init__(dtype=dtype, name=name)
@@ -155,7 +155,7 @@ class OutputLayer(base.SerializableLayer):
         self.stddev = stddev
         self.seed = seed
 
-    def build(self, input_shape: Any = None) -> None:
+    def build(self, input_shape: object = None) -> None:
         # TF1: `[out, in]`, unlike the kernel of a linear layer.
         name = "output_weights"
         initial = truncated_normal(self.stddev, seed=self.seed, name=name)

@@ -1,7 +1,5 @@
 """An ALBERT with a linear layer of any name over its pooled output."""
 
-from typing import Any
-
 from albert_tf.config import AlbertConfig
 from albert_tf.modeling import layers
 from albert_tf.modeling.albert_model import ModelWithHead
@@ -27,7 +25,7 @@ class PooledModel(ClassifierModel):
         head_name: str,
         num_labels: int,
         dropout_prob: float = 0.1,
-        **kwargs: Any,
+        **kwargs: object,
     ) -> None:
         # The layer of a classifier has a name that others know.
         ModelWithHead.__init__(self, config, **kwargs)

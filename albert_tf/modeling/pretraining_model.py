@@ -45,7 +45,7 @@ class MaskedLmHead(base.AlbertLayer):
         )
         self.layer_norm = layers.LayerNorm(size, dtype=self.dtype_policy)
 
-    def build(self, input_shape: Any = None) -> None:
+    def build(self, input_shape: object = None) -> None:
         super().build(input_shape)
         shape = (self.config.vocab_size,)
         self.output_bias = self.add_weight(
@@ -82,7 +82,7 @@ class PretrainingModel(ModelWithHead):
         config: AlbertConfig,
         *,
         objectives: Sequence[str] = OBJECTIVES,
-        **kwargs: Any,
+        **kwargs: object,
     ) -> None:
         for objective in objectives:
             checks.check_choice("objectives", objective, OBJECTIVES)
@@ -117,7 +117,7 @@ class PretrainingModel(ModelWithHead):
         inputs: Mapping[str, Tensor],
         training: bool | None = None,
         seed: Tensor | None = None,
-        **options: Any,
+        **options: object,
     ) -> dict[str, Tensor]:
         # The heads read `[CLS]` and the masked positions, nothing else.
         positions = ops.zeros_like(inputs["input_ids"][:, :1], "int32")

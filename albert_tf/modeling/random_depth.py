@@ -27,7 +27,7 @@ def outputs(
     batch: Mapping[str, Any],
     *,
     encode: Encode = AlbertModel.encode,
-    **options: Any,
+    **options: object,
 ) -> list[dict[str, Tensor]]:
     """Returns the outputs of a model for a batch, and those of fewer layers.
 

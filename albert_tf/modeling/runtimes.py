@@ -5,7 +5,6 @@
 
 import sys
 import tempfile
-from typing import Any
 
 import keras
 
@@ -13,7 +12,9 @@ from albert_tf import checks
 from albert_tf.modeling.base_model import BaseModel
 
 
-def export(model: BaseModel, filepath: Any, format: str, **kwargs: Any) -> None:
+def export(
+    model: BaseModel, filepath: object, format: str, **kwargs: object
+) -> None:
     """Exports a model; the arguments are those of `keras.Model.export`.
 
     Raises ValueError for a precision that the format does not have.

@@ -35,7 +35,7 @@ class ClassifierModel(ModelWithHead):
         *,
         num_labels: int,
         dropout_prob: float = 0.1,
-        **kwargs: Any,
+        **kwargs: object,
     ) -> None:
         super().__init__(config, **kwargs)
         self.num_labels = num_labels
@@ -48,7 +48,7 @@ class ClassifierModel(ModelWithHead):
         inputs: Mapping[str, Tensor],
         training: bool | None = None,
         seed: Tensor | None = None,
-        **options: Any,
+        **options: object,
     ) -> dict[str, Tensor]:
         seed = self.albert.dropout_seed(training, seed)
         if self._encoded == "pooled_output":

@@ -36,7 +36,7 @@ class SpanModel(ModelWithHead):
 
     global_segment = _QUESTION_SEGMENT
 
-    def __init__(self, config: AlbertConfig, **kwargs: Any) -> None:
+    def __init__(self, config: AlbertConfig, **kwargs: object) -> None:
         super().__init__(config, **kwargs)
         self.span_head = layers.output_layer(self, "span_head", 2)
         self.build_layers()
@@ -46,7 +46,7 @@ class SpanModel(ModelWithHead):
         inputs: Mapping[str, Tensor],
         training: bool | None = None,
         seed: Tensor | None = None,
-        **options: Any,
+        **options: object,
     ) -> dict[str, Tensor]:
         encoded = self.albert(inputs, training=training, seed=seed, **options)
         logits = self.span_head(encoded["sequence_output"])  # [B, S, 2]
@@ -195,7 +195,7 @@ class BeamSpanModel(ModelWithHead):
         start_n_top: int = 5,
         end_n_top: int = 5,
         dropout_prob: float = 0.1,
-        **kwargs: Any,
+        **kwargs: object,
     ) -> None:
         super().__init__(config, **kwargs)
         self.start_n_top = start_n_top
@@ -217,7 +217,7 @@ class BeamSpanModel(ModelWithHead):
         training: bool | None = None,
         seed: Tensor | None = None,
         teacher_forcing: bool | None = None,
-        **options: Any,
+        **options: object,
     ) -> dict[str, Tensor]:
         forces = training if teacher_forcing is None else teacher_forcing
         start_positions = inputs["start_positions"] if forces else None

@@ -8,7 +8,7 @@ import logging
 import os
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 from scipy import stats
 
@@ -123,7 +123,7 @@ def write(path: str, runs: Sequence[str], tables: Sequence[Section]) -> None:
     report.write(path, title="Runs compared", facts=flags, sections=tables)
 
 
-def _results(path: str) -> dict[str, Any]:
+def _results(path: str) -> files.JsonObject:
     file = os.path.join(path, run_folder.RESULTS_FILE)
     results = files.read_json_object(file, missing_ok=True)
     if not results:
@@ -131,7 +131,7 @@ def _results(path: str) -> dict[str, Any]:
     return results | {"evaluated": files.object_of(results, "evaluated", file)}
 
 
-def _scores(results: Mapping[str, Any]) -> dict[str, str]:
+def _scores(results: files.JsonObject) -> dict[str, str]:
     """Returns the scores of a run, the main one first, with its interval."""
     evaluated = results["evaluated"]
     main = evaluated.get("metric", "")
@@ -144,7 +144,7 @@ def _scores(results: Mapping[str, Any]) -> dict[str, str]:
     return {**row, "examples": str(evaluated.get("examples", ""))}
 
 
-def _answers(path: str, results: Mapping[str, Any]) -> tuple[_Rows, _Answers]:
+def _answers(path: str, results: files.JsonObject) -> tuple[_Rows, _Answers]:
     """Returns what a run was evaluated on, and its answers.
 
     Both are empty where answers are no labels, or where the files of a task
@@ -152,7 +152,7 @@ def _answers(path: str, results: Mapping[str, Any]) -> tuple[_Rows, _Answers]:
     """
     if results["evaluated"].get("has_numbers"):
         return {}, {}
-    examples: list[dict[str, Any]] = []
+    examples: list[files.JsonObject] = []
     for file in glob.glob(os.path.join(glob.escape(path), "eval", "*.*")):
         if file.endswith(".jsonl"):
             examples = files.read_json_lines(file)

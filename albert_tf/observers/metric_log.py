@@ -47,11 +47,11 @@ class MetricLog(Callback):
         return os.path.join(self.run.config.output_dir, FILE_NAME)
 
 
-def _is_of_evaluation(line: Mapping[str, Any]) -> bool:
+def _is_of_evaluation(line: files.JsonObject) -> bool:
     return any(key.startswith(EVALUATION_PREFIX) for key in line)
 
 
-def read_lines(output_dir: str) -> list[dict[str, Any]]:
+def read_lines(output_dir: str) -> list[files.JsonObject]:
     """Returns the complete lines of a run's log; none if it has no log."""
     path = os.path.join(output_dir, FILE_NAME)
     return files.read_json_lines(path) if os.path.exists(path) else []

@@ -29,9 +29,9 @@ _LOSS = "loss"
 # Small, so that its text is large enough on a phone.
 _SIZE_INCHES = (6.0, 3.0)
 
-LogLines = Sequence[Mapping[str, Any]]
+LogLines = Sequence[files.JsonObject]
 # See `tasks.task_data.TaskData.report_sections`.
-Section = Mapping[str, Any]
+Section = files.JsonObject
 
 
 class Report(Callback):
@@ -137,7 +137,7 @@ def _charts(
     ]
 
 
-def _facts(config: RunConfig) -> dict[str, Any]:
+def _facts(config: RunConfig) -> files.JsonObject:
     facts = {"flags": config.flags_text}
     written = run_checkpoints.flags_of(config.output_dir)
     if written and written != config.flags_text:

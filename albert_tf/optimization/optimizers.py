@@ -164,7 +164,7 @@ class AlbertAdamW(keras.optimizers.Optimizer):
         beta_1: float = 0.9,
         beta_2: float = 0.999,
         epsilon: float = 1e-6,
-        **kwargs: Any,
+        **kwargs: object,
     ) -> None:
         super().__init__(learning_rate, weight_decay=weight_decay, **kwargs)
         self.beta_1 = beta_1
@@ -201,7 +201,9 @@ class AlbertAdamW(keras.optimizers.Optimizer):
     def _rule(self, path: str) -> str:
         return "plain" if is_excluded(path) else "decayed"
 
-    def slots(self, variable: Any) -> tuple[keras.Variable, keras.Variable]:
+    def slots(
+        self, variable: keras.Variable
+    ) -> tuple[keras.Variable, keras.Variable]:
         """Returns `m` and `v` of a weight that the optimizer was built with.
 
         It may be the TensorFlow variable, which a strategy passes to updates.
@@ -210,7 +212,7 @@ class AlbertAdamW(keras.optimizers.Optimizer):
         return self._m[index], self._v[index]
 
     def update_step(
-        self, gradient: Tensor, variable: Any, learning_rate: Tensor
+        self, gradient: Tensor, variable: keras.Variable, learning_rate: Tensor
     ) -> None:
         """Updates one weight and its slots in float32.
 
@@ -260,7 +262,7 @@ class AlbertAdamW(keras.optimizers.Optimizer):
             rate = rate * trust_ratio(weight, direction, sum_of_all)
         return m, v, weight - rate * direction
 
-    def _apply_weight_decay(self, variables: Any) -> None:
+    def _apply_weight_decay(self, variables: Sequence[keras.Variable]) -> None:
         """Does nothing: Keras would shrink the weights before the update."""
 
     def get_config(self) -> dict[str, Any]:

@@ -46,7 +46,7 @@ class TokenizerLayer(keras.layers.Layer):
         tokenizer: Tokenizer | files.Path | None = None,
         *,
         max_seq_length: int = 128,
-        **kwargs: Any,
+        **kwargs: object,
     ) -> None:
         super().__init__(**kwargs)
         # Each text of a pair keeps at least a token.

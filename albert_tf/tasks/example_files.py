@@ -22,7 +22,6 @@ _JSONL_ENDINGS = (".jsonl", ".json", ".jsonl.gz", ".json.gz")
 _CSV_ENDINGS = (".csv", ".csv.gz")
 # The most that an opening quote without a closing one takes into memory.
 _MAX_FIELD_CHARACTERS = 10_000_000
-JsonObject: TypeAlias = dict[str, Any]
 # The line number in the file, from 1, and the fields of a row.
 Row: TypeAlias = tuple[int, Sequence[str]]
 
@@ -108,7 +107,7 @@ def read_rows(
             )
 
 
-def read_objects(path: Source) -> Iterator[tuple[int, JsonObject]]:
+def read_objects(path: Source) -> Iterator[tuple[int, files.JsonObject]]:
     """Yields the objects of a file of JSON lines, with their line numbers.
 
     Blank lines do not count. Rows in memory are numbered from 1.
@@ -188,7 +187,7 @@ def _without_last_blanks(rows: Iterable[Row]) -> Iterator[Row]:
 
 
 def _text(
-    values: JsonObject, column: str, where: str, list_column: str | None
+    values: files.JsonObject, column: str, where: str, list_column: str | None
 ) -> str:
     value: Any = values.get(column)
     if isinstance(value, str):

@@ -6,7 +6,6 @@ questions or windows), and so are its scores in the training log.
 
 import abc
 from collections.abc import Mapping
-from typing import Any
 
 from keras import ops
 
@@ -65,7 +64,7 @@ class MeanLossTask(AnswerTask, abc.ABC):
         *,
         seed: Tensor | None,
         compute_outputs: ComputeOutputs = model_outputs,
-        **options: Any,
+        **options: object,
     ) -> tuple[Tensor, Totals]:
         """Returns the share of a mean over all rows, and the totals."""
         is_real = losses.example_weights(batch)

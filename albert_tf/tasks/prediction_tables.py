@@ -40,7 +40,7 @@ def open_tables(
         def write_row(
             example: ClassificationExample,
             numbers: Sequence[float],
-            prediction: Any,
+            prediction: object,
         ) -> None:
             text = text_of(prediction)
             fields = {"index": example.guid, "prediction": text}

@@ -49,7 +49,7 @@ class Task(Protocol):
         *,
         seed: "tf.Tensor | None",
         compute_outputs: ComputeOutputs = model_outputs,
-        **options: Any,
+        **options: object,
     ) -> "tuple[tf.Tensor, Totals]":
         """Returns this batch's share of the loss, and its metric totals.
 

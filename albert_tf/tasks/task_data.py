@@ -40,10 +40,10 @@ Record: TypeAlias = dict[str, np.ndarray]
 # the sequence, lists of N arrays, each as long as its record.
 Outputs: TypeAlias = Mapping[str, np.ndarray | list[np.ndarray]]
 # Values by the name that `load_predictor` lists.
-TextAnswer: TypeAlias = dict[str, Any]
+TextAnswer: TypeAlias = files.JsonObject
 # A table (`title`, `header`, `rows` of text) or a chart (`title`, `unit`,
 # `curves` of points by name, `x_label`) of `report.html`.
-Section: TypeAlias = dict[str, Any]
+Section: TypeAlias = files.JsonObject
 
 # The split of a data set that each use reads.
 SPLITS = {"train": "train", "eval": "dev", "predict": "test"}

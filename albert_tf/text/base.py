@@ -165,7 +165,7 @@ class Tokenizer(abc.ABC):
         """Returns the vocabulary with more tokens."""
         return "\n".join([self.vocabulary.decode(), *names]).encode()
 
-    def identity(self) -> dict[str, Any]:
+    def identity(self) -> files.JsonObject:
         """Returns how runs identify it; see `TokenizerSettings.identity`."""
         return self.settings.identity(self.fingerprint)
 

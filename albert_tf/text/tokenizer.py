@@ -4,7 +4,7 @@ Data flow: vocabulary file -> [this file] -> tokenizer of a checkpoint.
 """
 
 import dataclasses
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from albert_tf import files, registry
 from albert_tf.settings import Settings, setting
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def make(
-    vocabulary: files.Path, *, kind: str | None = None, **settings: Any
+    vocabulary: files.Path, *, kind: str | None = None, **settings: object
 ) -> "Tokenizer":
     """Makes the tokenizer of a vocabulary file.
 
@@ -40,7 +40,7 @@ def load_tokenizer(
     *,
     spm_model_file: files.Path | None = None,
     vocab_file: files.Path | None = None,
-    **settings: Any,
+    **settings: object,
 ) -> "Tokenizer":
     """Loads the tokenizer of a vocabulary.
 

@@ -11,7 +11,6 @@ import base64
 import os
 import sys
 import unicodedata
-from collections.abc import Mapping
 from typing import Any
 
 from albert_tf import files
@@ -44,7 +43,7 @@ def read_model(path: files.Path) -> bytes:
 
 def read(
     path: files.Path, *, in_folder: bool = True
-) -> tuple[Any, dict[str, Any]]:
+) -> tuple[Any, files.JsonObject]:
     """Reads a `tokenizer.json`: its vocabulary, and settings by name.
 
     The vocabulary is the bytes of a SentencePiece model, or a list of the
@@ -69,7 +68,7 @@ def read(
     )
 
 
-def _sentencepiece(values: Mapping[str, Any]) -> tuple[bytes, dict[str, Any]]:
+def _sentencepiece(values: files.JsonObject) -> tuple[bytes, files.JsonObject]:
     kinds = {step["type"] for step in _steps(values, "normalizer")}
     model = _model(values).SerializeToString(deterministic=True)
     return bytes(model), {
@@ -78,7 +77,7 @@ def _sentencepiece(values: Mapping[str, Any]) -> tuple[bytes, dict[str, Any]]:
     }
 
 
-def _wordpiece(values: Mapping[str, Any]) -> tuple[list[str], dict[str, Any]]:
+def _wordpiece(values: files.JsonObject) -> tuple[list[str], files.JsonObject]:
     ids: dict[str, int] = values["model"]["vocab"]
     tokens = [""] * (max(ids.values()) + 1)
     for token, token_id in ids.items():
@@ -94,7 +93,7 @@ def _wordpiece(values: Mapping[str, Any]) -> tuple[list[str], dict[str, Any]]:
     }
 
 
-def _steps(values: Mapping[str, Any], name: str) -> list[dict[str, Any]]:
+def _steps(values: files.JsonObject, name: str) -> list[files.JsonObject]:
     """Returns the steps of a normalizer or pre-tokenizer, one after another."""
     step = values.get(name)
     if step is None:
@@ -104,7 +103,7 @@ def _steps(values: Mapping[str, Any], name: str) -> list[dict[str, Any]]:
     return [step]
 
 
-def _unmet_conditions(values: Mapping[str, Any], in_folder: bool) -> list[str]:
+def _unmet_conditions(values: files.JsonObject, in_folder: bool) -> list[str]:
     model = values["model"]
     if in_folder and model["type"] == "WordPiece":
         before, split = values["normalizer"], values["pre_tokenizer"]["type"]
@@ -144,7 +143,7 @@ def _unmet_conditions(values: Mapping[str, Any], in_folder: bool) -> list[str]:
     return [problem for problem, is_true in is_met.items() if not is_true]
 
 
-def _are_ours(steps: list[dict[str, Any]]) -> bool:
+def _are_ours(steps: list[files.JsonObject]) -> bool:
     """Returns whether `make` wrote them, with any version of Unicode."""
     rules = "".join(s.get("precompiled_charsmap", "") for s in steps)
     patterns = [step.get("pattern", {}).get("Regex", "") for step in steps]
@@ -156,7 +155,7 @@ def _are_ours(steps: list[dict[str, Any]]) -> bool:
     return steps == written and not any(map(str.isalnum, accents))
 
 
-def _marks_words(step: Mapping[str, Any]) -> bool:
+def _marks_words(step: files.JsonObject) -> bool:
     return step["type"] != "Metaspace" or (
         step["replacement"] == base.WORD_MARK
         and step.get("add_prefix_space") is not False
@@ -165,7 +164,7 @@ def _marks_words(step: Mapping[str, Any]) -> bool:
     )
 
 
-def _model(values: Mapping[str, Any]) -> Any:
+def _model(values: files.JsonObject) -> Any:
     rows, unk_id = values["model"]["vocab"], values["model"]["unk_id"]
     added = values.get("added_tokens") or ()
     special = {token["content"] for token in added if token.get("special")}
@@ -207,7 +206,7 @@ def pieces(model: bytes) -> dict[str, bool]:
     }
 
 
-def make(model_bytes: bytes, settings: TokenizerSettings) -> dict[str, Any]:
+def make(model_bytes: bytes, settings: TokenizerSettings) -> files.JsonObject:
     """Returns the content of a `tokenizer.json` that gives a model's ids.
 
     docs/differences.md lists the texts that have other ids there. Settings of
@@ -236,7 +235,7 @@ def make(model_bytes: bytes, settings: TokenizerSettings) -> dict[str, Any]:
         rules.decode(), accents, do_lower_case=settings.do_lower_case
     )
     # "first": text after a special token may continue its word.
-    marks: dict[str, Any] = {
+    marks: files.JsonObject = {
         "type": "Metaspace",
         "replacement": base.WORD_MARK,
         "prepend_scheme": "first",
@@ -274,7 +273,7 @@ def make(model_bytes: bytes, settings: TokenizerSettings) -> dict[str, Any]:
     }
 
 
-def added_token(name: str, any_case: bool) -> dict[str, Any]:
+def added_token(name: str, any_case: bool) -> files.JsonObject:
     """Returns the settings of an added token, as transformers writes them."""
     return {
         "content": name,
@@ -302,9 +301,9 @@ def other_settings(model: bytes) -> list[str]:
 
 def _normalizers(
     rules: str, accents: str, *, do_lower_case: bool
-) -> list[dict[str, Any]]:
+) -> list[files.JsonObject]:
     precompiled = {"type": "Precompiled", "precompiled_charsmap": rules}
-    removal: list[dict[str, Any]] = [
+    removal: list[files.JsonObject] = [
         {"type": "NFKD"},
         # StripAccents would remove vowel signs of Indian scripts, too.
         {"type": "Replace", "pattern": {"Regex": accents}, "content": ""},

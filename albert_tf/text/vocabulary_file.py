@@ -6,7 +6,6 @@ Plain Python. Whoever reads records of ids needs no tokenizer: see `base.py`.
 import dataclasses
 import os
 from collections.abc import Mapping
-from typing import Any
 
 from albert_tf import files, registry
 
@@ -85,13 +84,13 @@ class TokenizerSettings:
     tokenize_chinese_chars: bool = True
     added_tokens: Mapping[str, bool] = dataclasses.field(default_factory=dict)
 
-    def stated(self) -> dict[str, Any]:
+    def stated(self) -> files.JsonObject:
         """Returns `do_lower_case`, and the fields that are not the default."""
         defaults = vars(TokenizerSettings())
         changed = {n: v for n, v in vars(self).items() if v != defaults[n]}
         return {"do_lower_case": self.do_lower_case, **changed}
 
-    def identity(self, fingerprint: str | None) -> dict[str, Any]:
+    def identity(self, fingerprint: str | None) -> files.JsonObject:
         """Returns how runs identify such a tokenizer, as JSON values.
 
         `do_lower_case` follows from the fingerprint, and is left out if it is

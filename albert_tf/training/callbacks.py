@@ -9,7 +9,7 @@ import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from albert_tf import registry
+from albert_tf import files, registry
 from albert_tf.metrics.scores import Score, Scores
 from albert_tf.training.run_config import RunConfig
 
@@ -77,11 +77,11 @@ class Result:
     by_seed: Mapping[int, Scores] = dataclasses.field(default_factory=dict)
     failures: Mapping[int, str] = dataclasses.field(default_factory=dict)
     is_current: bool = True
-    created: dict[str, Any] = dataclasses.field(default_factory=dict)
+    created: files.JsonObject = dataclasses.field(default_factory=dict)
 
-    def as_json(self) -> dict[str, Any]:
+    def as_json(self) -> files.JsonObject:
         """Returns the content of `eval_results.json`."""
-        results: dict[str, Any] = self.scores.flat()
+        results: files.JsonObject = self.scores.flat()
         if self.by_seed:
             results[SEEDS] = {
                 str(seed): {"degenerate": 0.0, **scores.flat()}
@@ -183,7 +183,9 @@ class CallbackList:
     def __enter__(self) -> "CallbackList":
         return self
 
-    def __exit__(self, _: Any, error: BaseException | None, __: Any) -> None:
+    def __exit__(
+        self, _: object, error: BaseException | None, __: object
+    ) -> None:
         self.end(None, error or KeyboardInterrupt())
 
     @property

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple, cast
 
 import numpy as np
 
-from albert_tf import registry
+from albert_tf import files, registry
 from albert_tf.checkpoints import discovery, heads, run_checkpoints
 from albert_tf.checkpoints.checkpoint import Checkpoint
 from albert_tf.checkpoints.metadata import Metadata
@@ -382,7 +382,7 @@ class FinetuningRun:
                 each, chunks, folder, thresholds, self._workers
             )
 
-    def _start_outputs(self, weights: Checkpoint) -> dict[str, Any]:
+    def _start_outputs(self, weights: Checkpoint) -> files.JsonObject:
         """Returns outputs of the start, for a task that compares with them."""
         start, evaluated = self._start, self._sets.evaluation
         if not (self._task.compares_start and start and evaluated):

@@ -49,7 +49,7 @@ def checked(
     return result
 
 
-def _converted(name: str, value: Any, kind: type) -> Any:
+def _converted(name: str, value: object, kind: type) -> Any:
     if isinstance(value, os.PathLike):
         value = os.fspath(value)
     # A dict or a set would have no order that the user has chosen.

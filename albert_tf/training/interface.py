@@ -8,10 +8,10 @@ import dataclasses
 import functools
 import html
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from albert_tf import registry
+from albert_tf import files, registry
 from albert_tf.inference.predictor import Predictor, load_predictor
 from albert_tf.tasks import example_files
 from albert_tf.tasks import spec as specs
@@ -86,9 +86,9 @@ class RunResult(Result):
         return self.created.get("export")
 
     @property
-    def comparison(self) -> Sequence[Mapping[str, Any]]:
+    def comparison(self) -> Sequence[files.JsonObject]:
         """Tables that compare the runs if settings were lists; else empty."""
-        tables: Sequence[Mapping[str, Any]] = self.created.get("comparison", ())
+        tables: Sequence[files.JsonObject] = self.created.get("comparison", ())
         return tables
 
     @functools.cached_property
@@ -106,9 +106,9 @@ def _html_cell(content: str | float | None) -> str:
 def finetune(
     task_name: str | FinetuningSpec | HeadSpec,
     *,
-    train_examples: Any = None,
-    eval_examples: Any = None,
-    predict_examples: Any = None,
+    train_examples: object = None,
+    eval_examples: object = None,
+    predict_examples: object = None,
     callbacks: Sequence[Callback] = (),
     **settings: "Unpack[FinetuningSettings]",
 ) -> RunResult:
@@ -242,7 +242,7 @@ def run_finetuning(
     return _run_result(result, head_spec=spec.head_spec(plan.task_config))
 
 
-def _run_result(result: Result, **fields: Any) -> RunResult:
+def _run_result(result: Result, **fields: object) -> RunResult:
     paths = {n: os.path.abspath(getattr(result, n)) for n in _PATHS}
     return RunResult(**{**vars(result), **paths, **fields})
 

@@ -201,7 +201,7 @@ class TrainingLoop:
             for stop, handler in previous.items():
                 signal.signal(stop, handler)
 
-    def _note_signal(self, stop: int, _: Any) -> None:
+    def _note_signal(self, stop: int, _: object) -> None:
         if self._has_signal and stop == signal.SIGINT:
             raise KeyboardInterrupt
         self._has_signal = True

@@ -8,12 +8,11 @@ import functools
 import logging
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any
 
 import numpy as np
 import tensorflow as tf
 
-from albert_tf import checks, settings
+from albert_tf import checks, files, settings
 from albert_tf.checkpoints import discovery, vocabularies
 from albert_tf.checkpoints.checkpoint import Checkpoint
 from albert_tf.checkpoints.metadata import Metadata
@@ -137,7 +136,7 @@ def _result(
     weights: Checkpoint,
     records: RecordSource | None,
 ) -> Result:
-    evaluation: dict[str, Any] | None = None
+    evaluation: files.JsonObject | None = None
     if records:
         evaluation = {
             "data": config.evaluated,

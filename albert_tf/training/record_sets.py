@@ -5,12 +5,11 @@ import functools
 import hashlib
 import logging
 from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
 import tensorflow as tf
 
-from albert_tf import checks
+from albert_tf import checks, files
 from albert_tf.data import bucketed_batches, record_columns
 from albert_tf.data.record_columns import Padding, RecordColumns
 from albert_tf.devices import strategies
@@ -48,7 +47,7 @@ class RecordSet(ExampleSet):
             digest.update(repr(example).encode("utf-8", "surrogatepass"))
         return digest.hexdigest()
 
-    def describe(self, scores: Scores, name: str) -> dict[str, Any]:
+    def describe(self, scores: Scores, name: str) -> files.JsonObject:
         """Describes the evaluation of a set, for metadata and reports."""
         cautions = [self.caution] * bool(self.caution)
         absent = [
@@ -165,7 +164,7 @@ def fold_numbers(rows: ExampleSet, num_folds: int) -> np.ndarray:
     return np.array([folds[digest] for _, digest in labels_and_digests])
 
 
-def fingerprints(sets: Sets[RecordSet]) -> dict[str, Any]:
+def fingerprints(sets: Sets[RecordSet]) -> files.JsonObject:
     """Returns digests and counts that must be the same in all workers."""
     return {
         "train": sets.train and sets.train.columns.digest,

@@ -51,7 +51,7 @@ _ORDER_SETTINGS = ("random_seed", "read_order", "num_readers")
 _WEIGHTS_FILE = re.compile(r"\.(index|data-\d{5}-of-\d{5}|safetensors|h5)$")
 
 
-def read_fingerprint(output_dir: str) -> dict[str, Any]:
+def read_fingerprint(output_dir: str) -> files.JsonObject:
     """Returns the fingerprint of the run in a directory; empty without one."""
     path = os.path.join(output_dir, FINGERPRINT_FILE)
     values = files.read_json_object(path, missing_ok=True)
@@ -60,7 +60,7 @@ def read_fingerprint(output_dir: str) -> dict[str, Any]:
     return values
 
 
-def fingerprint(config: RunConfig, **task_values: Any) -> dict[str, Any]:
+def fingerprint(config: RunConfig, **task_values: object) -> files.JsonObject:
     """Returns everything that determines the numbers of a training run.
 
     The task adds `task_values`, JSON values such as `records`.
@@ -75,7 +75,7 @@ def fingerprint(config: RunConfig, **task_values: Any) -> dict[str, Any]:
     }
 
 
-def _start(path: str | None) -> dict[str, Any]:
+def _start(path: str | None) -> files.JsonObject:
     return {_START: path, _START_DIGEST: path and _digest_of_weights(path)}
 
 
@@ -237,7 +237,7 @@ def finetuning_folder(
     `records` and `eval_records` are digests of the records to train on and of
     the first evaluation set; the directory of several seeds has none.
     """
-    values: dict[str, Any] = {"task": data.name}
+    values: files.JsonObject = {"task": data.name}
     values[_SETTINGS] = dict(data.settings)
     if config.num_seeds == 1:
         values |= fingerprint(
@@ -276,7 +276,7 @@ def check_model(config: RunConfig, task_name: str | None) -> None:
         _check_same(config.output_dir, _model_of(recorded), _model_of(current))
 
 
-def _model_of(values: Fingerprint) -> dict[str, Any]:
+def _model_of(values: Fingerprint) -> files.JsonObject:
     """Returns the part of a fingerprint that describes the model."""
     config = values.get("config", {}).items()
     return {

@@ -9,7 +9,6 @@ what is compiled computes in float32 in every precision.
 import functools
 import math
 from collections.abc import Callable, Sequence
-from typing import Any
 
 import keras
 from keras import ops
@@ -143,7 +142,7 @@ def sum_of_all(tensor: Tensor) -> Tensor:
 
 
 def copy_for_gradients(
-    tensor: Tensor, num_copies: int, fusion: Fusion, dtype: Any = None
+    tensor: Tensor, num_copies: int, fusion: Fusion, dtype: object = None
 ) -> list[Tensor]:
     """Returns copies of a tensor, in its dtype or in another one.
 
@@ -165,7 +164,7 @@ def copy_for_gradients(
 
 
 def add_up(
-    tensors: Sequence[Tensor], fusion: Fusion, dtype: Any = "float32"
+    tensors: Sequence[Tensor], fusion: Fusion, dtype: object = "float32"
 ) -> Tensor:
     """Returns the sum of tensors of one shape; the arithmetic is in float32."""
     add = _adder(keras.backend.standardize_dtype(dtype))

@@ -14,7 +14,6 @@ Source: Chen et al. 2016, "Training deep nets with sublinear memory cost".
 import functools
 import math
 from collections.abc import Sequence
-from typing import Any
 
 import keras
 from keras import ops
@@ -95,8 +94,8 @@ def _call(
     weights: Sequence[Tensor],
     recompute: bool,
     hidden: Tensor,
-    *args: Any,
-    **kwargs: Any,
+    *args: object,
+    **kwargs: object,
 ) -> Tensor:
     """Calls a layer with weights in place of its variables."""
 

@@ -86,7 +86,7 @@ class PooledHead(HeadSpec, abc.ABC):
     loss: ClassVar[str] = SQUARED_ERROR
     primary_metric: ClassVar[str]
 
-    def __init_subclass__(cls, **kwargs: Any) -> None:
+    def __init_subclass__(cls, **kwargs: object) -> None:
         super().__init_subclass__(**kwargs)
         if "name" not in vars(cls):
             return
@@ -110,7 +110,7 @@ class PooledHead(HeadSpec, abc.ABC):
         )
 
     @abc.abstractmethod
-    def answers(self, logits: Any) -> Mapping[str, Any]:
+    def answers(self, logits: np.ndarray) -> Mapping[str, Any]:
         """Returns the answers to N texts, arrays `[N, ...]`, by their names.
 
         `logits` are float32 `[N, K]`: an array of NumPy, or in an export a

@@ -1,7 +1,7 @@
 """The model half of a `PooledHead`."""
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from keras import ops
 
@@ -44,7 +44,7 @@ class PooledTask(MeanLossTask):
     accuracies = {}
 
     def __init__(
-        self, config: AlbertConfig, *, head: "PooledHead", **options: Any
+        self, config: AlbertConfig, *, head: "PooledHead", **options: object
     ) -> None:
         self._head = head
         self.model = head.head.make_model(config, None, **options)

@@ -5,7 +5,6 @@ Source: Lan et al. 2020, section 3.1; google-research/albert,
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import tensorflow as tf
 
@@ -73,7 +72,7 @@ class PretrainingTask:
         *,
         seed: tf.Tensor | None,
         compute_outputs: ComputeOutputs = model_outputs,
-        **options: Any,
+        **options: object,
     ) -> tuple[tf.Tensor, Totals]:
         """Returns this batch's share of both losses, and its totals."""
         by_depth = compute_outputs(

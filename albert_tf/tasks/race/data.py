@@ -16,7 +16,7 @@ import json
 import logging
 import os
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 
@@ -178,7 +178,7 @@ class MultipleChoiceData(TaskData):
                 letters = examples_lib.LETTERS
                 answers = self.answers(chunk, outputs)
                 for example, answer in zip(chunk, answers, strict=True):
-                    row: dict[str, Any] = {"id": example.guid}
+                    row: files.JsonObject = {"id": example.guid}
                     if example.level:
                         row["level"] = example.level
                     row["probabilities"] = answer["probabilities"]

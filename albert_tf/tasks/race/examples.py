@@ -22,7 +22,7 @@ import numpy as np
 
 from albert_tf import checks, files
 from albert_tf.tasks import example_files
-from albert_tf.tasks.example_files import JsonObject, Source
+from albert_tf.tasks.example_files import Source
 from albert_tf.tasks.lengths import Lengths
 
 LEVELS = ("middle", "high")
@@ -115,7 +115,9 @@ def read_questions(
     return examples
 
 
-def _examples(row: JsonObject, level: str) -> Iterator[MultipleChoiceExample]:
+def _examples(
+    row: files.JsonObject, level: str
+) -> Iterator[MultipleChoiceExample]:
     """Yields the questions of a line: of a passage, or a single one."""
     passage_id, article = str(row["id"]), row["article"]
     if "questions" in row:

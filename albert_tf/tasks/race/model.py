@@ -3,8 +3,6 @@
 Source: Lan et al. 2020, appendix A.3; google-research/albert, `race_utils`.
 """
 
-from typing import Any
-
 from albert_tf.config import AlbertConfig
 from albert_tf.modeling.sequence_models import MultipleChoiceModel
 from albert_tf.tasks import head_flags
@@ -24,7 +22,7 @@ class MultipleChoiceTask(LabelTask):
         config: AlbertConfig,
         *,
         head: HeadFlags = head_flags.DEFAULT_HEAD,
-        **options: Any,
+        **options: object,
     ) -> None:
         super().__init__(head)
         self.model = MultipleChoiceModel(

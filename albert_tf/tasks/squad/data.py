@@ -10,7 +10,7 @@ import json
 import logging
 import os
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 
@@ -295,7 +295,7 @@ class SquadData(TaskData):
             )
         texts = self.final_texts(best, threshold)
         guids = [example.guid for example in examples]
-        content: dict[str, Any] = {
+        content: files.JsonObject = {
             PREDICTIONS_FILE: dict(zip(guids, texts, strict=True))
         }
         if self.version_2_with_negative:

@@ -17,7 +17,7 @@ import numpy as np
 
 from albert_tf import checks, files
 from albert_tf.tasks import example_files
-from albert_tf.tasks.example_files import JsonObject, RowsInMemory, Source
+from albert_tf.tasks.example_files import RowsInMemory, Source
 
 _LOGGER = logging.getLogger(__name__)
 
@@ -105,7 +105,7 @@ def read_examples(path: Source) -> list[SquadExample]:
 
 def _paragraphs_and_questions(
     path: Source,
-) -> Iterator[tuple[JsonObject, JsonObject]]:
+) -> Iterator[tuple[files.JsonObject, files.JsonObject]]:
     if isinstance(path, RowsInMemory) or str(path).endswith(".jsonl"):
         for line, row in example_files.read_objects(path):
             yield row, {"id": str(line)} | row
@@ -116,7 +116,7 @@ def _paragraphs_and_questions(
                 yield paragraph, row
 
 
-def _example(row: JsonObject, context: str) -> SquadExample:
+def _example(row: files.JsonObject, context: str) -> SquadExample:
     answer_rows = row.get("answers")
     if isinstance(answer_rows, Mapping):  # of lists
         columns = zip(*answer_rows.values(), strict=True)
@@ -148,7 +148,7 @@ def _example(row: JsonObject, context: str) -> SquadExample:
     )
 
 
-def _value(values: JsonObject, key: str, kind: type) -> Any:
+def _value(values: files.JsonObject, key: str, kind: type) -> Any:
     value = values[key]
     if kind is str and type(value) is int:
         value = str(value)

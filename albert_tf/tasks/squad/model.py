@@ -23,7 +23,7 @@ class SpanTask(MeanLossTask):
     accuracies = {"correct": "span_accuracy"}
     sequence_outputs = frozenset(("start_logits", "end_logits"))
 
-    def __init__(self, config: AlbertConfig, **options: Any) -> None:
+    def __init__(self, config: AlbertConfig, **options: object) -> None:
         self.model = SpanModel(config, **options)
 
     def _measure(

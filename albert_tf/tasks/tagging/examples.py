@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from albert_tf import checks
+from albert_tf import checks, files
 from albert_tf.metrics.entities import OUTSIDE
 from albert_tf.tasks import example_files
-from albert_tf.tasks.example_files import JsonObject, Source
+from albert_tf.tasks.example_files import Source
 from albert_tf.tasks.tagging.words import TextWords
 from albert_tf.text import text_lines
 
@@ -79,7 +79,7 @@ def read_examples(
     return examples
 
 
-def _read_conll(path: Any) -> Iterator[tuple[int, JsonObject]]:
+def _read_conll(path: Any) -> Iterator[tuple[int, files.JsonObject]]:
     rows: list[list[str]] = []
     first, num_columns = 1, 0
     for line, text in enumerate((*text_lines.read_lines(path), ""), start=1):
@@ -103,7 +103,7 @@ def _read_conll(path: Any) -> Iterator[tuple[int, JsonObject]]:
 
 
 def _example(
-    guid: str, row: JsonObject, data: "TaggingData", lost: list[str]
+    guid: str, row: files.JsonObject, data: "TaggingData", lost: list[str]
 ) -> TaggedText:
     tags = row.get("tags")
     if isinstance(tags, str) or isinstance(row.get("tokens"), str):
