@@ -15,10 +15,10 @@ def config_flag(workshop):
     return f"--albert_config_file={workshop / 'plain.json'}"
 
 
+RANKINGS = ("eval_roc_auc", "eval_average_precision")
 # Then the loss of `finetuning_flags` falls steeply, which magnifies the last
 # bits of a gradient: one process parts from itself by 7e-5 with other
 # micro-batches, in the norm of step 70.
-RANKINGS = ("eval_roc_auc", "eval_average_precision")
 BEFORE_FALL = 50
 
 
