@@ -12,6 +12,8 @@ import csv
 import itertools
 import json
 import math
+import re
+import unicodedata
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
@@ -144,6 +146,32 @@ def check_ids(ids: Sequence[str], where: str) -> None:
             f"{where}: two examples have the id {example_id!r}. Give each "
             "its own."
         )
+
+
+def find_text(text: str, context: str, start: int) -> tuple[int, int] | None:
+    """Returns start and end of a text in another, nearest to `start`, or None.
+
+    White space, case and the form of accents may differ, in its place first.
+
+    >>> find_text("ann lee", "Then Ann  Lee spoke", 7)
+    (5, 13)
+    """
+    if start >= 0 and context.startswith(text, start):
+        return start, start + len(text)
+    forms = [text, *(unicodedata.normalize(f, text) for f in ("NFC", "NFD"))]
+    words = [r"\s+".join(map(re.escape, form.split())) for form in forms]
+    # An accent that follows would belong to the last letter.
+    pattern = rf"(?:{'|'.join(words)})(?![\u0300-\u036f])"
+    nearest = min(
+        re.finditer(pattern, context, re.IGNORECASE),
+        key=lambda match: (
+            match.start() != start,
+            match[0] != text,
+            abs(match.start() - start),
+        ),
+        default=None,
+    )
+    return nearest and nearest.span()
 
 
 def has_objects(path: Source) -> bool:

@@ -160,6 +160,8 @@ class FinetuningSettings(TypedDict, total=False):
     """Update at which the warm-up starts; the learning rate is 0 before."""
     strategy: Literal['auto', 'one', 'mirrored', 'multi_worker', 'tpu']
     """Devices to use: one; mirrored (all GPUs of this machine); multi_worker (several machines, see --cluster); tpu; or auto."""
+    tag_column: int | Sequence[int] | None
+    """Column of the tags in files without a header, from 1. By default, the last."""
     temperature: float | Sequence[float]
     """What cosent and softmax divide cosines by. Both compare the rows of a batch on all devices; with --gradient_accumulation_steps, those of a micro-batch."""
     text_columns: str | Sequence[str | float]
@@ -184,6 +186,8 @@ class FinetuningSettings(TypedDict, total=False):
     """WordPiece vocabulary; ignored if --spm_model_file is given. Default: the vocabulary beside the checkpoint."""
     warmup_proportion: float | Sequence[float] | None
     """Fraction of the updates that warm up, instead of --num_warmup_steps."""
+    word_column: int | Sequence[int] | None
+    """Column of the words in files without a header, from 1. By default, the first."""
 
 
 class PretrainingSettings(TypedDict, total=False):

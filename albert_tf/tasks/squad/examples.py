@@ -8,8 +8,6 @@ import contextlib
 import dataclasses
 import json
 import logging
-import re
-import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -161,24 +159,9 @@ def _value(values: files.JsonObject, key: str, kind: type) -> Any:
 
 
 def _find(answer: Answer, context: str) -> Answer:
-    """Returns the nearest place with the text of an answer; itself if none.
-
-    White space, case and the form of accents may differ, in its place first.
-    """
-    text, start = answer.text, answer.start
-    if start >= 0 and context.startswith(text, start):
+    """Returns the nearest place with the text of an answer; itself if none."""
+    place = example_files.find_text(answer.text, context, answer.start)
+    if place is None:
         return answer
-    forms = [text, *(unicodedata.normalize(f, text) for f in ("NFC", "NFD"))]
-    words = [r"\s+".join(map(re.escape, form.split())) for form in forms]
-    # An accent that follows would belong to the last letter.
-    pattern = rf"(?:{'|'.join(words)})(?![\u0300-\u036f])"
-    nearest = min(
-        re.finditer(pattern, context, re.IGNORECASE),
-        key=lambda match: (
-            match.start() != start,
-            match[0] != text,
-            abs(match.start() - start),
-        ),
-        default=None,
-    )
-    return Answer(text=nearest[0], start=nearest.start()) if nearest else answer
+    start, end = place
+    return Answer(text=context[start:end], start=start)

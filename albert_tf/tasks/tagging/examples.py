@@ -1,10 +1,10 @@
-"""Examples of tagging: words with tags, and the files that hold them."""
+"""Examples of tagging: words with tags."""
 
+import collections
 import dataclasses
 import logging
-import re
-from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
@@ -12,15 +12,18 @@ from albert_tf import checks, files
 from albert_tf.metrics.entities import OUTSIDE
 from albert_tf.tasks import example_files
 from albert_tf.tasks.example_files import Source
+from albert_tf.tasks.tagging import rows
+from albert_tf.tasks.tagging.rows import Columns
 from albert_tf.tasks.tagging.words import TextWords
-from albert_tf.text import text_lines
 
 if TYPE_CHECKING:
     from albert_tf.tasks.tagging.data import TaggingData
 
 _LOGGER = logging.getLogger(__name__)
 # Its start and end in the text, in characters, and its kind.
-Entity = tuple[int, int, str]
+Entity: TypeAlias = tuple[int, int, str]
+# Kind, start and end of entities, by what is wrong with them.
+Faults = collections.defaultdict[str, list[tuple[str, int, int]]]
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -44,120 +47,103 @@ class TaggedText:
 
 
 def read_examples(
-    path: Source, data: "TaggingData", *, needs_tags: bool
+    path: Source, data: "TaggingData", columns: Columns, *, needs_tags: bool
 ) -> list[TaggedText]:
     """Reads the texts of a file; `data` is the `TaggingData` of their words.
 
-    CoNLL has a word a line, its tag in the last column; JSON lines have
-    `tokens` and `tags`, or `text` and `entities`.
+    Columns have a word a line, and its tag; JSON lines have `tokens` and
+    `tags`, or `text` and `entities`, or what annotation tools write for them.
     """
-    rows = _read_conll(path)
-    if example_files.has_objects(path):
-        rows = example_files.read_objects(path)
     examples: list[TaggedText] = []
-    lost: list[str] = []
-    for line, row in rows:
+    faults = Faults(list)
+    for line, row in rows.read_rows(path, columns):
         try:
-            example = _example(str(row.get("id", line)), row, data, lost)
+            example = _example(str(row.get("id", line)), row, data, faults)
             if needs_tags and example.tags is None:
                 raise ValueError("it has no tags")
-        except (KeyError, TypeError, ValueError) as error:
-            raise ValueError(
-                f"{path}, line {line}: it must have `tokens` and `tags`, or "
-                f"`text` and `entities` (start, end, label). "
-                f"{type(error).__name__}: {error}."
-            ) from error
+        except (TypeError, ValueError) as error:
+            raise rows.fault(path, line, error) from error
         examples.append(example)
     example_files.check_ids([example.guid for example in examples], str(path))
-    if lost:
+    for what, marks in faults.items():
+        kinds = collections.Counter(kind for kind, _, _ in marks)
         _LOGGER.warning(
-            "%s: %d entities overlap others, or end within words: %s.",
+            "%s: %d entities %s: %s. Of each kind: %s.",
             path,
-            len(lost),
-            checks.listed(lost),
+            len(marks),
+            what,
+            checks.listed(f"{kind} at {a}:{b}" for kind, a, b in marks),
+            checks.listed(f"{kind} ({n})" for kind, n in kinds.items()),
         )
     return examples
 
 
-def _read_conll(path: Any) -> Iterator[tuple[int, files.JsonObject]]:
-    rows: list[list[str]] = []
-    first, num_columns = 1, 0
-    for line, text in enumerate((*text_lines.read_lines(path), ""), start=1):
-        if text.strip() and not text.startswith("-DOCSTART-"):
-            fields = [field.strip(" ") for field in text.split("\t")]
-            if len(fields) == 1:
-                fields = re.split(" +", text.strip(" "))
-            num_columns = num_columns or len(fields)
-            if len(fields) != num_columns:
-                raise ValueError(
-                    f"{path}, line {line} has {len(fields)} columns, the first "
-                    f"line {num_columns}. Each must be a word, a tab or blank, "
-                    "and its tag."
-                )
-            first = first if rows else line
-            rows.append(fields)
-        elif rows:
-            tags = [row[-1] for row in rows] if num_columns > 1 else None
-            yield first, {"tokens": [row[0] for row in rows], "tags": tags}
-            rows = []
-
-
 def _example(
-    guid: str, row: files.JsonObject, data: "TaggingData", lost: list[str]
+    guid: str, row: files.JsonObject, data: "TaggingData", faults: Faults
 ) -> TaggedText:
-    tags = row.get("tags")
-    if isinstance(tags, str) or isinstance(row.get("tokens"), str):
-        raise TypeError("a text is no list")
     if "tokens" in row:
-        example = data.example(guid, [*map(_text, row["tokens"])])
+        example = data.example(guid, row["tokens"])
+        tags = row["tags"]
         if tags is not None:
             tags = [_name(tag, data.labels) for tag in tags]
             if len(tags) != len(row["tokens"]):
                 raise ValueError("there are not as many tags as tokens")
-    else:
-        example = data.example(guid, _text(row["text"]))
-        tags = row.get("entities")
-        if tags is not None:
-            entities = [_entity(each, len(example.text)) for each in tags]
-            tags = _tags_of(example.words, entities, lost)
-    return dataclasses.replace(example, tags=tags)
+        return dataclasses.replace(example, tags=tags)
+    example = data.example(guid, row["text"])
+    if (entities := row.get("entities")) is None:
+        return example
+    places = sorted(_place(each, example.text, faults) for each in entities)
+    return dataclasses.replace(
+        example, tags=_tags_of(example.words, places, faults)
+    )
 
 
-def _text(value: object) -> str:
-    if not isinstance(value, str):
-        raise TypeError(f"{value!r} is no text")
-    return value
-
-
-def _name(tag: object, labels: Sequence[str]) -> str:
-    """Returns the name of a tag, which may be its number."""
+def _name(tag: Any, labels: Sequence[str]) -> str:
+    """Returns the name of a tag, which may be its number, also as a text."""
+    if hasattr(tag, "tolist"):  # a number of NumPy
+        tag = tag.tolist()
+    if (
+        isinstance(tag, str)
+        and tag.isdecimal()
+        and labels
+        and tag not in labels
+    ):
+        tag = int(tag)
     if isinstance(tag, int) and not 0 <= tag < len(labels):
         raise ValueError(f"the tag {tag} needs a name in --labels")
-    name = labels[tag] if isinstance(tag, int) else _text(tag)
+    name = labels[tag] if isinstance(tag, int) else rows.text_of(tag)
     if not name:
         raise ValueError("a tag is empty")
     return name
 
 
-def _entity(entity: Any, length: int) -> Entity:
-    if isinstance(entity, dict):
-        entity = [entity[name] for name in ("start", "end", "label")]
-    start, end, label = entity
-    if not (0 <= start <= end <= length and label):
-        raise ValueError(f"{entity} is no part of the text with a label")
-    return int(start), int(end), _text(label)
+def _place(entity: rows.Entity, text: str, faults: Faults) -> Entity:
+    """Returns where an entity is: if it says its text, at the nearest one."""
+    start, end, kind, stated = entity
+    if stated.strip() and text[start:end] != stated:
+        place = example_files.find_text(stated, text, start)
+        if place is None:
+            raise ValueError(f"the text has no {stated!r}, an entity")
+        if place != (start, end):
+            faults["are moved to where their texts are"].append(
+                (kind, start, end)
+            )
+        start, end = place
+    if not 0 <= start <= end <= len(text):
+        raise ValueError(f"{start}:{end} is no part of the text")
+    return start, end, kind
 
 
 def _tags_of(
-    words: TextWords, entities: Sequence[Entity], lost: list[str]
+    words: TextWords, entities: Sequence[Entity], faults: Faults
 ) -> list[str]:
     """Returns the tags, in IOB2, of the words that entities touch.
 
-    Of entities that overlap, the first one counts; `lost` gets the others, and
-    entities that start or end within a word.
+    Of entities that overlap, the first one counts; `faults` gets the others,
+    and entities that start or end within a word.
     """
     tags = [OUTSIDE] * len(words.starts)
-    for start, end, kind in sorted(entities):
+    for start, end, kind in entities:
         (inside,) = np.nonzero((words.starts < end) & (start < words.ends))
         is_free = all(tags[i] == OUTSIDE for i in inside)
         if is_free:
@@ -165,6 +151,9 @@ def _tags_of(
                 tags[i] = f"{'I' if i > inside[0] else 'B'}-{kind}"
         touched = words.starts[inside], words.ends[inside]
         is_cut = any(touched[0] < start) or any(touched[1] > end)
-        if is_cut or not (is_free and inside.size):
-            lost.append(f"{kind} at {start}:{end}")
+        mark = kind, start, end
+        if not (is_free and inside.size):
+            faults["overlap others, or no word, and are left out"].append(mark)
+        elif is_cut:
+            faults["end within words, and take all of these"].append(mark)
     return tags

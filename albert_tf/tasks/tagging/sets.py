@@ -8,7 +8,7 @@ import dataclasses
 import functools
 import itertools
 import logging
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from albert_tf import checks
@@ -17,9 +17,11 @@ from albert_tf.metrics.entities import OUTSIDE
 from albert_tf.settings import setting
 from albert_tf.tasks import head_flags, held_out, task_data
 from albert_tf.tasks.held_out import FileFlags
+from albert_tf.tasks.labelled_texts import LEAST_EXAMPLES
 from albert_tf.tasks.spec import DataRequest, FinetuningSpec
 from albert_tf.tasks.tagging import examples as examples_lib
 from albert_tf.tasks.tagging.examples import TaggedText
+from albert_tf.tasks.tagging.rows import Columns
 from albert_tf.tasks.tagging.spec import TaggingSpec
 from albert_tf.tasks.task import MakeTask
 from albert_tf.tasks.task_data import ExampleSet, Sets
@@ -46,6 +48,18 @@ class TaggingConfig(FileFlags):
         "All tags, in the order of the model's outputs; also the names of tags "
         "that are numbers. By default, the sorted ones of the training file.",
     )
+    word_column: int | None = setting(
+        None,
+        "Column of the words in files without a header, from 1. By default, "
+        "the first.",
+        at_least=1,
+    )
+    tag_column: int | None = setting(
+        None,
+        "Column of the tags in files without a header, from 1. By default, "
+        "the last.",
+        at_least=1,
+    )
     dropout_prob: float = head_flags.dropout(
         "Dropout rate of the vectors of tokens."
     )
@@ -65,9 +79,16 @@ def read_sets(config: TaggingConfig, request: DataRequest) -> Sets[ExampleSet]:
     )
 
     def read(use: str) -> list[TaggedText]:
-        path = held_out.find(config, request, use)
+        columns = Columns(
+            config.word_column,
+            config.tag_column,
+            data.labels if use == "predict" else None,
+        )
         return examples_lib.read_examples(
-            path, data, needs_tags=use != "predict"
+            held_out.find(config, request, use),
+            data,
+            columns,
+            needs_tags=use != "predict",
         )
 
     sets, validation = held_out.read(
@@ -76,9 +97,9 @@ def read_sets(config: TaggingConfig, request: DataRequest) -> Sets[ExampleSet]:
     rows: list[Sequence[str]] = [[label] for label in labels]
     if trains:
         rows = [example.tags or () for example in sets["train"]]
-    distinct = {tag for tags in rows for tag in tags}
+    counts = collections.Counter(itertools.chain(*rows))
     labels = labels or tuple(
-        sorted(distinct, key=lambda tag: (tag != OUTSIDE, tag))
+        sorted(counts, key=lambda tag: (tag != OUTSIDE, tag))
     )
     if len({*labels}) < max(2, len(labels)):
         raise ValueError(
@@ -92,16 +113,28 @@ def read_sets(config: TaggingConfig, request: DataRequest) -> Sets[ExampleSet]:
         dictionary=data_lib.dictionary_of(sets["train"]) if trains else {},
         validation=validation,
     )
-    scheme = entities.scheme_of(rows)
+    _tell_tags(entities.scheme_of(rows), labels, counts if trains else {})
+    if "predict" in request.uses:
+        sets["predict"] = read("predict")
+    _warn_of_others([*itertools.chain(*sets.values())], labels)
+    return task_data.one_set_each(sets, data)
+
+
+def _tell_tags(
+    scheme: str, labels: Sequence[str], counts: Mapping[str, int]
+) -> None:
     _LOGGER.info("Tags (%s): %s.", scheme, checks.listed(labels))
     if scheme == entities.PLAIN and any(x.startswith("B-") for x in labels):
         odd = [tag for tag in labels if not entities.PREFIXED.fullmatch(tag)]
         text = "Because of the tags %s, they are plain: none marks an entity."
         _LOGGER.warning(text, checks.listed(map(repr, odd or labels)))
-    if "predict" in request.uses:
-        sets["predict"] = read("predict")
-    _warn_of_others([*itertools.chain(*sets.values())], labels)
-    return task_data.one_set_each(sets, data)
+    rare = [tag for tag, number in counts.items() if number < LEAST_EXAMPLES]
+    if rare:
+        _LOGGER.warning(
+            "Too few words to rely on have the tags %s. Check their spelling, "
+            "and that the file has no header.",
+            checks.listed(f"{tag!r} ({counts[tag]})" for tag in sorted(rare)),
+        )
 
 
 def _warn_of_others(
@@ -114,7 +147,7 @@ def _warn_of_others(
             "%d words have tags that are none of these, so that they are "
             "never predicted: %s.",
             others.total(),
-            checks.listed(f"{tag} ({n})" for tag, n in others.items()),
+            checks.listed(f"{tag!r} ({n})" for tag, n in others.items()),
         )
 
 
