@@ -16,6 +16,7 @@ PREFIXED = re.compile(r"[BIESLUM](-.*)?|O")
 # kinds are equal or differ. These steps start and end entities in any scheme:
 _STARTS = r".[BS]\W|[ESO][EI]\W|.[^O]!"
 _ENDS = r"[ES].\W|[BI][BSO]\W|[^O].!"
+_AS_IOBES = {"BILOU": {"L": "E", "U": "S"}, "BMES": {"M": "I"}}
 
 
 class Entity(NamedTuple):
@@ -66,6 +67,16 @@ def find_entities(tags: Sequence[str]) -> list[Entity]:
     return entities
 
 
+def as_iobes(tags: Sequence[str], scheme: str) -> list[str]:
+    """Returns tags of BILOU and BMES as tags of IOBES, and others as given.
+
+    >>> as_iobes(["B-PER", "L-PER", "O"], "BILOU")
+    ['B-PER', 'E-PER', 'O']
+    """
+    letters = _AS_IOBES.get(scheme, {})
+    return [letters.get(tag[:1], tag[:1]) + tag[1:] for tag in tags]
+
+
 def _kind(tag: str) -> str:
     return tag[1:].split("-", 1)[-1] or "_"
 
@@ -105,9 +116,13 @@ def entity_scores(
     """
     if [*map(len, true_tags)] != [*map(len, predicted_tags)]:
         raise ValueError("There must be a predicted tag for each true one.")
+    # Differs: seqeval's default mode takes other letters than these for `I`.
+    scheme = scheme_of([*true_tags, *predicted_tags])
     # An entity ends with its sentence.
     flat = [
-        [tag for tags in sentences for tag in (*tags, OUTSIDE)]
+        as_iobes(
+            [tag for tags in sentences for tag in (*tags, OUTSIDE)], scheme
+        )
         for sentences in (true_tags, predicted_tags)
     ]
     true, predicted = ({*find_entities(tags)} for tags in flat)

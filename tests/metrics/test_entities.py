@@ -18,6 +18,9 @@ PREDICTED = {
     "BILOU": "B-A L-A B-A O B-B I-B I-B|U-B O U-A I-B L-A",
 }
 
+for tags in (TRUE, PREDICTED):
+    tags["BMES"] = tags["IOBES"].replace("I-", "M-")
+
 
 def read(text):
     return [sentence.split() for sentence in text.split("|")]
@@ -28,7 +31,9 @@ EXPECTED = {
     "IOB1": (1 / 4, 1 / 3),
     "IOB2": (3 / 5, 3 / 7),
     "IOBES": (1, 1),
-    "BILOU": (5 / 6, 5 / 6),
+    # The same as of these tags in IOBES.
+    "BILOU": (1, 1),
+    "BMES": (1, 1),
 }
 
 

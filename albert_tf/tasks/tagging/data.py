@@ -283,24 +283,26 @@ class TaggingData(TaskData):
     ) -> list[Section]:
         """Returns scores of kinds, confused kinds, and the worst texts."""
         pairs: collections.Counter[tuple[str, ...]] = collections.Counter()
-        texts = []
+        is_plain, texts = _scheme_of(self.labels) == PLAIN, []
         for example, tags, _ in self._tagged(examples, outputs):
             wrong = []
             both = zip(example.tags or (), tags, strict=True)
             for word, names in zip(example.strings, both, strict=True):
-                pairs[tuple(name.split("-", 1)[-1] for name in names)] += 1
+                kinds = (n if is_plain else n.split("-", 1)[-1] for n in names)
+                pairs[tuple(kinds)] += 1
                 if names[0] != names[1]:
                     wrong.append(f"{word}: {names[1]}, not {names[0]}")
             texts.append((example.guid, example.text, wrong))
         texts.sort(key=lambda row: -len(row[2]))
-        kinds = sorted({*itertools.chain(*pairs)})
+        all_kinds = sorted({*itertools.chain(*pairs)})
         return [
             error_tables.class_table("Scores of entities", scores.entries),
             {
                 "title": "Kinds of words (rows) and predictions (columns)",
-                "header": ("", *kinds),
+                "header": ("", *all_kinds),
                 "rows": [
-                    (a, *(str(pairs[a, b]) for b in kinds)) for a in kinds
+                    (a, *(str(pairs[a, b]) for b in all_kinds))
+                    for a in all_kinds
                 ],
             },
             {
@@ -336,10 +338,7 @@ def _readable(tags: Sequence[str], labels: tuple[str, ...]) -> list[str]:
     if scheme == PLAIN:
         mark = "I-" if OUTSIDE in labels else "S-"
         return [tag if tag == OUTSIDE else f"{mark}{tag}" for tag in tags]
-    letters = {"BILOU": {"L": "E", "U": "S"}, "BMES": {"M": "I"}}.get(
-        scheme, {}
-    )
-    return [letters.get(tag[0], tag[0]) + tag[1:] for tag in tags]
+    return entities.as_iobes(tags, scheme)
 
 
 def dictionary_of(examples: _Examples) -> dict[str, str]:

@@ -4,6 +4,7 @@ import json
 import numpy as np
 import pytest
 
+from albert_tf.metrics.entities import entity_scores
 from albert_tf.tasks.tagging import data as data_lib
 from albert_tf.text.base import WORDPIECE_NAMES
 from albert_tf.text.tokenizer import load_tokenizer
@@ -215,6 +216,42 @@ def test_scores_a_dictionary_and_a_report(make_data):
     assert of_kinds["rows"][0] == ("LOC", "0", "0", "0", "1")
     assert kinds["rows"][0] == ("LOC", "0", "0", "1")
     assert texts["rows"] == [("1", " ".join(ANNA), "Rome: B-PER, not B-LOC")]
+
+
+def test_plain_tags_are_kinds_of_their_own_in_the_report(make_data):
+    data = make_data(labels=("O", "art-other", "event-other"))
+    one = data.example("1", ["a", "b"], tags=("art-other", "event-other"))
+    outputs = outputs_of(data, [one], [[1, 1]])
+
+    _, kinds, _ = data.report_sections(
+        [one], outputs, data.scores([one], outputs)
+    )
+
+    assert kinds["header"] == ("", "art-other", "event-other")
+    assert kinds["rows"] == [("art-other", "1", "0"), ("event-other", "1", "0")]
+
+
+@pytest.mark.parametrize(
+    "labels",
+    [
+        ("O", "B-X", "I-X", "L-X", "U-X"),
+        ("O", "B-X", "M-X", "E-X", "S-X"),
+        ("O", "B-X", "I-X", "E-X", "S-X"),
+        ("O", "B-X", "I-X"),
+    ],
+)
+def test_a_run_scores_as_entity_scores_do(labels, make_data):
+    data = make_data(labels=labels)
+    rng = np.random.default_rng(0)
+    true, found = rng.integers(0, len(labels), (2, 20, 9))
+    names = [[labels[i] for i in row] for row in true]
+    examples = [data.example("1", [*"abcdefghi"], tags=row) for row in names]
+    outputs = outputs_of(data, examples, found)
+
+    scores = data.scores(examples, outputs)
+
+    tags = [answer["tags"] for answer in data.answers(examples, outputs)]
+    assert scores.flat() == entity_scores(names, tags)
 
 
 def test_predictions_have_the_words_of_the_file(make_data, tmp_path):
