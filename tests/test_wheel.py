@@ -83,8 +83,9 @@ def test_the_wheel_installs_every_script_as_a_command(environment):
     assert programs == scripts | {"albert-compare", "albert-predict"}
     # Not only the modules: templates of pages, types, the mark of typed code.
     card = "checkpoints/model_card.md.jinja2"
-    keywords = "training/keywords.pyi"
-    for name in (card, keywords, "observers/report.html.jinja2", "py.typed"):
+    keys, keywords = "checkpoints/foreign_keys.json", "training/keywords.pyi"
+    report = "observers/report.html.jinja2"
+    for name in (card, keys, keywords, report, "py.typed"):
         assert (packages / "albert_tf" / name).is_file()
     assert not (packages / "tests").exists()
 

@@ -149,7 +149,7 @@ class Checkpoint:
     def max_seq_length(self) -> int:
         """Longest text in tokens: of the fine-tuning, or of the model."""
         longest = self.known_config.max_position_embeddings
-        return int(self.settings.get("max_seq_length", longest))
+        return min(int(self.settings.get("max_seq_length", longest)), longest)
 
     @property
     def known_config(self) -> AlbertConfig:

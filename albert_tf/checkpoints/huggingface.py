@@ -8,15 +8,16 @@ Source: transformers 5, `models/albert`.
 import dataclasses
 import logging
 import os
-import re
 
 import numpy as np
 import safetensors.numpy
 
 from albert_tf import checks, files
 from albert_tf.checkpoints import (
+    foreign_keys,
     heads,
     huggingface_tokenizer,
+    sentence_transformers,
     translation,
     vocabularies,
 )
@@ -32,13 +33,15 @@ from albert_tf.checkpoints.metadata import (
     TOKENIZER_SETTINGS,
     Metadata,
 )
-from albert_tf.config import AlbertConfig
+from albert_tf.config import INERT_KEYS, AlbertConfig
 from albert_tf.text.vocabulary_file import SYMBOLS
 
 _LOGGER = logging.getLogger(__name__)
 _CONFIG_FILE = "config.json"
 _WEIGHTS_FILE = "model.safetensors"
 _INDEX_FILE = "model.safetensors.index.json"
+# PEFT's adapter, whose weights are apart from the model's.
+_ADAPTER_FILE = "adapter_config.json"
 # A folder has one of these.
 _WEIGHTS_FILES = (_WEIGHTS_FILE, _INDEX_FILE)
 
@@ -77,13 +80,24 @@ _UNNAMED_LABEL = "LABEL_"
 def recognises(path: str) -> bool:
     """Returns whether a path is the folder of a model, or has its folder."""
     folder = _model_folder(path)
-    names = (os.path.join(folder, name) for name in _WEIGHTS_FILES)
+    names = (os.path.join(folder, n) for n in (*_WEIGHTS_FILES, _ADAPTER_FILE))
     return any(map(os.path.isfile, names))
+
+
+def _model_folder(path: str) -> str:
+    with naming(path):
+        return sentence_transformers.model_folder(path)
 
 
 def describe(path: str, albert_config: AlbertConfig | None) -> Checkpoint:
     """Describes a folder; a config says what `hidden_act="gelu"` means."""
     folder = _model_folder(path)
+    if os.path.isfile(os.path.join(folder, _ADAPTER_FILE)):
+        raise ValueError(
+            f"{folder!r} has an adapter ({_ADAPTER_FILE}), which changes what "
+            "the model answers. Merge it: `merge_and_unload()` of peft, then "
+            "`save_pretrained`."
+        )
     config = _read_config(os.path.join(folder, _CONFIG_FILE), albert_config)
     facts, tokenizer = huggingface_tokenizer.read(folder)
     checkpoint = Checkpoint(
@@ -112,24 +126,33 @@ def _metadata_of(folder: str, tokenizer: files.JsonObject) -> Metadata:
     config = files.read_json_object(path, missing_ok=True)
     problem = config.get("problem_type")
     names = files.object_of(config, "id2label", path)
-    # A gap in the numbers leaves a label that is no text.
-    labels = [names.get(str(i)) for i in range(len(names))]
-    labels = [str(n) if isinstance(n, int | float) else n for n in labels]
-    if len({*labels}) < len(labels) and None not in labels:
+    numbers = [*map(str, range(len(names) or config.get("num_labels") or 0))]
+    if names.keys() - {*numbers}:
+        # With one label more than outputs, a gap is an error where it matters.
+        numbers.append(str(len(names)))
+    labels = [str(names.get(i, f"{_UNNAMED_LABEL}{i}")) for i in numbers]
+    if len({*labels}) < len(labels):
         labels = [
             f"{name} ({i})" if labels.count(name) > 1 else name
             for i, name in enumerate(labels)
         ]
         _LOGGER.warning("%s repeats a label: %s", path, checks.listed(labels))
     classes = config.get("architectures")
-    is_classifier = classes == [heads.CLASSIFIER.transformers]
     # Pipelines of transformers, and the CrossEncoder of sentence-transformers,
     # take the output for log odds. A trained regression is named as such.
+    is_classifier = classes in (None, [], [heads.CLASSIFIER.transformers])
     if problem is None and len(labels) == 1 and is_classifier:
-        problem = _MULTI_LABEL
+        is_number = sentence_transformers.gives_number(folder, config)
+        problem = _REGRESSION if is_number else _MULTI_LABEL
     is_number = len(labels) == 1 and problem != _MULTI_LABEL
     is_unnamed = all(str(label).startswith(_UNNAMED_LABEL) for label in labels)
-    facts = {"settings": _vector_settings(folder) or None, **tokenizer}
+    settings = sentence_transformers.settings_of(
+        folder,
+        config,
+        huggingface_tokenizer.config_of(folder),
+        lowers=tokenizer.get("do_lower_case") is not False,
+    )
+    facts = {"settings": settings or None, **tokenizer}
     if problem == _REGRESSION:
         facts["labels"] = []
         if not (is_number or is_unnamed):
@@ -144,95 +167,6 @@ def _metadata_of(folder: str, tokenizer: files.JsonObject) -> Metadata:
         if classes == [head.transformers] and not is_first:
             facts["head"] = head.name
     return Metadata.from_json(path, facts)
-
-
-def _modules(folder: str) -> dict[str, str]:
-    """Returns the folders of sentence-transformers' modules, by class."""
-    path = os.path.join(folder, "modules.json")
-    modules = files.read_json(path) if os.path.isfile(path) else ()
-    return {
-        module["type"].rpartition(".")[2]: os.path.normpath(
-            os.path.join(folder, module["path"])
-        )
-        for module in modules
-    }
-
-
-def _model_folder(path: str) -> str:
-    """Returns the folder of the model in a folder of sentence-transformers."""
-    with naming(path):
-        return _modules(path).get("Transformer", path)
-
-
-def _vector_settings(folder: str) -> files.JsonObject:
-    """Returns how sentence-transformers makes vectors; empty if unknown.
-
-    These are settings of `load_predictor`, which refuses another `pooling`.
-    """
-    root = folder
-    texts_file = os.path.join(folder, "sentence_bert_config.json")
-    if os.path.isfile(texts_file) and not _modules(root):
-        # The model has a folder of its own.
-        root = os.path.dirname(os.path.abspath(folder))
-    modules = _modules(root)
-    if not modules:
-        return {}
-    pooling, texts, prompts, tokens = (
-        files.read_json_object(path, missing_ok=True)
-        for path in (
-            os.path.join(modules.get("Pooling", root), "config.json"),
-            texts_file,
-            os.path.join(root, "config_sentence_transformers.json"),
-            os.path.join(folder, huggingface_tokenizer.CONFIG_FILE),
-        )
-    )
-    modes = (re.fullmatch("pooling_mode_(.*?)(_tokens?)?", n) for n in pooling)
-    steps = [mode[1] for mode in modes if mode and pooling[mode[0]] is True]
-    if pooling.get("pooling_mode"):
-        steps = [str(pooling["pooling_mode"])]
-    steps += modules.keys() - {"Transformer", "Pooling", "Normalize"}
-    steps += ["do_lower_case"] if texts.get("do_lower_case") else []
-    steps += ["prompts"] if any((prompts.get("prompts") or {}).values()) else []
-    lengths = texts.get("max_seq_length") or 512, tokens.get("model_max_length")
-    return {
-        "pooling": " and ".join(steps),
-        "normalizes": "Normalize" in modules,
-        "max_seq_length": min(filter(None, lengths)),
-    }
-
-
-def _write_vector_settings(folder: str, checkpoint: Checkpoint) -> bool:
-    """Adds the files that `_vector_settings` reads; returns whether it can."""
-    modes = {
-        "mean": "pooling_mode_mean_tokens",
-        "cls": "pooling_mode_cls_token",
-    }
-    pooling = checkpoint.settings.get("pooling")
-    if pooling not in modes:
-        return False
-    modules = {"Transformer": "", "Pooling": "1_Pooling"}
-    if checkpoint.settings.get("normalizes"):
-        modules["Normalize"] = "2_Normalize"
-    for path in modules.values():
-        os.makedirs(os.path.join(folder, path), exist_ok=True)
-    size = checkpoint.known_config.hidden_size
-    kind = "sentence_transformers.models."
-    contents: files.JsonObject = {
-        "modules.json": [
-            {"idx": i, "name": str(i), "path": path, "type": kind + name}
-            for i, (name, path) in enumerate(modules.items())
-        ],
-        "1_Pooling/config.json": {
-            "word_embedding_dimension": size,
-            **{mode: name == pooling for name, mode in modes.items()},
-        },
-        "sentence_bert_config.json": {
-            "max_seq_length": checkpoint.max_seq_length
-        },
-    }
-    for name, values in contents.items():
-        files.write_json(os.path.join(folder, name), values)
-    return True
 
 
 def _read_arrays(folder: str) -> Arrays:
@@ -251,8 +185,10 @@ def _read_config(path: str, albert_config: AlbertConfig | None) -> AlbertConfig:
     if kind != "albert":
         text = f"model_type={kind!r}, architectures={checks.listed(classes)}"
         raise ValueError(f"{text}; only an ALBERT is supported")
+    if refused := foreign_keys.refused(path, values):
+        raise ValueError(f"{checks.listed(refused)} is not supported")
     # `AlbertConfig` accepts only the epsilon that is built in.
-    names = (*_FIELDS, "layer_norm_eps")
+    names = (*_FIELDS, *INERT_KEYS)
     fields = {name: values[name] for name in names if name in values}
     activation = values.get("hidden_act", "gelu_new")
     fields["hidden_act"] = _ACTIVATIONS.get(activation, activation)
@@ -289,12 +225,15 @@ def _read_tensors(folder: str) -> dict[str, np.ndarray]:
         names = {*files.read_json_object(index)["weight_map"].values()}
     tensors: dict[str, np.ndarray] = {}
     for name in sorted(names):
-        part = safetensors.numpy.load_file(os.path.join(folder, name))
+        path = sentence_transformers.inside(folder, name)
+        part = safetensors.numpy.load_file(path)
         for name in part.keys() - _CONSTANTS:
             # Integers have scales that are not read.
             if part[name].dtype.name not in _TYPES:
                 raise ValueError(f"{name} is of type {part[name].dtype}")
-            tensors[name] = part[name].astype(np.float32, copy=False)
+            # Names in files of distributed and of compiled models.
+            known = name.removeprefix("module.").removeprefix("_orig_mod.")
+            tensors[known] = part[name].astype(np.float32, copy=False)
     if any(name.startswith(_PREFIX) for name in tensors):
         return tensors
     # The file of a bare AlbertModel has names without the prefix.
@@ -327,7 +266,7 @@ def write(folder: str, checkpoint: Checkpoint) -> WriteReport:
             others, **dict.fromkeys(TOKENIZER_SETTINGS)
         )
     others.write(folder)
-    if _write_vector_settings(folder, checkpoint):
+    if sentence_transformers.write(folder, checkpoint):
         others = dataclasses.replace(others, settings=None)
     reason = f"only in {METADATA_FILE}: transformers does not read it"
     return left_out, translation.notes_on_metadata(others, reason)
@@ -368,6 +307,9 @@ def config_values(
         # Without it, transformers takes a single output for log odds.
         elif metadata.labels == ():
             values["problem_type"] = _REGRESSION
+            # A CrossEncoder would make a probability of it.
+            activation = {"activation_fn": sentence_transformers.IDENTITY}
+            values["sentence_transformers"] = activation
     return values
 
 

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from albert_tf import checks, files
-from albert_tf.checkpoints import vocabularies
+from albert_tf.checkpoints import foreign_keys, vocabularies
 from albert_tf.checkpoints.checkpoint import (
     DIFFERS,
     REFUSED,
@@ -38,20 +38,6 @@ from albert_tf.text.vocabulary_file import (
 
 CONFIG_FILE = "tokenizer_config.json"
 _VOCABULARIES = (*vocabularies.FILE_NAMES.values(), tokenizer_json.FILE_NAME)
-# Settings of which only these values are supported.
-_SUPPORTED: Mapping[str, tuple[Any, ...]] = {
-    "tokenizer_class": (
-        *("AlbertTokenizer", "AlbertTokenizerFast", "BertTokenizer"),
-        *("BertTokenizerFast", "PreTrainedTokenizerFast", "TokenizersBackend"),
-    ),
-    "auto_map": (),
-    "do_basic_tokenize": (True,),
-    "never_split": ([],),
-    "add_prefix_space": (True,),
-    "sp_model_kwargs": ({},),
-    "cls_token": ("[CLS]",),
-    "sep_token": ("[SEP]",),
-}
 # Settings for a tokenizer.json, of which AlbertTokenizer would take a part.
 _WRITTEN = {
     "keep_accents": False,
@@ -77,6 +63,11 @@ a_b@c.org #1 & ボール がっこう mạ İzmir
 """
 # Such as a token `25,`: docs/differences.md.
 _NUMBER_COMMA = re.compile(r"\S*\d,\S*")
+
+
+def config_of(folder: str) -> files.JsonObject:
+    """Returns the content of `tokenizer_config.json`, if it is there."""
+    return _object(folder, CONFIG_FILE)
 
 
 def settings_of(folder: str, vocabulary_kind: str) -> files.JsonObject:
@@ -149,12 +140,10 @@ def _config(folder: str) -> files.JsonObject:
     """Returns the settings of several files, which are all supported."""
     names = "config.json", "special_tokens_map.json", CONFIG_FILE
     config = {n: v for name in names for n, v in _object(folder, name).items()}
-    other = [
-        f"{name}={config[name]!r}"
-        for name, supported in _SUPPORTED.items()
-        if _text(config.get(name)) not in (None, *supported)
-    ]
-    if other:
+    path, stated = os.path.join(folder, CONFIG_FILE), config_of(folder)
+    neutral = foreign_keys.tables()[CONFIG_FILE]["refused unless"]
+    stated |= {name: config[name] for name in config.keys() & neutral.keys()}
+    if other := foreign_keys.refused(path, stated):
         raise ValueError(f"{checks.listed(other)} is not supported")
     return config
 
@@ -205,8 +194,13 @@ def _added_tokens(
     folder: str, config: files.JsonObject
 ) -> dict[str, files.JsonObject]:
     """Returns the settings of each added token, in the order of their ids."""
-    lists = ("additional_special_tokens", "extra_special_tokens")
-    special = [_text(t) for name in lists for t in config.get(name) or ()]
+    special: list[Any] = []
+    for name in ("additional_special_tokens", "extra_special_tokens"):
+        tokens: Any = config.get(name) or []
+        is_named = isinstance(tokens, dict)
+        special += map(
+            foreign_keys.text, tokens.values() if is_named else tokens
+        )
     entries = [
         {**entry, "id": int(i)}
         for i, entry in (config.get("added_tokens_decoder") or {}).items()
@@ -244,11 +238,6 @@ def _is_any_case(
 
 def _object(folder: str, name: str) -> files.JsonObject:
     return files.read_json_object(os.path.join(folder, name), missing_ok=True)
-
-
-def _text(token: object) -> Any:
-    """Returns the text of a token, which may be stated with its options."""
-    return token.get("content", token) if isinstance(token, dict) else token
 
 
 def write(folder: str, checkpoint: Checkpoint) -> None:

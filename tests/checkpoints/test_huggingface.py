@@ -291,7 +291,7 @@ def test_files_of_sentence_transformers_say_how_vectors_are_made(
 ):
     write_sentence_transformers(folder, modes.split(), kinds)
 
-    assert discovery.open(folder).settings == expected | {"max_seq_length": 8}
+    assert discovery.open(folder).settings == expected | {"max_seq_length": 6}
 
 
 @pytest.mark.parametrize("length", [5, 512])
@@ -310,14 +310,18 @@ def test_a_model_of_sentence_transformers_may_have_a_folder_of_its_own(
     )
 
     expected = {"pooling": "cls", "normalizes": False}
-    expected["max_seq_length"] = min(8, length)
+    expected["max_seq_length"] = 6
     assert discovery.open(folder).settings == expected
     assert discovery.open(own).settings == expected
 
 
 def test_what_sentence_transformers_does_to_texts_is_named(folder):
-    write_sentence_transformers(folder, ["cls"], texts={"do_lower_case": True})
+    write_sentence_transformers(
+        folder, ["cls_token"], texts={"do_lower_case": True}
+    )
+    (folder / "tokenizer_config.json").write_text('{"do_lower_case": false}')
     prompts = {"prompts": {"query": "find: ", "passage": ""}}
+    prompts["default_prompt_name"] = "query"
     path = folder / "config_sentence_transformers.json"
     path.write_text(json.dumps(prompts))
 
@@ -326,8 +330,10 @@ def test_what_sentence_transformers_does_to_texts_is_named(folder):
     assert found.settings["pooling"] == "cls and do_lower_case and prompts"
     out = folder / "out"
     out.mkdir()
-    _, [note] = huggingface.write(str(out), found)
-    assert str(note).startswith('unread    settings={"pooling": "cls and do_')
+    _, notes = huggingface.write(str(out), found)
+    assert str(notes[-1]).startswith(
+        'unread    settings={"pooling": "cls and do_'
+    )
 
 
 def _projected(source):

@@ -166,8 +166,8 @@ def _missing(name):
 
     def run(case):
         folder = case.written(huggingface.write)
-        index = {"weight_map": {"a": "part-1.safetensors"}}
-        if name in index["weight_map"].values():
+        index = {"weight_map": {"a": name}}
+        if "part" in name:
             index_file = folder / "model.safetensors.index.json"
             index_file.write_text(json.dumps(index))
             os.remove(folder / "model.safetensors")
@@ -176,6 +176,12 @@ def _missing(name):
         case.load(folder)
 
     return run
+
+
+def _adapter(case):
+    folder = case.written(huggingface.write)
+    (folder / "adapter_config.json").write_text("{}")
+    case.load(folder)
 
 
 def _preset(file, **values):
@@ -327,6 +333,7 @@ _HALF_DROPOUT = {"hidden_dropout_prob": 0.1}
 _UNEVEN = {"num_hidden_layers": 3, "num_hidden_groups": 2}
 _NONE, _HALF = {"parameter_sharing": "none"}, {"parameter_sharing": "attention"}
 _PROJECTED = {"embedding_size": 8, "always_projects": True}
+_OUTSIDE = {"path": "../x", "type": "sentence_transformers.models.Pooling"}
 _EPSILON = {"layer_norm_eps": 1e-5}
 _ROUNDED = {"num_hidden_layers": 18, "num_hidden_groups": 14}
 _BERT = {"registered_name": "keras_hub>BertBackbone"}
@@ -382,11 +389,14 @@ _ROWS = [
     (_metadata({"do_lower_case": "false"}), "must be true or false.*'false'"),
     (_metadata(_FEW_THRESHOLDS), "a number for each label"),
     # Hugging Face.
-    (_config(id2label={"0": "a", "2": "b"}), r"config.json.*\('a', None\)"),
+    (_config(pruned_heads={"0": [1]}), "pruned_heads={'0': .* not supported"),
     (_config(hidden_act="silu"), "config.json.*one of gelu,.*'silu'"),
     (_config(model_type="bert"), "model_type='bert'.*only an ALBERT"),
     (_config(**_EPSILON), "config.json.*norm_eps"),
     (_modules([{"path": ""}]), "is damaged or incomplete.*'type'"),
+    (_modules([_OUTSIDE]), "'../x' is outside of the folder"),
+    (_missing("../part.safetensors"), "'../part.*' is outside of the folder"),
+    (_adapter, "has an adapter .adapter_config.json.*merge_and_unload"),
     (_config(**_ROUNDED), "assigns a layer to the wrong group"),
     (_tensor("lm_head.weight", _ones(3)), "no ALBERT has: lm_head"),
     (_tensor(_DECODER, _ones(13, 4)), "predictions.decoder.weight differs"),

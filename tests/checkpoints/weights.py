@@ -49,7 +49,7 @@ def write_sentence_transformers(
     for name, values in {
         "modules.json": modules,
         "pool/config.json": pooling,
-        f"./{model}/sentence_bert_config.json": {"max_seq_length": 8}
+        f"./{model}/sentence_bert_config.json": {"max_seq_length": 6}
         | (texts or {}),
     }.items():
         (folder / name).write_text(json.dumps(values))
