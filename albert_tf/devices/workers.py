@@ -165,11 +165,15 @@ def _facts_of(settings: DeviceSettings) -> dict[str, Any]:
     for path in sorted(folder.rglob("*.py")):
         digest.update(path.relative_to(folder).as_posix().encode())
         digest.update(path.read_bytes())
+    values = dataclasses.asdict(settings)
+    fields = dataclasses.fields(settings)
+    compared = {field.name for field in fields if field.compare}
     return {
         # A text of several lines, such as all flags, is compared by line.
         **{
             name: value.splitlines() if "\n" in str(value) else value
-            for name, value in dataclasses.asdict(settings).items()
+            for name, value in values.items()
+            if name in compared
         },
         "number of GPUs": len(tf.config.list_physical_devices("GPU")),
         "code of albert_tf": digest.hexdigest(),

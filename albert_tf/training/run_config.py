@@ -137,7 +137,10 @@ class RunConfig(DeviceSettings, OptimizerConfig):
         False, "Give bit-identical results every time, at some cost in speed."
     )
     flags_text: str = ""
-    vocabulary: Checkpoint | None = None
+    # Not compared: digests of tokenizer and weights are.
+    vocabulary: Checkpoint | None = dataclasses.field(
+        default=None, compare=False
+    )
     head: str | None = None
     evaluated: str = ""
 

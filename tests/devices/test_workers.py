@@ -10,6 +10,7 @@ import keras
 import pytest
 import tensorflow as tf
 
+from albert_tf.checkpoints.checkpoint import Checkpoint, LazyArrays
 from albert_tf.devices import strategies, workers
 from albert_tf.devices.workers import ClusterWorkers
 from tests.training import runs
@@ -157,6 +158,14 @@ def test_values_are_compared_with_those_of_the_chief(events):
         match=r"Worker 1 \(b:1\) differs from the chief in step=4 \(now 3\). S",
     ):
         other.check_same({"step": 3, "list": [1]}, "Share it.")
+
+
+def test_a_checkpoint_that_each_worker_has_opened_is_not_compared(events):
+    for index in range(2):
+        arrays = LazyArrays(path="base", read=lambda path: {})
+        start = Checkpoint(path=f"/mnt/{index}", arrays=arrays)
+        facts = workers._facts_of(runs.run_config(vocabulary=start))
+        worker(index).check_same(facts, "Start all with the same flags.")
 
 
 def test_weights_that_workers_have_read_are_compared(events):
