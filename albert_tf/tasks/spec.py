@@ -186,18 +186,18 @@ class HeadSpec(abc.ABC):
         )
 
 
-def head_spec_of(head: str | HeadSpec) -> HeadSpec:
-    """Returns the `HeadSpec` of a head, given by name or as itself.
+def head_spec_of(head: str | HeadSpec | type[HeadSpec]) -> HeadSpec:
+    """Returns the `HeadSpec` of a head, given by name, or as itself or class.
 
     A name is one of `registry.HEADS`, or see `heads.in_package`.
     """
-    if isinstance(head, HeadSpec):
-        return head
-    name = heads.named(head).name
-    if head in registry.HEADS:
-        loaded = registry.load(registry.HEADS[name])
-    else:
-        loaded = heads.in_package(head)
+    loaded: Any = head
+    if isinstance(head, str):
+        name = heads.named(head).name
+        if head in registry.HEADS:
+            loaded = registry.load(registry.HEADS[name])
+        else:
+            loaded = heads.in_package(head)
     head_spec: HeadSpec = loaded() if isinstance(loaded, type) else loaded
     return head_spec
 
@@ -282,12 +282,14 @@ class FinetuningSpec:
     settings_of_start: Callable[[Checkpoint], SettingValues] = lambda _: {}
 
 
-def finetuning_spec_of(task: str | FinetuningSpec | HeadSpec) -> FinetuningSpec:
+def finetuning_spec_of(
+    task: str | FinetuningSpec | HeadSpec | type[HeadSpec],
+) -> FinetuningSpec:
     """Returns the `FinetuningSpec` of a task, by name, whatever its case."""
     if isinstance(task, FinetuningSpec):
         return task
-    if isinstance(task, HeadSpec):
-        return task.finetuning
+    if isinstance(task, HeadSpec | type):
+        return head_spec_of(task).finetuning
     checks.check_choice("task_name", task.lower(), tuple(registry.TASKS))
     task_spec: FinetuningSpec = registry.load(registry.TASKS[task.lower()])
     return task_spec

@@ -104,8 +104,6 @@ class TaskData(AnswerData):
     and outputs `logits` that predict one array of the record.
     """
 
-    # The array of a record that `logits` are compared with.
-    label_array: ClassVar[str] = "label_ids"
     # Whether an example has one `label`, so that folds share all labels.
     has_one_label: ClassVar[bool] = False
 
@@ -124,6 +122,11 @@ class TaskData(AnswerData):
     def metric_range(self) -> tuple[float, float]:
         """The lowest and the highest value of the primary metric."""
         return -1.0 if self.primary_metric in _CORRELATIONS else 0.0, 1.0
+
+    @property
+    def label_array(self) -> str:
+        """The array of a record that `logits` are compared with; "" if none."""
+        return "label_ids"
 
     @property
     def is_regression(self) -> bool:
@@ -225,7 +228,7 @@ class TaskData(AnswerData):
         if columns.num_records < LEAST_RECORDS:
             reason = f"there are fewer than {LEAST_RECORDS} records"
         elif not self.label_array:
-            reason = "the loss of a record depends on others"
+            reason = "its loss has no known level of chance"
         elif self.label_array not in {spec.name for spec in columns.specs}:
             reason = f"records have no array {self.label_array!r}"
         return (

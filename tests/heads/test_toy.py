@@ -7,18 +7,25 @@ not passed, errors name it: it is never taken for an encoder.
 import json
 import logging
 import pathlib
+import pickle
 import shutil
 import subprocess
 import sys
 
+import keras
 import numpy as np
 import pytest
 
 import albert_tf
 from albert_tf.checkpoints import tf1
+from albert_tf.checkpoints.checkpoint import Checkpoint
+from albert_tf.data import record_columns
 from albert_tf.export import saved_model
 from albert_tf.export.export_config import ExportConfig
+from albert_tf.tasks import spec as specs
+from albert_tf.tasks.pooled.data import PooledExample
 from tests.heads import toy
+from tests.heads.conftest import CONFIG
 
 TEXTS = ["the cat", "a dog sat on the mat", "snow"]
 ROWS = [{"text": "the cat " * (1 + i % 4)} for i in range(24)]
@@ -68,6 +75,51 @@ def test_it_is_trained_evaluated_and_predicted(trained):
     assert [x["num_words"] for x in found] == pytest.approx(expected, rel=1e-5)
     assert predictor.data.max_seq_length == 16
     assert trained.predictor.predict(TEXTS) == predictor.predict(TEXTS)
+
+
+def test_its_result_can_be_sent_to_another_process(trained):
+    answers = trained.predictor.predict(TEXTS)
+
+    copy = pickle.loads(pickle.dumps(trained))
+
+    assert copy.scores == trained.scores
+    assert copy.predictor.predict(TEXTS) == answers
+
+
+def test_a_subclass_without_a_name_is_a_head_with_its_own_outputs():
+    class Twice(toy.WordCount):
+        num_outputs = 2
+
+    model = Twice.head.make_model(CONFIG, None)
+
+    assert model.output["logits"].shape == (None, 2)
+    # A class stands for its instance.
+    assert specs.head_spec_of(Twice).num_outputs == 2
+    assert specs.finetuning_spec_of(Twice).task_names == ("word_count",)
+
+
+def test_of_another_loss_no_level_of_chance_is_known(tiny_spm_model):
+    class Counts(toy.WordCount):
+        loss = "other"
+
+        def losses(self, logits, labels):
+            return keras.ops.mean(keras.ops.exp(logits) - labels * logits, -1)
+
+    checkpoint = Checkpoint(vocabulary=str(tiny_spm_model))
+    data = Counts().answer_data(checkpoint, None, {"max_seq_length": 16})
+    rows = [
+        PooledExample(guid="", text_a="a", label=[i / 9]) for i in range(20)
+    ]
+    records = data.records(rows, is_training=False)
+    columns = record_columns.collect(
+        records, data.array_specs, max_seq_length=16
+    )
+
+    found = data.compare_with_chance(columns, {"logits": np.ones((20, 1))})
+
+    assert found is None
+    assert "no known level of chance" in data.why_not_compared(columns)
+    assert data.baselines(rows) == {}
 
 
 def test_a_run_goes_on_as_if_it_had_not_stopped(trained, base, tmp_path):

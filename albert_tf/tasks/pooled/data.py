@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 SQUARED_ERROR = "squared_error"
 CROSS_ENTROPY = "cross_entropy"
 BINARY_CROSS_ENTROPY = "binary_cross_entropy"
+OTHER = "other"
+LOSSES = (SQUARED_ERROR, CROSS_ENTROPY, BINARY_CROSS_ENTROPY, OTHER)
+_LABELS = "labels"  # array of a record
 _Examples = Sequence["PooledExample"]
 
 
@@ -40,7 +43,6 @@ class PooledExample:
 class PooledData(TaskData):
     """The data half of a `PooledHead`, whose outputs are `logits` `[N, K]`."""
 
-    label_array = "labels"
     has_one_label = True
 
     head: "PooledHead"
@@ -59,6 +61,11 @@ class PooledData(TaskData):
         return self.head.primary_metric
 
     @property
+    def label_array(self) -> str:
+        """The array that `logits` are compared with; "" for another loss."""
+        return "" if self.head.loss == OTHER else _LABELS
+
+    @property
     def is_regression(self) -> bool:
         """Whether the labels are numbers."""
         return self.head.loss == SQUARED_ERROR
@@ -71,7 +78,7 @@ class PooledData(TaskData):
     def array_specs(self) -> tuple[ArraySpec, ...]:
         """The arrays of the encoder, and `labels`."""
         labels = ArraySpec(
-            name=self.label_array,
+            name=_LABELS,
             dtype="int32" if self._has_classes else "float32",
             shape=() if self._has_classes else (self.head.num_outputs,),
         )
@@ -109,12 +116,23 @@ class PooledData(TaskData):
     def scores(self, examples: _Examples, outputs: Outputs) -> Scores:
         """Returns the scores of the head."""
         logits = np.asarray(outputs["logits"])
-        return self.head.scores(self._labels(examples), logits)
+        scores = self.head.scores(self._labels(examples), logits)
+        if not isinstance(scores, Scores):
+            raise ValueError(
+                f"`scores` of the head {self.name} must return "
+                f"`albert_tf.Scores`. Received: {scores!r}."
+            )
+        return scores
 
     def baselines(
         self, examples: _Examples, start_outputs: Outputs | None = None
     ) -> dict[str, float]:
-        """Returns the primary metric of the mean label, for all examples."""
+        """Returns the primary metric of the mean label, for all examples.
+
+        Of another loss, which logits predict the mean is unknown.
+        """
+        if self.head.loss == OTHER:
+            return {}
         labels = self._labels(examples)
         if self._has_classes:
             labels = np.eye(self.head.num_outputs)[labels]

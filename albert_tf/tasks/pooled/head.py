@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
 import numpy as np
 
+from albert_tf import checks
 from albert_tf.checkpoints import heads
 from albert_tf.checkpoints.checkpoint import Checkpoint
 from albert_tf.checkpoints.heads import Head
@@ -28,7 +29,10 @@ from albert_tf.tasks import (
 )
 from albert_tf.tasks.held_out import FileFlags
 from albert_tf.tasks.pooled.data import (
+    BINARY_CROSS_ENTROPY,
     CROSS_ENTROPY,
+    LOSSES,
+    OTHER,
     SQUARED_ERROR,
     PooledData,
     PooledExample,
@@ -48,7 +52,7 @@ if TYPE_CHECKING:
 
     from albert_tf.modeling import Tensor
 
-# The numbers of a text, float `[K]`; of `cross_entropy`, the number of a class.
+# The numbers of a text, `[K]`; for `cross_entropy`, the number of its class.
 Label: TypeAlias = Sequence[float] | float
 
 
@@ -75,7 +79,7 @@ class PooledHead(HeadSpec, abc.ABC):
         label_columns: Columns that `label` reads.
         loss: `squared_error`, for K numbers; `cross_entropy`, for one of K
             classes; `binary_cross_entropy`, for K labels, 0 or 1; or `other`,
-            if the class has its own `losses`.
+            if the class has its own `losses` and `scores`.
         primary_metric: Key of the first of the `scores`.
     """
 
@@ -88,14 +92,10 @@ class PooledHead(HeadSpec, abc.ABC):
 
     def __init_subclass__(cls, **kwargs: object) -> None:
         super().__init_subclass__(**kwargs)
-        if "name" not in vars(cls):
+        if not hasattr(cls, "name"):
             return
-        if cls.name in heads.HEADS or not cls.name.isidentifier():
-            raise ValueError(
-                "The `name` of a head must be a word of letters, digits and "
-                f"underscores that no other head has. Received: {cls.name!r}."
-            )
-        if "primary_metric" not in vars(cls):
+        _check_declaration(cls)
+        if not hasattr(cls, "primary_metric"):
             is_number = cls.loss == SQUARED_ERROR
             cls.primary_metric = "pearson" if is_number else "accuracy"
         group = frozenset({f"{cls.name}_head"})
@@ -119,8 +119,7 @@ class PooledHead(HeadSpec, abc.ABC):
 
     def label(self, row: Mapping[str, str]) -> Label:
         """Returns the label of a row, of the texts in its columns."""
-        numbers = [float(row[column]) for column in self.label_columns]
-        return int(numbers[0]) if self.loss == CROSS_ENTROPY else numbers
+        return [float(row[column]) for column in self.label_columns]
 
     def losses(self, logits: "Tensor", labels: "Tensor") -> "Tensor":
         """Returns the losses of B texts, float32 `[B]`.
@@ -192,7 +191,7 @@ class PooledHead(HeadSpec, abc.ABC):
 
     # The fine-tuning.
 
-    @functools.cached_property
+    @property
     def finetuning(self) -> FinetuningSpec:
         """The fine-tuning of the head, with the settings `PooledConfig`."""
         num_texts = len(self.text_columns)
@@ -211,6 +210,7 @@ class PooledHead(HeadSpec, abc.ABC):
     ) -> MakeTask:
         from albert_tf.tasks.pooled.model import PooledTask
 
+        self._check_answers()
         return functools.partial(
             PooledTask, head=self, dropout_prob=config.dropout_prob
         )
@@ -257,17 +257,65 @@ class PooledHead(HeadSpec, abc.ABC):
     def _checked_label(self, row: Mapping[str, str], where: str) -> np.ndarray:
         try:
             label = np.array(self.label(row), np.float32)
-        except ValueError as error:
-            raise ValueError(f"{where}: {error}.") from error
+        except Exception as error:  # Of the user's method.
+            raise ValueError(
+                f"{where}: no label ({type(error).__name__}: {error})."
+            ) from error
         if self.loss == CROSS_ENTROPY:
             wanted = f"the number of a class, 0 to {self.num_outputs - 1}"
-            is_known = label in range(self.num_outputs)
+            is_known = label.size == 1 and label.item() in range(
+                self.num_outputs
+            )
         else:
             label, wanted = np.atleast_1d(label), f"{self.num_outputs} numbers"
             is_known = label.shape == (self.num_outputs,)
-        if not is_known or not np.isfinite(label).all():
+            is_known = is_known and bool(np.isfinite(label).all())
+        if self.loss == BINARY_CROSS_ENTROPY:
+            wanted += " from 0 to 1"
+            is_known = is_known and 0 <= label.min() <= label.max() <= 1
+        if not is_known:
             raise ValueError(
                 f"{where}: the label must be {wanted}. Received: "
                 f"{label.tolist()}."
             )
-        return label
+        return label.reshape(()) if self.loss == CROSS_ENTROPY else label
+
+    def _check_answers(self) -> None:
+        """Checks, before a training, the answers to two texts."""
+        answers = self.answers(np.zeros((2, self.num_outputs), np.float32))
+        if not isinstance(answers, Mapping) or any(
+            np.shape(column)[:1] != (2,) for column in answers.values()
+        ):
+            raise ValueError(
+                f"`answers` of the head {self.name} must return a dict of "
+                f"arrays with a row for each text. Received: {answers!r}."
+            )
+
+
+def _check_declaration(cls: type[PooledHead]) -> None:
+    """Checks the attributes of a head."""
+    if cls.name in heads.HEADS or not cls.name.isidentifier():
+        raise ValueError(
+            "The `name` of a head must be a word of letters, digits and "
+            f"underscores that no other head has. Received: {cls.name!r}."
+        )
+    checks.check_choice("loss", cls.loss, LOSSES)
+    if getattr(cls, "num_outputs", 0) < 1:
+        raise ValueError(
+            f"The head {cls.name} must have `num_outputs`, 1 or more."
+        )
+    for columns in ("text_columns", "label_columns"):
+        if isinstance(getattr(cls, columns), str):
+            raise ValueError(
+                f"`{columns}` of the head {cls.name} must be a tuple of names. "
+                f"Received: {getattr(cls, columns)!r}."
+            )
+    methods = ("losses", "scores")
+    if cls.loss == OTHER and any(
+        getattr(cls, method) is getattr(PooledHead, method)
+        for method in methods
+    ):
+        raise ValueError(
+            f"The head {cls.name} with loss='other' must have the methods "
+            f"{checks.listed(methods)}."
+        )

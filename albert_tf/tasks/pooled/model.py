@@ -53,6 +53,12 @@ class PooledTask(MeanLossTask):
         self, outputs: Totals, batch: Batch, weights: Tensor
     ) -> LossSums:
         losses = self._head.losses(outputs["logits"], batch["labels"])
+        if len(losses.shape) != 1:
+            # `[B, 1]` would be multiplied by the weights to `[B, B]`.
+            raise ValueError(
+                f"`losses` of the head {self._head.name} must return a loss "
+                f"for each text, `[B]`. Received: shape {losses.shape}."
+            )
         return LossSums(
             loss=ops.sum(weights * losses),
             weight=ops.sum(weights),
