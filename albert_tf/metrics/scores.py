@@ -49,11 +49,11 @@ class Score(NamedTuple):
         return cls(f"{key}_baseline", value, Role.BASELINE, key)
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True, repr=False)
+@dataclasses.dataclass(frozen=True, kw_only=True, repr=False, eq=False)
 class Scores(Mapping[str, float]):
     """The scores of a model by key, in the order in which they are shown.
 
-    `entries` are the same numbers with their roles.
+    `entries` are the same numbers with their roles; each key occurs once.
 
     `seeds` has the number of seeds, the number of failed seeds and the best
     seed. `is_degenerate` says that the loss is at chance level.
@@ -63,6 +63,17 @@ class Scores(Mapping[str, float]):
     is_degenerate: bool = False
     seeds: Mapping[str, int] = dataclasses.field(default_factory=dict)
     step: int | None = None
+
+    def __post_init__(self) -> None:
+        # JSON has no numbers of NumPy.
+        entries = (s._replace(value=float(s.value)) for s in self.entries)
+        object.__setattr__(self, "entries", tuple(entries))
+        keys = [score.key for score in self.entries]
+        if twice := sorted({key for key in keys if keys.count(key) > 1}):
+            raise ValueError(
+                f"Scores must have different keys. Received twice: "
+                f"{', '.join(twice)}."
+            )
 
     def __iter__(self) -> Iterator[str]:
         return (score.key for score in self.entries)

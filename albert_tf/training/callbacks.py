@@ -68,7 +68,7 @@ class Result:
         created: Objects that callbacks have created, by name.
     """
 
-    scores: Scores = Scores()
+    scores: Scores = dataclasses.field(default_factory=Scores)
     output_dir: str = ""
     weights: str = ""
     problem: str | None = None
@@ -202,16 +202,16 @@ class CallbackList:
     def begin(self, **progress: Any) -> None:
         """Calls `on_begin`; `progress` replaces fields of `Run`."""
         self._has_begun = True
-        if not self._workers.is_chief:
-            return
         run = dataclasses.replace(self.run, **progress)
         for callback in (*self._standard, *self._callbacks):
             callback.run = run
-            callback.on_begin()
+            if self._workers.is_chief:
+                callback.on_begin()
 
     def log(self, step: int, numbers: Mapping[str, Any]) -> None:
         """Calls `on_log` with a line of the log."""
-        self._call(lambda callback: callback.on_log(step, numbers))
+        # A copy for each: none changes the numbers of the others.
+        self._call(lambda callback: callback.on_log(step, {**numbers}))
 
     def evaluated(self, step: int, scores: Scores) -> None:
         """Calls `on_evaluation` with scores computed during the training."""

@@ -292,12 +292,7 @@ class FinetuningRun:
                 mean = float(np.mean(outputs["num_layers"]))
                 results.append(Score("mean_layers", mean))
             ending = f"_{eval_set.name}" if eval_set.name else ""
-            for score in results:
-                if not math.isfinite(score.value):
-                    _LOGGER.warning(
-                        "%s is %s; it is reported as 0.", score.key, score.value
-                    )
-                    score = score._replace(value=0.0)
+            for score in map(_finite, results):
                 entries.append(score._replace(key=score.key + ending))
         if self._sets.evaluation:
             main = self._sets.evaluation[0]
@@ -333,11 +328,10 @@ class FinetuningRun:
             main, thresholds = sets.evaluation[0], evaluation.scores
             if not evaluation.comparison:
                 _LOGGER.info("%s", main.data.why_not_compared(main.columns))
-            scores = scores.with_entries(
-                self._observers.additional_scores(
-                    main, evaluation.outputs[main], scores, **start_outputs
-                )
+            more = self._observers.additional_scores(
+                main, evaluation.outputs[main], scores, **start_outputs
             )
+            scores = scores.with_entries(map(_finite, more))
             facts = main.describe(scores, config.evaluated)
 
         # 2. Predictions; a set that is also evaluated is computed only once.
@@ -427,6 +421,14 @@ class FinetuningRun:
             "level). Try a lower --learning_rate, a longer warm-up, more "
             "steps, or another --random_seed."
         )
+
+
+def _finite(score: Score) -> Score:
+    """Returns a score that JSON can hold: 0, with a warning, for others."""
+    if math.isfinite(score.value):
+        return score
+    _LOGGER.warning("%s is %s; it is reported as 0.", score.key, score.value)
+    return score._replace(value=0.0)
 
 
 def warn_of_chance(scores: Scores, evaluated: Sequence[ExampleSet]) -> None:

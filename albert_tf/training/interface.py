@@ -8,7 +8,7 @@ import dataclasses
 import functools
 import html
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from albert_tf import files, registry
@@ -51,6 +51,10 @@ class RunResult(Result):
     """
 
     head_spec: HeadSpec | None = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        # Compiled functions cannot be pickled; a copy loads them anew.
+        return {n: x for n, x in vars(self).items() if n != "predictor"}
 
     def __repr__(self) -> str:
         return f"RunResult({self.scores!r}, output_dir={self.output_dir!r})"
@@ -104,7 +108,7 @@ def _html_cell(content: str | float | None) -> str:
 
 
 def finetune(
-    task_name: str | FinetuningSpec | HeadSpec,
+    task_name: str | FinetuningSpec | HeadSpec | type[HeadSpec],
     *,
     train_examples: object = None,
     eval_examples: object = None,
@@ -170,7 +174,7 @@ def finetune(
         "do_predict": "predict" in examples or bool(values.get("predict_file")),
     }
     planned = plans.grid(spec, uses | values, examples)
-    with _checked_and_reset(callbacks):
+    with _checked_and_reset(callbacks) as callbacks:
         result = run_finetunings(planned, callbacks)
     if result is None:
         raise KeyboardInterrupt(_STOPPED)
@@ -179,8 +183,11 @@ def finetune(
 
 
 @contextlib.contextmanager
-def _checked_and_reset(callbacks: Sequence[Callback]) -> Iterator[None]:
-    """Checks callbacks; at the end, clears their requests to stop."""
+def _checked_and_reset(
+    given: Iterable[Callback],
+) -> Iterator[Sequence[Callback]]:
+    """Yields callbacks that it checks; at the end, they request no stop."""
+    callbacks = tuple(given)
     for callback in callbacks:
         if not isinstance(callback, Callback):
             raise ValueError(
@@ -188,7 +195,7 @@ def _checked_and_reset(callbacks: Sequence[Callback]) -> Iterator[None]:
                 f"albert_tf.Callback. Received: {callback!r}."
             )
     try:
-        yield
+        yield callbacks
     finally:
         for callback in callbacks:
             callback.stop_requested = False
@@ -272,7 +279,7 @@ def pretrain(
     """
     values = flag_values.checked(settings, [PretrainingConfig])
     config = plans.pretraining(values)
-    with _checked_and_reset(callbacks):
+    with _checked_and_reset(callbacks) as callbacks:
         result = pretrain_lib.run(config, callbacks)
     if result is None:
         raise KeyboardInterrupt(_STOPPED)

@@ -16,6 +16,7 @@ import logging
 import math
 import signal
 import statistics
+import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
@@ -192,8 +193,10 @@ class TrainingLoop:
         previous = {
             stop: signal.signal(stop, self._note_signal)
             for stop in (signal.SIGTERM, signal.SIGINT)
-            # A shell starts jobs in the background with Ctrl-C ignored.
-            if signal.getsignal(stop) != signal.SIG_IGN
+            # Only the main thread may handle signals. A shell starts jobs in
+            # the background with Ctrl-C ignored.
+            if threading.current_thread() is threading.main_thread()
+            and signal.getsignal(stop) != signal.SIG_IGN
         }
         try:
             yield

@@ -1,7 +1,10 @@
 """What each number is: labels with any name, seeds, which score is better."""
 
+import json
 import math
+import pickle
 
+import numpy as np
 import pytest
 
 from albert_tf.metrics import scores as scores_lib
@@ -122,3 +125,17 @@ def with_baseline(baseline, score, **fields):
 )
 def test_a_score_is_compared_with_its_baseline(scores, says):
     assert bool(scores.verdict()) == says
+
+
+def test_scores_are_a_mapping_of_floats_as_json_has_them():
+    scores = Scores(entries=[Score("f1", np.float32(0.5)), Score("n", 2)])
+
+    assert scores == {"f1": 0.5, "n": 2.0} == pickle.loads(pickle.dumps(scores))
+    assert json.dumps(dict(scores)) == '{"f1": 0.5, "n": 2.0}'
+
+
+def test_two_scores_of_one_key_are_an_error():
+    scores = Scores(entries=(Score("f1", 0.5),))
+
+    with pytest.raises(ValueError, match="different keys. Received twice: f1"):
+        scores.with_entries([Score("f1", 0.9)])

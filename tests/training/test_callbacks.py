@@ -57,12 +57,17 @@ def test_a_run_is_told_from_its_beginning_to_its_end(job):
             self.lines = [*self.lines, {"step": step, **numbers}]
 
         def additional_scores(self, evaluated, outputs, scores):
-            yield Score("cost", 100 * (1 - scores["accuracy"]))
+            yield Score("cost", 100 * (1 - np.float32(scores["accuracy"])))
+            yield Score("unknown", float("nan"))  # is reported as 0
+
+    class Greedy(albert_tf.Callback):
+        def on_log(self, step, numbers):
+            numbers.clear()
 
     one = job(num_train_steps=20, save_checkpoints_steps=10, **SHORT)
     recorder, observer = Recorder(), Lines()
 
-    scores = one.run(callbacks=[recorder, observer])
+    scores = one.run(callbacks=[Greedy(), recorder, observer])
 
     assert recorder.calls == [
         ("run", method, detail)
@@ -86,6 +91,7 @@ def test_a_run_is_told_from_its_beginning_to_its_end(job):
         for line in observer.lines
     ] == runs.lines_of(one.output_dir)
     assert scores["cost"] == pytest.approx(100 * (1 - scores["accuracy"]))
+    assert scores["unknown"] == 0
 
 
 def test_a_run_that_a_callback_ends_resumes_with_the_same_numbers(
@@ -173,6 +179,17 @@ def test_another_thread_may_stop_a_run(job):
     assert 0 < step < 100_000
 
 
+def test_a_run_in_another_thread_cannot_handle_signals(job):
+    results = []
+    one = job(num_train_steps=5, **SHORT)
+    thread = threading.Thread(target=lambda: results.append(one.run()))
+
+    thread.start()
+    thread.join()
+
+    assert results[0]["global_step"] == 5
+
+
 def test_the_chief_alone_calls_callbacks(tmp_path):
     workers = Workers(None)
     workers.is_chief = False
@@ -187,6 +204,8 @@ def test_the_chief_alone_calls_callbacks(tmp_path):
         assert not observers.wants_stop
 
     assert recorder.calls == []
+    # For the additional scores, which all compute.
+    assert recorder.run == run
     assert not any(tmp_path.iterdir())
 
 

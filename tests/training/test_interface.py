@@ -30,6 +30,11 @@ class DataFrame:
         return [row | {"n": np.int64(row["n"])} for row in ROWS]
 
 
+class Failing(albert_tf.Callback):
+    def on_begin(self):
+        raise ValueError("This callback was called.")
+
+
 @pytest.fixture
 def start(tmp_path, tiny_spm_model, monkeypatch):
     """A checkpoint to start from, and settings of a short run."""
@@ -180,6 +185,12 @@ def test_rows_are_evaluated_and_predicted(start, tmp_path):
             "custom",
             {"train_examples": ROWS, "callbacks": [print]},
             "subclasses of albert_tf.Callback. Received: <built-in",
+        ),
+        # A generator can be read only once.
+        (
+            "custom",
+            {"train_examples": ROWS, "callbacks": (f() for f in [Failing])},
+            "This callback was called",
         ),
     ],
 )
