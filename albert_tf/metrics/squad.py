@@ -39,11 +39,11 @@ _SEGMENT = re.compile(
 )
 # Thai, Lao, Tibetan, Burmese, Khmer; kana, ideographs and their halves.
 # Differs: SQuAD's evaluation takes text without spaces for one word.
-_UNSPACED = (
-    r"\u0e00-\u0fff\u1000-\u109f\u1780-\u17ff\u3005-\u3007\u3040-\u30ff"
-    r"\u31f0-\u31ff\u3400-\u9fff\uf900-\ufaff\uff66-\uff9f\U00020000-\U0003ffff"
+UNSPACED = (
+    "\u0e00-\u0fff\u1000-\u109f\u1780-\u17ff\u3005-\u3007\u3040-\u30ff"
+    "\u31f0-\u31ff\u3400-\u9fff\uf900-\ufaff\uff66-\uff9f\U00020000-\U0003ffff"
 )
-_WORD = re.compile(rf"[{_UNSPACED}]|[^ {_UNSPACED}]+")
+_WORD = re.compile(rf"[{UNSPACED}]|[^ {UNSPACED}]+")
 _PERCENT = 100.0
 
 

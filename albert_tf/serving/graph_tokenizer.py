@@ -75,6 +75,7 @@ class GraphTokenizer(abc.ABC):
         ids_within_words: As in `Tokenizer`.
         tokens: The token of each id.
         resource: The vocabulary, which a SavedModel has to track.
+        added_patterns: As in `Tokenizer`.
         like_nul: A character that becomes the same ids as U+0000.
     """
 
@@ -87,14 +88,16 @@ class GraphTokenizer(abc.ABC):
             map(tokenizer.id_to_token, range(tokenizer.vocab_size))
         )
         self.ids_within_words = tokenizer.ids_within_words
-        self._added = tokenizer.added_patterns
+        self.added_patterns = tokenizer.added_patterns
 
     @tf.function(
         autograph=False, input_signature=[tf.TensorSpec([None], tf.string)]
     )
     def __call__(self, texts: tf.Tensor) -> Tokens:
         """Tokenizes strings `[R]`; bytes that are not UTF-8 become U+FFFD."""
-        tokenize = self._tokenize_parts if self._added else self._tokenize
+        tokenize = (
+            self._tokenize_parts if self.added_patterns else self._tokenize
+        )
         # A GPU would only slow these many small operations down.
         with tf.device(CPU):
             ids, rows, starts, ends = tokenize(texts)
@@ -105,14 +108,14 @@ class GraphTokenizer(abc.ABC):
         """Cuts out added tokens and tokenizes the rest; see `_tokenize`."""
         import tensorflow_text as tf_text  # Not every Python has it.
 
-        pattern = f"({'|'.join(self._added)})"
+        pattern = f"({'|'.join(self.added_patterns)})"
         texts = tf.strings.unicode_transcode(texts, "UTF-8", "UTF-8")
         # `regex_split` would end a text at U+0000.
         texts = tf.strings.regex_replace(texts, r"\x00", self.like_nul)
         split = tf_text.regex_split(texts, pattern, pattern)
         parts, splits = split.values, tf.cast(split.row_splits, tf.int32)
         ids = tf.fill(tf.shape(parts), -1)
-        for pattern, token_id in reversed(self._added.items()):
+        for pattern, token_id in reversed(self.added_patterns.items()):
             is_token = tf.strings.regex_full_match(parts, pattern)
             ids = tf.where(is_token, token_id, ids)
         others = self._tokenize(tf.where(ids < 0, parts, ""))

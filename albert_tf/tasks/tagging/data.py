@@ -39,8 +39,6 @@ from albert_tf.tasks.task_data import (
 from albert_tf.text.base import Tokenizer
 
 _NO_TAG = -1
-# Which words a raw text has: as in tagged data, or as in transformers.
-SPACED, TOKENS = "spaced", "tokens"
 _Examples: TypeAlias = Sequence[TaggedText]
 
 
@@ -50,7 +48,7 @@ class TaggingData(TaskData):
 
     Args:
         labels: All tags, in the order of the logits.
-        words: Which words a raw text has, `SPACED` or `TOKENS`.
+        words: Which words a raw text has; see `words.SPACED`.
         dictionary: The most frequent tag of each word, and of all words for "":
             a baseline. Empty if it is not known.
         validation: See `held_out.read`.
@@ -96,9 +94,7 @@ class TaggingData(TaskData):
     ) -> TaggedText:
         """Returns a text, or words, as an example."""
         if isinstance(content, str):
-            words = words_lib.split(
-                content, self.tokenizer, is_spaced=self.words == SPACED
-            )
+            words = words_lib.split(content, self.tokenizer, self.words)
             return TaggedText(
                 guid=guid, text=content, words=words, has_words=False, **others
             )

@@ -2,9 +2,11 @@
 
 import collections
 import dataclasses
+import functools
 import logging
+import re
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -12,7 +14,7 @@ from albert_tf import checks, files
 from albert_tf.metrics.entities import OUTSIDE
 from albert_tf.tasks import example_files
 from albert_tf.tasks.example_files import Source
-from albert_tf.tasks.tagging import rows
+from albert_tf.tasks.tagging import rows, words
 from albert_tf.tasks.tagging.rows import Columns
 from albert_tf.tasks.tagging.words import TextWords
 
@@ -20,8 +22,6 @@ if TYPE_CHECKING:
     from albert_tf.tasks.tagging.data import TaggingData
 
 _LOGGER = logging.getLogger(__name__)
-# Its start and end in the text, in characters, and its kind.
-Entity: TypeAlias = tuple[int, int, str]
 # Kind, start and end of entities, by what is wrong with them.
 Faults = collections.defaultdict[str, list[tuple[str, int, int]]]
 
@@ -78,6 +78,32 @@ def read_examples(
     return examples
 
 
+def kind_of_words(path: Source, columns: Columns) -> str:
+    """Returns which words a raw text has for a model that a file trains.
+
+    Its words are characters if all words of the file are. Marks are apart from
+    letters if fewer entities of raw texts end within words then.
+    """
+    content = [row for _, row in rows.read_rows(path, columns)]
+    given = [word for row in content for word in row.get("tokens", ())]
+    texts = [row for row in content if row.get("entities")]
+    if given and not texts and max(map(len, given)) == 1:
+        return words.CHARACTERS
+    kinds = words.SPACED, words.APART
+    return min(kinds, key=functools.partial(_num_within, texts))
+
+
+def _num_within(texts: Sequence[files.JsonObject], kind: str) -> int:
+    """Returns how many entities start or end within words."""
+    number = 0
+    for row in texts:
+        found = re.finditer(words.word_pattern(kind), row["text"])
+        spans = [range(match.start() + 1, match.end()) for match in found]
+        within = {place for span in spans for place in span}
+        number += sum(not within.isdisjoint(x[:2]) for x in row["entities"])
+    return number
+
+
 def _example(
     guid: str, row: files.JsonObject, data: "TaggingData", faults: Faults
 ) -> TaggedText:
@@ -92,10 +118,8 @@ def _example(
     example = data.example(guid, row["text"])
     if (entities := row.get("entities")) is None:
         return example
-    places = sorted(_place(each, example.text, faults) for each in entities)
-    return dataclasses.replace(
-        example, tags=_tags_of(example.words, places, faults)
-    )
+    tags = _tags_of(example.words, sorted(entities), faults)
+    return dataclasses.replace(example, tags=tags)
 
 
 def _name(tag: Any, labels: Sequence[str]) -> str:
@@ -117,41 +141,28 @@ def _name(tag: Any, labels: Sequence[str]) -> str:
     return name
 
 
-def _place(entity: rows.Entity, text: str, faults: Faults) -> Entity:
-    """Returns where an entity is: if it says its text, at the nearest one."""
-    start, end, kind, stated = entity
-    if stated.strip() and text[start:end] != stated:
-        place = example_files.find_text(stated, text, start)
-        if place is None:
-            raise ValueError(f"the text has no {stated!r}, an entity")
-        if place != (start, end):
-            faults["are moved to where their texts are"].append(
-                (kind, start, end)
-            )
-        start, end = place
-    if not 0 <= start <= end <= len(text):
-        raise ValueError(f"{start}:{end} is no part of the text")
-    return start, end, kind
-
-
 def _tags_of(
-    words: TextWords, entities: Sequence[Entity], faults: Faults
+    text_words: TextWords, entities: Sequence[rows.Entity], faults: Faults
 ) -> list[str]:
     """Returns the tags, in IOB2, of the words that entities touch.
 
     Of entities that overlap, the first one counts; `faults` gets the others,
     and entities that start or end within a word.
     """
-    tags = [OUTSIDE] * len(words.starts)
-    for start, end, kind in entities:
-        (inside,) = np.nonzero((words.starts < end) & (start < words.ends))
+    tags = [OUTSIDE] * len(text_words.starts)
+    for start, end, kind, is_moved in entities:
+        (inside,) = np.nonzero(
+            (text_words.starts < end) & (start < text_words.ends)
+        )
         is_free = all(tags[i] == OUTSIDE for i in inside)
         if is_free:
             for i in inside:
                 tags[i] = f"{'I' if i > inside[0] else 'B'}-{kind}"
-        touched = words.starts[inside], words.ends[inside]
+        touched = text_words.starts[inside], text_words.ends[inside]
         is_cut = any(touched[0] < start) or any(touched[1] > end)
         mark = kind, start, end
+        if is_moved:
+            faults["are moved to where their texts are"].append(mark)
         if not (is_free and inside.size):
             faults["overlap others, or no word, and are left out"].append(mark)
         elif is_cut:

@@ -29,8 +29,8 @@ _DOCUMENT = "-DOCSTART-"
 _COLUMN_ENDINGS = (".conll", ".conllu")
 # The line number, from 1, and `tokens` and `tags`, or `text` and `entities`.
 Row: TypeAlias = tuple[int, files.JsonObject]
-# Start, end, kind, and the text that the file says it has, or "".
-Entity: TypeAlias = tuple[int, int, str, str]
+# Start and end, kind, and whether another place than the file's has its text.
+Entity: TypeAlias = tuple[int, int, str, bool]
 
 
 class Columns(NamedTuple):
@@ -185,8 +185,9 @@ def _with_our_names(row: files.JsonObject) -> files.JsonObject:
         if not {"tokens", "words"} & {*row}:
             raise KeyError(f"it has only {checks.listed(row)}")
         return {"tokens": [*map(text_of, tokens)], "tags": answer, **own}
-    entities = None if answer is None else [*map(_entity, answer)]
-    return {"text": text_of(row["text"]), "entities": entities, **own}
+    text = text_of(row["text"])
+    entities = None if answer is None else [_entity(x, text) for x in answer]
+    return {"text": text, "entities": entities, **own}
 
 
 def _of_label_studio(row: files.JsonObject) -> files.JsonObject:
@@ -198,7 +199,7 @@ def _of_label_studio(row: files.JsonObject) -> files.JsonObject:
     return {**row, **row["data"], "entities": entities if given else None}
 
 
-def _entity(entity: Any) -> Entity:
+def _entity(entity: Any, text: str) -> Entity:
     stated = ""
     if isinstance(entity, dict):
         stated = text_of(entity.get("text", ""))
@@ -206,12 +207,20 @@ def _entity(entity: Any) -> Entity:
         if not all(found):
             raise KeyError(f"an entity has only {checks.listed(entity)}")
         entity = [entity[names[0]] for names in found]
-    start, end, kind = entity
+    *given, kind = entity
+    start, end = map(int, given)
+    if stated.strip() and text[start:end] != stated:
+        place = example_files.find_text(stated, text, start)
+        if place is None:
+            raise ValueError(f"the text has no {stated!r}, an entity")
+        start, end = place
+    if not 0 <= start <= end <= len(text):
+        raise ValueError(f"{start}:{end} is no part of the text")
     if isinstance(kind, list):
         [kind] = kind
     if not kind:
         raise ValueError("an entity has no label")
-    return int(start), int(end), text_of(kind), stated
+    return start, end, text_of(kind), [start, end] != given
 
 
 def text_of(value: object) -> str:

@@ -75,20 +75,22 @@ def read_sets(config: TaggingConfig, request: DataRequest) -> Sets[ExampleSet]:
         tokenizer=request.tokenizer,
         max_seq_length=request.max_seq_length,
         labels=labels,
-        words=weights.settings.get("words", "spaced" if trains else "tokens"),
+        words=weights.settings.get("words", "tokens"),
     )
+    columns = Columns(config.word_column, config.tag_column)
+    if trains and "words" not in weights.settings:
+        path = held_out.find(config, request, "train")
+        kind = examples_lib.kind_of_words(path, columns)
+        data = dataclasses.replace(data, words=kind)
 
     def read(use: str) -> list[TaggedText]:
-        columns = Columns(
-            config.word_column,
-            config.tag_column,
-            data.labels if use == "predict" else None,
-        )
+        predicts = use == "predict"
+        tags = data.labels if predicts else None
         return examples_lib.read_examples(
             held_out.find(config, request, use),
             data,
-            columns,
-            needs_tags=use != "predict",
+            columns._replace(known_tags=tags),
+            needs_tags=not predicts,
         )
 
     sets, validation = held_out.read(

@@ -46,13 +46,10 @@ def make_signatures(exported: Exported) -> list[Signature]:
             return {"logits": head(sequence)}
 
     labels = exported.metadata.find_labels(model.num_labels)
-    find_words = _words_of_tokens
-    if settings.words == data_lib.SPACED:
-        find_words = _spaced_words
 
     def from_text(text: tf.Tensor) -> Tensors:
         with tf.device(CPU):
-            words = find_words(text, tokenizer)
+            words = _find_words(text, tokenizer, settings.words)
             windows, places = _make_windows(
                 words,
                 settings.max_seq_length - tokenizer.special_ids.num_around(1),
@@ -77,14 +74,18 @@ class _Words(NamedTuple):
     row_splits: tf.Tensor  # int32 [B + 1]: the words of each text
 
 
-def _spaced_words(texts: tf.Tensor, tokenizer: GraphTokenizer) -> _Words:
+def _find_words(
+    texts: tf.Tensor, tokenizer: GraphTokenizer, kind: str
+) -> _Words:
     """Finds the words of strings `[B]`, as `words.split`."""
+    if kind == words_lib.TOKENS:
+        return _words_of_tokens(texts, tokenizer)
     import tensorflow_text as tf_text  # Not every Python has it.
 
     texts = tf.strings.unicode_transcode(texts, "UTF-8", "UTF-8")
     # The next operation takes it for the end.
     texts = tf.strings.regex_replace(texts, r"\x00", tokenizer.like_nul)
-    pattern = words_lib.word_pattern()
+    pattern = words_lib.word_pattern(kind, tuple(tokenizer.added_patterns))
     words, *spans = tf_text.regex_split_with_offsets(
         texts, f"{pattern}|{ragged.WHITE_SPACE}+", pattern
     )

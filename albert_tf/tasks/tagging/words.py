@@ -1,8 +1,7 @@
 """The words of a raw text, and the tokens of words.
 
-A text that is tagged like the data of a run has the words of these data:
-punctuation apart. For other models, such as models of transformers, the tokens
-of a text tell its words.
+What a word is belongs to the model: the data that it is trained on tell. For
+models of transformers, the tokens of a text tell its words.
 
 Data flow: text, or words -> [this file] -> ids, and where words start.
 """
@@ -17,9 +16,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from albert_tf.text import word_splitting
+from albert_tf.metrics import squad
 from albert_tf.text.base import WORD_MARK, Tokenizer
 from albert_tf.text.wordpiece_tokenizer import CONTINUATION, WordPieceTokenizer
+
+# Which words a raw text has: see `word_pattern`, and as in transformers.
+SPACED, APART, CHARACTERS, TOKENS = "spaced", "apart", "characters", "tokens"
 
 
 def _is_mark(character: str) -> bool:
@@ -34,24 +36,33 @@ def _ranges(is_member: Callable[[str], bool]) -> str:
 
 
 @functools.cache
-def word_pattern() -> str:
+def word_pattern(kind: str, added: tuple[str, ...] = ()) -> str:
     r"""Returns the regular expression of a word, for Python and for RE2.
 
-    White space separates words. Chinese characters are words of their own, and
+    It is any character if `kind` is `CHARACTERS`. Else, white space separates
+    words. Characters of scripts without blanks are words of their own, and
     so are punctuation marks and symbols, except one between two letters (`'`,
     `.`, `-`, `/`, `&`, `@`, `#`: `U.S`, `don't`) or two digits (`,`, `:`:
     `1,000`), `@` and `#` before a letter (`@name`), and runs such as `...`.
-    Whatever is no white space, mark or symbol counts as a letter, `_` too.
+    Whatever is no white space, mark or symbol counts as a letter, `_` too. In
+    `APART`, no mark joins letters. `added` are patterns of tokens, whole ones.
 
-    >>> re.findall(word_pattern(), "Angela's visit: Paris...")
+    >>> re.findall(word_pattern(SPACED), "Angela's visit: Paris...")
     ["Angela's", 'visit', ':', 'Paris', '...']
     """
-    alone = word_splitting.CHINESE + _ranges(_is_mark)
+    if kind == CHARACTERS:
+        return "|".join([*added, r"(?s:.)"])
+    alone = squad.UNSPACED + _ranges(_is_mark)
     letters = f"[^{alone}{_ranges(str.isspace)}]"
     # The first alternative is a number with its unit.
     part = f"(?:[0-9]+(?:[,:][0-9]+)+{letters}*|{letters}+)"
-    word = f"[@#]?{part}(?:['’./&@#-]{part})*"
-    return rf"{word}|\.+|!+|\?+|-+|[{alone}]"
+    word = part if kind == APART else f"[@#]?{part}(?:['’./&@#-]{part})*"
+    accents = _ranges(lambda each: unicodedata.category(each)[0] == "M")
+    unspaced = f"[{squad.UNSPACED}][{accents}]*"
+    words = rf"{word}|\.+|!+|\?+|-+|{unspaced}|[{alone}]"
+    # Others are found as parts of words.
+    cut = [token for token in added if not re.fullmatch(word, token)]
+    return "|".join([*cut, words])
 
 
 class TextWords(NamedTuple):
@@ -80,15 +91,16 @@ class TextWords(NamedTuple):
         )
 
 
-def split(text: str, tokenizer: Tokenizer, *, is_spaced: bool) -> TextWords:
-    """Returns the words of a text: matches of `word_pattern` if `is_spaced`.
+def split(text: str, tokenizer: Tokenizer, kind: str) -> TextWords:
+    """Returns the words of a text: matches of `word_pattern`.
 
-    Else, the text is encoded as a whole, and its tokens tell: one that
-    `starts_word` does, and so does one after a token of no character, the mark
-    alone, as in transformers.
+    If `kind` is `TOKENS`, the text is encoded as a whole, and its tokens tell:
+    one that `starts_word` does, and so does one after a token of no character,
+    the mark alone, as in transformers.
     """
-    if is_spaced:
-        matches = [*re.finditer(word_pattern(), text)]
+    if kind != TOKENS:
+        pattern = word_pattern(kind, tuple(tokenizer.added_patterns))
+        matches = [*re.finditer(pattern, text)]
         words = [match.group() for match in matches]
         return TextWords.of(words, [m.start() for m in matches], tokenizer)
     ids, _, (starts, ends) = tokenizer.encode_batch_with_offsets([text])

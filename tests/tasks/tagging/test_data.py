@@ -6,6 +6,7 @@ import pytest
 
 from albert_tf.metrics.entities import entity_scores
 from albert_tf.tasks.tagging import data as data_lib
+from albert_tf.tasks.tagging import words as words_lib
 from albert_tf.text.base import WORDPIECE_NAMES
 from albert_tf.text.tokenizer import load_tokenizer
 from tests.tasks.writing import write_predictions
@@ -34,7 +35,7 @@ def make_data(tokenizer):
         tokenizer=tokenizer,
         max_seq_length=16,
         labels=LABELS,
-        words=data_lib.SPACED,
+        words=words_lib.SPACED,
     )
 
 
@@ -154,6 +155,17 @@ def test_entities_are_where_they_are_in_the_raw_text(make_data):
             for label, part in (("PER", "Anna Zoë"), ("LOC", "Rome"))
         ]
     }
+
+
+def test_a_raw_text_has_the_words_of_its_characters(make_data):
+    data = make_data(words=words_lib.CHARACTERS)
+    text = "An old 人\n."
+
+    raw, given = data.example("1", text), data.example("1", [*text])
+
+    assert raw.strings == given.strings
+    assert raw.words.ids.tolist() == given.words.ids.tolist()
+    assert raw.words.token_splits.tolist() == given.words.token_splits.tolist()
 
 
 @pytest.mark.parametrize(

@@ -258,6 +258,39 @@ def test_entities_that_overlap_or_cut_words_are_told(read, caplog):
     assert "X at 6:6, ORG at 17:21. Of each kind: X (1), ORG (1)" in caplog.text
 
 
+@pytest.mark.parametrize(
+    ("rows", "kind", "expected"),
+    [
+        (
+            [{"tokens": [*"ab c"], "tags": ["B-X", *"OOO"]}],
+            "characters",
+            "B-X O O O",
+        ),
+        # Fewer entities end within words if marks are apart.
+        (
+            [{"text": "Ann-Lee it", "entities": [[0, 3, "X"], [4, 7, "X"]]}],
+            "apart",
+            "B-X O B-X O",
+        ),
+        (
+            [{"text": "Ann-Lee it", "entities": [[0, 2, "X"]]}],
+            "spaced",
+            "B-X O",
+        ),
+        (
+            [{"text": "เขาไป", "entities": [[3, 5, "X"]]}],
+            "spaced",
+            "O O O B-X I-X",
+        ),
+    ],
+)
+def test_the_training_file_tells_what_a_word_is(rows, kind, expected, read):
+    sets = read(train=lines(*rows), eval=lines(*rows), ending="jsonl")
+
+    assert sets.data.settings["words"] == kind
+    assert sets.evaluation[0].examples[0].tags == expected.split()
+
+
 def test_tags_that_the_training_lacks_are_told(read, caplog):
     sets = read(train="a B-A\nb O", eval="a B-A\nb B-C\nc B-C")
 
@@ -377,7 +410,7 @@ def test_columns_are_named_and_a_file_to_predict_may_be_raw_text(read):
     )
 
     assert found(sets.train) == [(["a", "b"], ["B-A", "O"])]
-    sets = read(ending="txt", train="a B-A\nb O", predict="Tom saw Bonn.")
+    sets = read(ending="txt", train="aa B-A\nb O", predict="Tom saw Bonn.")
     assert found(sets.prediction[0]) == [(["Tom", "saw", "Bonn", "."], None)]
 
 

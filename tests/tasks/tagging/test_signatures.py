@@ -14,7 +14,12 @@ LONG = " ".join(NASTY) * 3
 
 # `tests/heads` has the other way of each.
 @pytest.mark.parametrize(
-    ("kind", "words"), [("sentencepiece", "tokens"), ("wordpiece", "spaced")]
+    ("kind", "words"),
+    [
+        ("sentencepiece", "tokens"),
+        ("wordpiece", "apart"),
+        ("sentencepiece", "characters"),
+    ],
 )
 def test_entities_are_those_of_python(
     kind, words, export_task, tiny_spm_model, tiny_chinese_vocabulary

@@ -8,8 +8,8 @@ from albert_tf.tasks.tagging import words
 from tests.tasks.tagging.conftest import NASTY
 
 
-def found_in(text):
-    return re.findall(words.word_pattern(), text)
+def found_in(text, kind=words.SPACED, added=()):
+    return re.findall(words.word_pattern(kind, added), text)
 
 
 @pytest.mark.parametrize(
@@ -22,7 +22,8 @@ def found_in(text):
         ("@a_1 #tag C# a@b.de _x_", "@a_1|#tag|C|#|a@b.de|_x_"),
         ("Well... what?!!", "Well|...|what|?|!!"),
         ("他叫Anna，今年３．５岁。", "他|叫|Anna|，|今|年|３|．|５|岁|。"),
-        ("です。また", "です|。|また"),
+        ("です。また", "で|す|。|ま|た"),
+        ("ไปที่นี่ 3 ວັນ", "ไ|ป|ที่|นี่|3|ວັ|ນ"),
         ("Hi😀😀--!", "Hi|😀|😀|--|!"),
         (
             "cafe\u0301's\t\r\n\u2028b\u00a0c\0\u200b",
@@ -36,20 +37,41 @@ def test_words_of_raw_text(text, expected):
     assert found_in(text) == [*filter(None, expected.split("|"))]
 
 
+@pytest.mark.parametrize(
+    ("kind", "text", "expected"),
+    [
+        (
+            words.APART,
+            "Ann-Lee/Bo's 1,000 #tag",
+            "Ann|-|Lee|/|Bo|'|s|1,000|#|tag",
+        ),
+        (words.SPACED, "see [E1]Ann-Lee[/E1].", "see|[E1]|Ann-Lee|[/E1]|."),
+        (words.APART, "see [E1]Ann-Lee[/E1].", "see|[E1]|Ann|-|Lee|[/E1]|."),
+        # Added words are no parts of others.
+        (words.SPACED, "airy air", "airy|air"),
+        (words.CHARACTERS, "a [E1]\n人", "a| |[E1]|\n|人"),
+    ],
+)
+def test_words_of_other_kinds(kind, text, expected):
+    added = (r"\[/E1\]", r"\[E1\]", "air")
+
+    assert found_in(text, kind, added) == expected.split("|")
+
+
 def test_words_are_all_of_a_text_but_white_space():
     for text in NASTY:
         assert "".join(found_in(text)) == "".join(text.split())
 
 
-@pytest.mark.parametrize("is_spaced", [True, False])
+@pytest.mark.parametrize("kind", [words.SPACED, words.TOKENS])
 @pytest.mark.parametrize("name", ["english", "chinese"])
-def test_tokens_of_a_text_are_those_of_its_words(name, is_spaced, graph_of):
+def test_tokens_of_a_text_are_those_of_its_words(name, kind, graph_of):
     tokenizer = graph_of(name).tokenizer
     for text in NASTY:
-        found = words.split(text, tokenizer, is_spaced=is_spaced)
+        found = words.split(text, tokenizer, kind)
 
         ids = tokenizer.encode(text)
-        if is_spaced:
+        if kind == words.SPACED:
             spaced = " ".join(found_in(text))
             ids = tokenizer.encode(spaced)
         assert found.ids.tolist() == ids
@@ -72,7 +94,7 @@ def test_tokens_of_a_text_are_those_of_its_words(name, is_spaced, graph_of):
     ],
 )
 def test_words_of_tokens(name, text, expected, graph_of):
-    found = words.split(text, graph_of(name).tokenizer, is_spaced=False)
+    found = words.split(text, graph_of(name).tokenizer, words.TOKENS)
 
     spans = zip(found.starts, found.ends, strict=True)
     assert [text[start:end] for start, end in spans] == expected
