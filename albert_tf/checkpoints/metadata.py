@@ -108,6 +108,10 @@ class Metadata:
             evaluation=evaluation,
         )
 
+    def evaluated(self, evaluation: Mapping[str, Any]) -> "Metadata":
+        """Returns metadata with an evaluation; it keeps what that left open."""
+        return self.measured(evaluation["scores"], evaluation).combined(self)
+
     @property
     def chosen(self) -> Scores:
         """The chosen thresholds and temperature, as scores of an evaluation."""

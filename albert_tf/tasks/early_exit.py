@@ -26,24 +26,29 @@ def run(
     mask: tf.Tensor,
     *,
     patience: int,
+    blocks_per_layer: int = 1,
     num_choices: tf.Tensor | int = 1,
 ) -> Totals:
     """Applies layers to the examples that are not yet decided.
 
     Args:
-        blocks: The layers: functions of `hidden` and `mask`.
+        blocks: The blocks of the layers: functions of `hidden` and `mask`.
         classify: From the output of a layer to logits, float32 `[R / C, K]`.
         hidden: Float `[B x C, S, H]`, C choices of each of B examples.
         mask: Int tensor `[B x C, 1, 1, S]`.
         patience: How many times in a row the next layer must repeat a
             prediction before an example leaves; at least 1.
+        blocks_per_layer: How many blocks a layer has, `inner_group_num`.
         num_choices: C.
 
     Returns:
         `logits` float32 `[B, K]` of the last layer of each example, and the
         number of that layer, `num_layers` int32 `[B]`.
     """
-    first, *others = blocks
+    first, *others = (
+        _layer(blocks[start : start + blocks_per_layer])
+        for start in range(0, len(blocks), blocks_per_layer)
+    )
     hidden = first(hidden, mask)
     logits = classify(hidden)
     # Of the examples that are left: their numbers, their predictions, and how
@@ -52,7 +57,7 @@ def run(
     prediction = tf.argmax(logits, axis=1)
     num_same = tf.zeros_like(examples)
     num_layers = tf.ones_like(examples)
-    for layer, block in enumerate(others, start=2):
+    for layer, compute in enumerate(others, start=2):
         if layer > patience + 1:
             left = tf.cast(tf.where(num_same < patience)[:, 0], tf.int32)
             examples = tf.gather(examples, left)
@@ -61,7 +66,7 @@ def run(
             rows = left[:, None] * num_choices + tf.range(num_choices)
             rows = tf.reshape(rows, [-1])
             hidden, mask = tf.gather(hidden, rows), tf.gather(mask, rows)
-        hidden = block(hidden, mask)
+        hidden = compute(hidden, mask)
         layer_logits, before = classify(hidden), prediction
         prediction = tf.argmax(layer_logits, axis=1)
         num_same = tf.where(prediction == before, num_same + 1, 0)
@@ -70,6 +75,17 @@ def run(
         layers = tf.fill(tf.shape(examples), layer)
         num_layers = tf.tensor_scatter_nd_update(num_layers, places, layers)
     return {"logits": logits, "num_layers": num_layers}
+
+
+def _layer(blocks: Sequence[Block]) -> Block:
+    """Returns the blocks of a layer as one function."""
+
+    def apply(hidden: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
+        for block in blocks:
+            hidden = block(hidden, mask)
+        return hidden
+
+    return apply
 
 
 def outputs(model: ClassifierModel, batch: Batch, *, patience: int) -> Totals:
@@ -94,11 +110,13 @@ def outputs(model: ClassifierModel, batch: Batch, *, patience: int) -> Totals:
         return logits
 
     *blocks, last = albert.encoder.blocks()
+    blocks.append(encoder.at_first_position(last))
     return run(
-        [*blocks, encoder.at_first_position(last)],
+        blocks,
         classify,
         albert.encoder.project(albert.embeddings(ids, segment_ids)),
         albert.attention_mask(input_mask, segment_ids),
         patience=patience,
+        blocks_per_layer=albert.config.inner_group_num,
         num_choices=num_choices,
     )

@@ -115,7 +115,8 @@ def read(
 
     With `validation_share`, the latter are a part of the training file, see
     `hold_out`. A run stores share, seed and digests, the setting `validation`.
-    Without training, the weights in use have the digests. `read_use` returns
+    Without training, the weights in use have the digests. So has the start of a
+    training, if it was trained on rows of the same table. `read_use` returns
     the examples of the file of a use.
     """
     uses = [use for use in request.uses if use != "predict"]
@@ -127,17 +128,22 @@ def read(
             "--validation_share is for tables without a file to evaluate, "
             f"but there is {str(to_evaluate)!r}. Leave one of them out."
         )
-    trained = request.weights.settings
-    *before, digests = trained.get("validation") or [None]
-    if trained.get("task") == config.name and before != [share, seed]:
+    rows = read_use("train")
+    *before, digests = request.weights.settings.get("validation") or [None]
+    has_seen = request.weights.settings.get("task") == config.name
+    if start := request.start.settings.get("validation"):
+        digests_of_rows = _digests(rows, start[1], texts)
+        if has_seen := not {*start[2]}.isdisjoint(digests_of_rows):
+            *before, digests = start
+    if has_seen and before != [share, seed]:
         raise ValueError(
-            "The weights in use have seen rows to evaluate: they were "
-            f"trained with {before or None}, not {[share, seed]}, as "
+            "The weights have seen rows to evaluate: they were trained "
+            f"with {before or None}, not {[share, seed]}, as "
             "--validation_share and --validation_seed. Pass the same, or "
             "an --eval_file."
         )
     train, evaluation, digests = hold_out(
-        read_use("train"),
+        rows,
         share=share,
         seed=seed,
         texts=texts,
@@ -165,11 +171,10 @@ def hold_out(
     Then a row's part depends on its texts alone, whatever rows are added,
     removed or sorted, and whatever labels are corrected.
     """
-    digests, by_label = [], collections.defaultdict(set)
-    for each in examples:
-        content = json.dumps([seed, *texts(each)])
-        digests.append(hashlib.sha256(content.encode()).hexdigest()[:16])
-        by_label[label(each)].add(digests[-1])
+    digests = _digests(examples, seed, texts)
+    by_label = collections.defaultdict(set)
+    for each, digest in zip(examples, digests, strict=True):
+        by_label[label(each)].add(digest)
     is_first = held_out is None
     if held_out is None:
         chosen: list[str] = []
@@ -190,3 +195,12 @@ def hold_out(
             f"{len(parts[1])} out. Pass another share, or an --eval_file."
         )
     return *parts, held_out
+
+
+def _digests(
+    examples: Sequence[Example],
+    seed: int,
+    texts: Callable[[Example], list[str]],
+) -> list[str]:
+    contents = (json.dumps([seed, *texts(each)]) for each in examples)
+    return [hashlib.sha256(c.encode()).hexdigest()[:16] for c in contents]

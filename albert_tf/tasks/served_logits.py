@@ -49,6 +49,7 @@ def logits_of_ids(
             hidden,
             mask,
             patience=patience,
+            blocks_per_layer=exported.model.config.inner_group_num,
             num_choices=num_choices,
         )
         return [outputs["logits"], outputs["num_layers"]]

@@ -236,13 +236,15 @@ class DataRequest:
     """The examples that a run asks a task for.
 
     `uses` are some of `train`, `eval` and `predict`; `given_examples` are rows
-    in place of files, by use. To train, the `weights` in use are none.
+    in place of files, by use. To train, the `weights` in use are none, and the
+    `start` is the checkpoint that the training begins with.
     """
 
     uses: Sequence[str]
     tokenizer: Tokenizer
     max_seq_length: int
     weights: Checkpoint = Checkpoint()
+    start: Checkpoint = Checkpoint()
     given_examples: Mapping[str, RowsInMemory] = dataclasses.field(
         default_factory=dict
     )

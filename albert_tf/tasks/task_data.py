@@ -139,6 +139,11 @@ class TaskData(AnswerData):
         return ()
 
     @property
+    def goal(self) -> str:
+        """The goal of the thresholds that an evaluation chooses, if any."""
+        return ""
+
+    @property
     @abc.abstractmethod
     def settings(self) -> SettingValues:
         """The settings of the task that a run stores, as JSON values.
@@ -152,7 +157,7 @@ class TaskData(AnswerData):
         """Returns the official scores, and thresholds chosen by them."""
 
     def with_decision(self, scores: Scores) -> "TaskData":
-        """Returns the data half with thresholds that another set has chosen."""
+        """Returns the data half with the thresholds of another evaluation."""
         return self
 
     def score_of_rows(

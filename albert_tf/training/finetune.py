@@ -269,10 +269,13 @@ class FinetuningRun:
         """Returns the scores of the current weights, and the `loss`."""
         return self._evaluate(self._computer).scores
 
-    def _evaluate(self, computer: OutputComputer) -> Evaluation:
+    def _evaluate(
+        self, computer: OutputComputer, chosen: Scores | None = None
+    ) -> Evaluation:
         """Scores the evaluation sets; keys of a named set end in `_<name>`.
 
-        With early exit, `mean_layers` is the mean number of layers.
+        With early exit, `mean_layers` is the mean number of layers, and
+        thresholds are the ones `chosen` before, for all layers.
         """
         all_outputs: dict[ExampleSet, Outputs] = {}
         entries: list[Score] = []
@@ -284,11 +287,13 @@ class FinetuningRun:
                 raise loop.TrainingDiverged(problem)
             all_outputs[eval_set] = outputs
             data = eval_set.data
-            # The first set chooses thresholds.
-            if entries:
+            leaves_early = "num_layers" in outputs
+            if leaves_early and chosen:
+                data = data.with_decision(chosen)
+            elif entries:  # The first set chooses thresholds.
                 data = data.with_decision(Scores(entries=tuple(entries)))
             results = [*data.scores(eval_set.examples, outputs).entries]
-            if "num_layers" in outputs:
+            if leaves_early:
                 mean = float(np.mean(outputs["num_layers"]))
                 results.append(Score("mean_layers", mean))
             ending = f"_{eval_set.name}" if eval_set.name else ""
@@ -316,7 +321,7 @@ class FinetuningRun:
         computer = OutputComputer(self._task, self._padding, workers=workers)
 
         # 1. Evaluation.
-        evaluation = self._evaluate(computer)
+        evaluation = self._evaluate(computer, weights.metadata.chosen)
         problem = self._find_problem(computer, evaluation)
         if problem:
             _LOGGER.warning("%s: %s", weights.path, problem)

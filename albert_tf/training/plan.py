@@ -201,6 +201,7 @@ def finetuning(
             tokenizer=checkpoint.tokenizer,
             max_seq_length=request.settings["max_seq_length"],
             weights=Checkpoint() if values["do_train"] else request.weights,
+            start=checkpoint if values["do_train"] else Checkpoint(),
             given_examples=examples,
         ),
     )

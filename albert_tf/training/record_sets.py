@@ -64,6 +64,7 @@ class RecordSet(ExampleSet):
             "step": scores.step,
             "metric": self.data.primary_metric,
             "has_numbers": self.data.is_regression,
+            "goal": self.data.goal,
             "cautions": cautions,
             "scores": scores.flat(),
         }
@@ -134,7 +135,8 @@ def _warn_of_unknown(train: RecordSet) -> None:
 
 def _ids_of_records(columns: RecordColumns) -> Iterator[bytes]:
     """Yields the ids of each record as bytes, to compare records."""
-    ids = columns.values["input_ids"]
+    # Columns have the narrowest type of their own ids.
+    ids = columns.values["input_ids"].astype(np.int32)
     # Multiple choice: the ids of all choices of a record.
     width = len(ids) // max(1, int(columns.lengths.sum()))
     ends = np.cumsum(columns.lengths * width)

@@ -326,7 +326,7 @@ def write_results(
     folder, metadata = config.output_dir, weights.metadata
     evaluation, results = result.evaluation, result.as_json()
     if evaluation:
-        metadata = metadata.measured(evaluation["scores"], evaluation)
+        metadata = metadata.evaluated(evaluation)
     if weights.path == run_checkpoints.trained_weights(folder):
         metadata.write(weights.path)
     path = os.path.join(folder, RESULTS_FILE)

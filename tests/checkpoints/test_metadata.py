@@ -68,6 +68,18 @@ def test_other_weights_share_nothing_measured_and_what_is_assumed_is_said(
     assert (known.assumed, others.assumed) == ("", assumed)
 
 
+def test_an_evaluation_replaces_only_what_it_chose():
+    known = Metadata(labels=("a", "b"), temperature=2.0, thresholds=(0.3, 0.7))
+    chosen = {"threshold_of_a": 0.4, "threshold_of_b": 0.6}
+
+    found = known.evaluated({"scores": chosen})
+
+    assert found.thresholds == (0.4, 0.6)
+    assert found.temperature == 2
+    assert found.evaluation == {"scores": chosen}
+    assert known.evaluated({"scores": {}}).thresholds == (0.3, 0.7)
+
+
 @pytest.mark.parametrize(
     ("known", "given", "num_outputs", "expected"),
     [

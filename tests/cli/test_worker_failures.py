@@ -111,7 +111,10 @@ def test_a_chief_that_refuses_the_folder_ends_all(flags, run_workers, tmp_path):
 
 @pytest.mark.parametrize(
     ("chief_has_run", "words"),
-    [(True, "newest checkpoint=10 (now -1)"), (False, "run.json=True (now F")],
+    [
+        (True, "newest checkpoint=[10] (now [])"),
+        (False, "run.json=True (now F"),
+    ],
 )
 def test_folders_that_are_not_shared_end_all(
     chief_has_run, words, flags, run_alone, run_workers, tmp_path

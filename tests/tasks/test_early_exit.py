@@ -89,6 +89,18 @@ def classification(**head):
     return ClassificationTask(CONFIG, num_labels=3, head=HeadFlags(**head))
 
 
+def test_a_layer_of_two_blocks_is_one_layer(monkeypatch):
+    config = dataclasses.replace(CONFIG, inner_group_num=2)
+    monkeypatch.setattr(sys.modules[__name__], "CONFIG", config)
+    task = classification(exit_patience=1)
+
+    found = task.final_outputs(BATCH)
+
+    for row, number in enumerate(found["num_layers"].numpy().tolist()):
+        expected = shallow_task(task, number).outputs(BATCH)["logits"][row]
+        np.testing.assert_allclose(found["logits"][row], expected, atol=1e-6)
+
+
 def multiple_choice(**head):
     return MultipleChoiceTask(CONFIG, head=HeadFlags(**head))
 

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import albert_tf
+from albert_tf.checkpoints.metadata import Metadata
 from albert_tf.metrics.scores import Role, Score, Scores
 from albert_tf.training import interface, loop
 from tests import tiny
@@ -307,3 +308,53 @@ def test_a_result_is_a_mapping_of_scores_and_a_short_table():
     page = result._repr_html_()
     assert "<td>0.97</td><td>0.55</td><td>0.9</td><td>0.99</td>" in page
     assert "<td>0.1</td><td></td>" in page and "a&lt;b" in page
+
+
+def test_a_later_evaluation_keeps_what_the_training_chose(start, tmp_path):
+    table = TABLE | {"eval_examples": ROWS[::3], "output_dir": tmp_path / "run"}
+    trained = albert_tf.finetune(
+        "custom",
+        **start | table | {"train_examples": ROWS, "decide": "recall:0.8"},
+    )
+    known = Metadata.read(trained.weights)
+    others = [row for row in ROWS if row["n"] % 5 == 0]
+
+    for changes in ({"calibrate": False}, {"exit_patience": 1}):
+        again = albert_tf.finetune(
+            "custom",
+            **table | {"eval_examples": others, "do_train": False} | changes,
+        )
+        found = Metadata.read(again.weights)
+        assert found.thresholds == known.thresholds
+        assert found.temperature == known.temperature
+        assert found.evaluation["examples"] == len(others)
+
+
+def test_a_start_does_not_train_on_rows_that_are_evaluated_later(
+    start, tmp_path
+):
+    first = albert_tf.finetune(
+        "custom",
+        **start | TABLE | {"train_examples": ROWS, "output_dir": "one"},
+        validation_share=0.3,
+    )
+    second = TABLE | {
+        "init_checkpoint": first.weights,
+        "validation_share": 0.3,
+        "train_examples": ROWS[::-1],
+        "num_train_steps": 4,
+        "train_batch_size": 8,
+    }
+
+    with pytest.raises(ValueError, match="have seen rows to evaluate"):
+        albert_tf.finetune(
+            "custom", **second, validation_seed=1, output_dir="two"
+        )
+    found = albert_tf.finetune("custom", **second, output_dir="two")
+
+    settings = [Metadata.read(one.weights).settings for one in (first, found)]
+    assert settings[0]["validation"] == settings[1]["validation"]
+    # Another table divides its rows anew.
+    others = [row | {"text": row["text"] + " now"} for row in ROWS]
+    second |= {"train_examples": others, "validation_seed": 1}
+    albert_tf.finetune("custom", **second, output_dir="three")

@@ -98,6 +98,11 @@ class ClassificationData(TaskData):
         return bool(self.label_separator)
 
     @property
+    def goal(self) -> str:
+        """The goal of the threshold, such as `recall:0.9`."""
+        return self.decision.goal
+
+    @property
     def primary_metric(self) -> str:
         """The key of the first score."""
         return self._score(self.score_names[0], 0.0).key
@@ -185,6 +190,7 @@ class ClassificationData(TaskData):
         if self.has_class_scores or decision.goal:
             decided = decision.predictions(logits)
             others += classification.class_scores(labels, decided, self.labels)
+            others += self._goal_interval(decision, labels, decided)
         arrays = labels, predictions, probabilities, self._positive
         task_scores = [
             self._score(name, classification.of_classes(name, *arrays))
@@ -198,6 +204,20 @@ class ClassificationData(TaskData):
         # A score of a class may also be a score of the task.
         entries = {score.key: score for score in (*task_scores, *others)}
         return Scores(entries=tuple(entries.values()))
+
+    def _goal_interval(
+        self, decision: Decision, labels: np.ndarray, decided: np.ndarray
+    ) -> list[Score]:
+        """Returns the interval of the score that a threshold was chosen for."""
+        if not (decision.goal and decision.thresholds):
+            return []
+        found = labels == self._positive, decided == self._positive
+        bounds = decision_lib.goal_interval(decision.goal, *found)
+        of = self._score_of_goal
+        return [
+            Score(f"{of}_interval_{end}", bound, Role.INTERVAL, of)
+            for end, bound in zip(("low", "high"), bounds, strict=True)
+        ]
 
     def score_of_rows(
         self, examples: _Examples, outputs: Outputs, scores: Scores
@@ -262,6 +282,11 @@ class ClassificationData(TaskData):
         return decision.predictions(logits)
 
     @property
+    def _score_of_goal(self) -> str:
+        kind = self.goal.partition(":")[0]
+        return f"{kind}_of_{self.labels[self._positive]}" if kind else ""
+
+    @property
     def _positive(self) -> int:
         """The index of the positive label, whose F1 is computed."""
         label = self.positive_label
@@ -269,7 +294,10 @@ class ClassificationData(TaskData):
 
     def with_decision(self, scores: Scores) -> "ClassificationData":
         """Returns this data half with the decision of another evaluation."""
-        return dataclasses.replace(self, decision=self.decided_by(scores))
+        decision = dataclasses.replace(
+            self.decided_by(scores), goal="", calibrates=False
+        )
+        return dataclasses.replace(self, decision=decision)
 
     def decided_by(self, scores: Scores) -> Decision:
         """Returns the decision, completed by the choices of an evaluation."""
@@ -297,6 +325,13 @@ class ClassificationData(TaskData):
                 "No threshold is known that reaches %s; the likelier label is "
                 "predicted.",
                 decision.goal,
+            )
+        if bounds := scores.interval(self._score_of_goal):
+            _LOGGER.warning(
+                "The evaluated rows reach %s. On others, it may be between "
+                "%.3g and %.3g.",
+                decision.goal,
+                *bounds,
             )
         with prediction_tables.open_tables(
             output_dir, self.submission_file, self._text

@@ -10,6 +10,7 @@ import math
 import numpy as np
 import scipy.optimize
 import scipy.special
+import scipy.stats
 
 from albert_tf.metrics import classification
 from albert_tf.tasks.labelled_texts import LEAST_EXAMPLES
@@ -172,6 +173,24 @@ def threshold_for(
         return None
     others = precision if kind == "recall" else recall
     return float(thresholds[np.argmax(np.where(reaches, others, -1))])
+
+
+def goal_interval(
+    goal: str, is_positive: np.ndarray, is_predicted: np.ndarray
+) -> tuple[float, float]:
+    """Returns the 95% interval of what a goal is for, on other rows.
+
+    By Wilson's score; both arrays are bool `[N]`.
+    """
+    kind = goal.partition(":")[0]
+    if kind == "precision":
+        hits = is_positive[is_predicted]
+    else:
+        hits = is_predicted[is_positive == (kind == "recall")]
+    if not hits.size:
+        return 0.0, 1.0
+    test = scipy.stats.binomtest(int(hits.sum()), hits.size)
+    return tuple(test.proportion_ci(method="wilson"))
 
 
 def best_thresholds(

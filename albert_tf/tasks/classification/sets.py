@@ -25,7 +25,9 @@ if TYPE_CHECKING:
 
 _LOGGER = logging.getLogger(__name__)
 
-_GOAL = re.compile(r"(precision|recall|false_positive_rate):(0?\.\d+)")
+_GOAL = re.compile(
+    r"(precision|recall|false_positive_rate):(0?\.\d+|[01](\.0+)?)"
+)
 
 
 def read_sets(
@@ -37,6 +39,12 @@ def read_sets(
     from albert_tf.tasks.classification.decision import Decision
 
     metadata = request.weights.metadata
+    # Without training, what an earlier evaluation chose stays, unless the goal
+    # is another one.
+    chosen_for = (metadata.evaluation or {}).get("goal", "")
+    has_other_goal = config.decide not in ("", chosen_for)
+    # Exits have other logits than the layers that a later use may compute.
+    chooses = "train" in request.uses or not config.exit_patience
     make_data = functools.partial(
         ClassificationData,
         name=config.name,
@@ -44,17 +52,22 @@ def read_sets(
         max_seq_length=request.max_seq_length,
         decision=Decision(
             temperature=metadata.temperature if config.calibrate else None,
-            thresholds=None if config.decide else metadata.thresholds,
-            goal=config.decide,
-            calibrates=config.calibrate,
+            thresholds=None if has_other_goal else metadata.thresholds,
+            goal=config.decide or chosen_for,
+            calibrates=config.calibrate and chooses,
         ),
     )
     if config.decide and "eval" not in request.uses:
         raise ValueError("--decide needs --do_eval, which sets the threshold.")
+    if config.decide and has_other_goal and not chooses:
+        raise ValueError(
+            "--decide chooses a threshold for all layers: evaluate without "
+            "--exit_patience first."
+        )
     if config.decide and not _GOAL.fullmatch(config.decide):
         raise ValueError(
             "--decide must be precision, recall or false_positive_rate, and a "
-            "number between 0 and 1, such as precision:0.95. Received: "
+            "number from 0 to 1, such as precision:0.95. Received: "
             f"{config.decide}."
         )
     if config.is_table:

@@ -80,6 +80,7 @@ def test_what_the_weights_in_use_decide_is_not_decided_again(read):
         labels=("fraud", "ok"),
         temperature=2.0,
         thresholds=(0.25, 0.75),
+        evaluation={"goal": "recall:0.9"},
     )
 
     def decision(*uses, **flags):
@@ -88,6 +89,8 @@ def test_what_the_weights_in_use_decide_is_not_decided_again(read):
 
     assert decision("eval") == decision("predict") == (2, (0.25, 0.75))
     assert decision("eval", decide="recall:0.5") == (2, None)
+    # The command of the training, on rows of a test: not chosen for them.
+    assert decision("eval", decide="recall:0.9") == (2, (0.25, 0.75))
     assert decision("eval", calibrate=False) == (None, (0.25, 0.75))
     # F1 and goals are of the label that they were of.
     for flags, label in (({}, "fraud"), ({"positive_label": "ok"}, "ok")):

@@ -369,6 +369,23 @@ def test_a_goal_that_no_threshold_reaches_is_told(spam, tmp_path, caplog):
     assert "No threshold is known that reaches precision:.99999" in caplog.text
 
 
+def test_a_goal_that_few_rows_reach_has_a_wide_interval(spam, tmp_path, caplog):
+    data, examples, outputs = spam
+    # Of the spam, two rows are certain; the others are like ham.
+    labels = np.array([example.label for example in examples])
+    outputs["logits"][:, 1] = 0
+    outputs["logits"][np.flatnonzero(labels)[:2], 1] = 5
+
+    scores = data.scores(examples, outputs)
+    write_predictions(data, examples, outputs, tmp_path, scores)
+
+    assert scores["precision_of_spam"] == 1
+    # Wilson: 2 / (2 + 1.96^2).
+    low = pytest.approx(2 / (2 + 1.96**2), rel=1e-3)
+    assert scores.interval("precision_of_spam") == (low, 1)
+    assert "may be between 0.342 and 1." in caplog.text
+
+
 @pytest.fixture
 def several(make_data):
     return make_data(
