@@ -154,6 +154,7 @@ class Metadata:
                 "labels. Pass a name for each, in their order: --labels, in "
                 "Python labels."
             )
+        Metadata(labels=tuple(labels))  # raises if two are equal
         old = self.labels or ()
         if any(a != b and a in old for a, b in zip(labels, old, strict=False)):
             raise ValueError(

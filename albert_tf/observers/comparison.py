@@ -23,6 +23,7 @@ _LOGGER = logging.getLogger(__name__)
 
 _DETAILS = re.compile("_of_|_interval_|_baseline$|^global_step$")
 _LONGEST_CELL = 80
+_RIGHT = "answers that are right"
 _VERDICT = "against the first"
 # By id: text and label (None where it is not known); and the prediction.
 _Rows: TypeAlias = dict[str, tuple[str, str | None]]
@@ -75,6 +76,10 @@ def sections(
             continue
         else:
             table[run] |= _mcnemar(rows, predictions, first)
+        if all(label is not None for _, label in rows.values()):
+            # The accuracy above is of the likelier labels, without thresholds.
+            right = sum(predictions[guid] == rows[guid][1] for guid in rows)
+            table[run][_RIGHT] = f"{right} of {len(rows)}"
         answers[run] = predictions
     for path, why in (failures or {}).items():
         table[os.path.relpath(path, above)] = {_VERDICT: why}

@@ -16,19 +16,22 @@ The server needs albert_tf for the tokenizer, but imports no TensorFlow:
 """
 
 import os
-from typing import Annotated
+from typing import Annotated, Any
 
 import fastapi
-import numpy as np
 import onnxruntime
 import pydantic
 
 from albert_tf.checkpoints import discovery
+from albert_tf.tasks.classification.decision import Decision
 
 MAX_TEXTS, MAX_CHARACTERS = 32, 20_000
 Text = Annotated[str, pydantic.Field(max_length=MAX_CHARACTERS)]
 
 run = discovery.open(os.environ["RUN"])
+labels = run.metadata.labels or ()
+# The temperature and the threshold that the evaluation has chosen.
+decision = Decision(run.metadata.temperature, run.metadata.thresholds)
 session = onnxruntime.InferenceSession(os.environ["MODEL"])
 app = fastapi.FastAPI()
 
@@ -40,16 +43,19 @@ class Request(pydantic.BaseModel):
 
 
 @app.post("/predict")
-def predict(request: Request) -> list[dict[str, float]]:
-    """Returns the probability of each label, for each text."""
+def predict(request: Request) -> list[dict[str, Any]]:
+    """Returns the predicted label and all probabilities, for each text."""
     if len(request.texts) > MAX_TEXTS:
         raise fastapi.HTTPException(413, f"At most {MAX_TEXTS} texts.")
     length = run.settings["max_seq_length"]
     batch = run.tokenizer.batch(request.texts, max_seq_length=length)
     [logits] = session.run(["logits"], batch)
-    powers = np.exp(logits - logits.max(axis=-1, keepdims=True))
-    probabilities = powers / powers.sum(axis=-1, keepdims=True)
+    predictions = decision.predictions(logits).tolist()
+    probabilities = decision.probabilities(logits).tolist()
     return [
-        dict(zip(run.metadata.labels, row.tolist(), strict=True))
-        for row in probabilities
+        {
+            "prediction": labels[best],
+            "probabilities": dict(zip(labels, row, strict=True)),
+        }
+        for best, row in zip(predictions, probabilities, strict=True)
     ]

@@ -1,5 +1,6 @@
 """The FastAPI example answers as `load_predictor` does, without TensorFlow."""
 
+import dataclasses
 import json
 import os
 import subprocess
@@ -8,6 +9,7 @@ import sys
 import pytest
 
 import albert_tf
+from albert_tf.checkpoints.metadata import Metadata
 from albert_tf.text.tokenizer import load_tokenizer
 from tests import tiny
 
@@ -37,7 +39,7 @@ def test_the_example_answers_as_the_predictor_does(tiny_spm_model, tmp_path):
         vocab_size=vocabulary.vocab_size, max_position_embeddings=24
     )
     config.to_json_file(tmp_path / "config.json")
-    albert_tf.finetune(
+    trained = albert_tf.finetune(
         "custom",
         train_file=os.path.join(EXAMPLES, "messages.csv"),
         text_columns=["text"],
@@ -48,6 +50,12 @@ def test_the_example_answers_as_the_predictor_does(tiny_spm_model, tmp_path):
         spm_model_file=str(tiny_spm_model),
         output_dir=str(tmp_path / "run"),
     )
+    known = Metadata.read(trained.weights)
+    # Other probabilities, and the unlikeliest label: as an evaluation may
+    # choose them.
+    thresholds = (0.0, *[1.0] * (len(known.labels) - 1))
+    chosen = {"temperature": 0.1, "thresholds": thresholds}
+    dataclasses.replace(known, **chosen).write(trained.weights)
     model = albert_tf.load_model(tmp_path / "run")
     model.export(str(tmp_path / "m.onnx"), format="onnx")
 
@@ -57,7 +65,9 @@ def test_the_example_answers_as_the_predictor_does(tiny_spm_model, tmp_path):
         | {
             "RUN": str(tmp_path / "run"),
             "MODEL": str(tmp_path / "m.onnx"),
-            "PYTHONPATH": os.path.join(EXAMPLES, "serving"),
+            "PYTHONPATH": os.pathsep.join(
+                [os.path.join(EXAMPLES, "serving"), *sys.path]
+            ),
         },
         capture_output=True,
         text=True,
@@ -69,4 +79,7 @@ def test_the_example_answers_as_the_predictor_does(tiny_spm_model, tmp_path):
     assert ["detail" in one for one in refused] == [True, True]
     expected = albert_tf.load_predictor(tmp_path / "run").predict(TEXTS)
     for ours, theirs in zip(answers, expected, strict=True):
-        assert ours == pytest.approx(theirs["probabilities"], abs=1e-5)
+        assert ours["prediction"] == theirs["prediction"]
+        assert ours["probabilities"] == pytest.approx(
+            theirs["probabilities"], abs=1e-5
+        )

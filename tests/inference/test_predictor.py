@@ -243,6 +243,8 @@ def test_vocabulary_labels_and_case_may_be_given(load, tiny_spm_model):
     assert cased != lower
     with pytest.raises(ValueError, match="names 3 labels .* in Python labels"):
         load_without(given=given | {"labels": "abc"})
+    with pytest.raises(ValueError, match="texts that differ from one another"):
+        load_without(given=given | {"labels": ["no", "no"]})
     with pytest.raises(ValueError, match="in Python vocabulary"):
         load_without()
 

@@ -72,6 +72,9 @@ def test_the_scores_settings_and_answers_of_two_runs(make_run):
     others = {"--do_eval", "--output_dir", "f1_of_a", "global_step"}
     assert not others & {*by_run["header"]}
     # 9 of 9 heads of a fair coin, or tails: 2 / 2^9.
+    # Answers may be of thresholds, which accuracy does not use.
+    right = [row["answers that are right"] for row in rows.values()]
+    assert right == ["0 of 10", "9 of 10"]
     assert rows["second"]["only it is right"] == "9"
     assert rows["second"]["only the first"] == "0"
     assert float(rows["second"]["p"]) == pytest.approx(2 / 2**9, rel=1e-2)
