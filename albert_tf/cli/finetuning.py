@@ -35,7 +35,7 @@ def run(spec: FinetuningSpec, values: FlagValues) -> int:
     plan, *others = plans.grid(spec, cli_flags.given(values))
     config = plan.config
     with program.quiet_import():
-        from albert_tf.training import finetune, interface
+        from albert_tf.training import interface
     result = interface.run_finetunings([plan, *others])
     if result is None:
         return int(values.preemption_exit_code)
@@ -56,5 +56,5 @@ def run(spec: FinetuningSpec, values: FlagValues) -> int:
         shlex.quote(folder if config.do_train else plan.weights.path),
         spec.predict_arguments(plan.sets),
     )
-    finetune.warn_of_chance(result.scores, plan.sets.evaluation)
+    interface.warn_of_chance(result.scores, plan.sets.evaluation)
     return 0

@@ -46,8 +46,6 @@ _LOGGER = logging.getLogger(__name__)
 
 # Runs with fewer steps are trials, which are not compared with chance.
 LEAST_STEPS = 50
-# Scores of fewer evaluated examples come with a warning.
-_FEW_EXAMPLES = 50
 
 
 def run(
@@ -274,8 +272,8 @@ class FinetuningRun:
     ) -> Evaluation:
         """Scores the evaluation sets; keys of a named set end in `_<name>`.
 
-        With early exit, `mean_layers` is the mean number of layers, and
-        thresholds are the ones `chosen` before, for all layers.
+        With early exit, thresholds are the ones `chosen` for all layers, and
+        `mean_layers` is the mean number of layers.
         """
         all_outputs: dict[ExampleSet, Outputs] = {}
         entries: list[Score] = []
@@ -288,10 +286,10 @@ class FinetuningRun:
             all_outputs[eval_set] = outputs
             data = eval_set.data
             leaves_early = "num_layers" in outputs
-            if leaves_early and chosen:
-                data = data.with_decision(chosen)
-            elif entries:  # The first set chooses thresholds.
-                data = data.with_decision(Scores(entries=tuple(entries)))
+            # The first set chooses thresholds.
+            decided = leaves_early and chosen or Scores(entries=tuple(entries))
+            if decided:
+                data = data.with_decision(decided)
             results = [*data.scores(eval_set.examples, outputs).entries]
             if leaves_early:
                 mean = float(np.mean(outputs["num_layers"]))
@@ -434,19 +432,3 @@ def _finite(score: Score) -> Score:
         return score
     _LOGGER.warning("%s is %s; it is reported as 0.", score.key, score.value)
     return score._replace(value=0.0)
-
-
-def warn_of_chance(scores: Scores, evaluated: Sequence[ExampleSet]) -> None:
-    """Warns if scores of the first set may be no better than baselines."""
-    if not evaluated:
-        return
-    num_examples = len(evaluated[0].examples)
-    metric = evaluated[0].data.primary_metric
-    if problem := scores.verdict():
-        _LOGGER.warning("%s", problem)
-    elif bounds := scores.interval(metric):
-        baseline = scores.baselines.get(metric, -math.inf)
-        if num_examples < _FEW_EXAMPLES or bounds[0] <= baseline:
-            text = "Only %d examples were evaluated: on others, %s may be "
-            text += "between %.3g and %.3g."
-            _LOGGER.warning(text, num_examples, metric, *bounds)

@@ -7,16 +7,19 @@ import contextlib
 import dataclasses
 import functools
 import html
+import logging
+import math
 import os
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from albert_tf import files, registry
 from albert_tf.inference.predictor import Predictor, load_predictor
+from albert_tf.metrics.scores import Scores
 from albert_tf.tasks import example_files
 from albert_tf.tasks import spec as specs
 from albert_tf.tasks.spec import FinetuningSpec, HeadSpec
-from albert_tf.tasks.task_data import SPLITS
+from albert_tf.tasks.task_data import SPLITS, ExampleSet
 from albert_tf.training import finetune as finetune_lib
 from albert_tf.training import flag_values, several_runs
 from albert_tf.training import plan as plans
@@ -34,6 +37,10 @@ if TYPE_CHECKING:
         PretrainingSettings,
     )
 
+_LOGGER = logging.getLogger(__name__)
+
+# Scores of fewer evaluated examples come with a warning.
+_FEW_EXAMPLES = 50
 _COLUMNS = ("score", "value", "baseline", "low", "high")
 _PATHS = ("output_dir", "weights")
 _STOPPED = "The run was stopped and has a checkpoint. The same call resumes it."
@@ -178,7 +185,7 @@ def finetune(
         result = run_finetunings(planned, callbacks)
     if result is None:
         raise KeyboardInterrupt(_STOPPED)
-    finetune_lib.warn_of_chance(result.scores, planned[0].sets.evaluation)
+    warn_of_chance(result.scores, planned[0].sets.evaluation)
     return result
 
 
@@ -284,3 +291,19 @@ def pretrain(
     if result is None:
         raise KeyboardInterrupt(_STOPPED)
     return _run_result(result, weights=os.path.abspath(config.output_dir))
+
+
+def warn_of_chance(scores: Scores, evaluated: Sequence[ExampleSet]) -> None:
+    """Warns if scores of the first set may be no better than baselines."""
+    if not evaluated:
+        return
+    num_examples = len(evaluated[0].examples)
+    metric = evaluated[0].data.primary_metric
+    if problem := scores.verdict():
+        _LOGGER.warning("%s", problem)
+    elif bounds := scores.interval(metric):
+        baseline = scores.baselines.get(metric, -math.inf)
+        if num_examples < _FEW_EXAMPLES or bounds[0] <= baseline:
+            text = "Only %d examples were evaluated: on others, %s may be "
+            text += "between %.3g and %.3g."
+            _LOGGER.warning(text, num_examples, metric, *bounds)

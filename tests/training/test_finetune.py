@@ -12,7 +12,7 @@ import pytest
 from albert_tf.checkpoints.metadata import Metadata
 from albert_tf.metrics.scores import Role, Score, Scores
 from albert_tf.tasks.task_data import ExampleSet
-from albert_tf.training import finetune
+from albert_tf.training import interface
 from tests.training import runs
 
 
@@ -314,7 +314,7 @@ def test_a_score_is_told_from_its_baseline_by_enough_examples(
     data = types.SimpleNamespace(primary_metric="accuracy")
     examples = ExampleSet(examples=range(num_examples), data=data)
 
-    finetune.warn_of_chance(scores, [examples])
+    interface.warn_of_chance(scores, [examples])
 
     expected = f"Only {num_examples} examples were evaluated: on others, "
     expected += f"accuracy may be between {low} and 0.95."
