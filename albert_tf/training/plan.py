@@ -187,9 +187,8 @@ def finetuning(
     )
 
     # 3. Settings that decide the examples; the examples.
-    steps = registry.STEPS_BEFORE_EXAMPLES.values()
     request = _apply_steps(
-        request, *map(registry.load, steps), _settings_as_trained
+        request, registry.STEPS_BEFORE_EXAMPLES, _settings_as_trained
     )
     task_config = request.task_config
     uses = [use for use in SPLITS if values[f"do_{use}"]]
@@ -208,8 +207,7 @@ def finetuning(
 
     # 4. Settings that the examples decide; the config.
     request = dataclasses.replace(request, sets=sets)
-    steps = registry.STEPS_AFTER_EXAMPLES.values()
-    request = _apply_steps(request, *map(registry.load, steps), _run_length)
+    request = _apply_steps(request, registry.STEPS_AFTER_EXAMPLES, _run_length)
     config = settings.read(
         FinetuningConfig,
         request.settings,
@@ -231,10 +229,12 @@ def finetuning(
 
 
 def _apply_steps(
-    request: PlanRequest, *steps: Callable[[PlanRequest], dict[str, Any]]
+    request: PlanRequest,
+    steps: Mapping[str, str],
+    last: Callable[[PlanRequest], dict[str, Any]],
 ) -> PlanRequest:
     """Returns the request with the settings that the steps choose, in turn."""
-    for step in steps:
+    for step in (*map(registry.load, steps.values()), last):
         chosen = step(request)
         config = chosen.pop("albert_config", request.albert_config)
         request = dataclasses.replace(

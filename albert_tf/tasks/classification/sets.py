@@ -22,6 +22,7 @@ from albert_tf.tasks.task_data import ExampleSet, Sets
 
 if TYPE_CHECKING:
     from albert_tf.tasks.classification.data import ClassificationData
+    from albert_tf.tasks.classification.decision import Decision
 
 _LOGGER = logging.getLogger(__name__)
 
@@ -36,40 +37,14 @@ def read_sets(
     """Reads the examples of a run, and checks that they can be used."""
     from albert_tf.tasks.classification import custom
     from albert_tf.tasks.classification.data import ClassificationData
-    from albert_tf.tasks.classification.decision import Decision
 
-    metadata = request.weights.metadata
-    # Without training, what an earlier evaluation chose stays, unless the goal
-    # is another one.
-    chosen_for = (metadata.evaluation or {}).get("goal", "")
-    has_other_goal = config.decide not in ("", chosen_for)
-    # Exits have other logits than the layers that a later use may compute.
-    chooses = "train" in request.uses or not config.exit_patience
     make_data = functools.partial(
         ClassificationData,
         name=config.name,
         tokenizer=request.tokenizer,
         max_seq_length=request.max_seq_length,
-        decision=Decision(
-            temperature=metadata.temperature if config.calibrate else None,
-            thresholds=None if has_other_goal else metadata.thresholds,
-            goal=config.decide or chosen_for,
-            calibrates=config.calibrate and chooses,
-        ),
+        decision=_decision(config, request),
     )
-    if config.decide and "eval" not in request.uses:
-        raise ValueError("--decide needs --do_eval, which sets the threshold.")
-    if config.decide and has_other_goal and not chooses:
-        raise ValueError(
-            "--decide chooses a threshold for all layers: evaluate without "
-            "--exit_patience first."
-        )
-    if config.decide and not _GOAL.fullmatch(config.decide):
-        raise ValueError(
-            "--decide must be precision, recall or false_positive_rate, and a "
-            "number from 0 to 1, such as precision:0.95. Received: "
-            f"{config.decide}."
-        )
     if config.is_table:
         data, examples = custom.read_examples(config, request, make_data)
     else:
@@ -87,6 +62,40 @@ def read_sets(
         return task_data.one_set_each(examples, data)
     return task_data.sets_by_use(
         {use: _read(config, request, use, data) for use in request.uses}
+    )
+
+
+def _decision(config: ClassificationConfig, request: DataRequest) -> "Decision":
+    """Returns the decision of the weights in use, and what is to be chosen.
+
+    Without training, what an earlier evaluation chose stays, unless the goal is
+    another one.
+    """
+    from albert_tf.tasks.classification.decision import Decision
+
+    metadata = request.weights.metadata
+    earlier = (metadata.evaluation or {}).get("goal", "")
+    has_other_goal = config.decide not in ("", earlier)
+    # Exits have other logits than the layers that a later use may compute.
+    chooses = "train" in request.uses or not config.exit_patience
+    if config.decide and "eval" not in request.uses:
+        raise ValueError("--decide needs --do_eval, which sets the threshold.")
+    if config.decide and has_other_goal and not chooses:
+        raise ValueError(
+            "--decide chooses a threshold for all layers: evaluate without "
+            "--exit_patience first."
+        )
+    if config.decide and not _GOAL.fullmatch(config.decide):
+        raise ValueError(
+            "--decide must be precision, recall or false_positive_rate, and a "
+            "number from 0 to 1, such as precision:0.95. Received: "
+            f"{config.decide}."
+        )
+    return Decision(
+        temperature=metadata.temperature if config.calibrate else None,
+        thresholds=None if has_other_goal else metadata.thresholds,
+        goal=config.decide or earlier,
+        calibrates=config.calibrate and chooses,
     )
 
 
