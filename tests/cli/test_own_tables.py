@@ -74,6 +74,7 @@ def ran(run_alone, tiny_spm_model, tmp_path_factory):
     folder = tmp_path_factory.mktemp("own")
     columns = [*row(0)]
     write_table(folder / "mails.csv", range(NUM_ROWS), columns)
+    write_table(folder / "others.csv", range(NUM_ROWS, 2 * NUM_ROWS), columns)
     write_table(folder / "new.csv", range(NUM_NEW), columns[:2])
     write_encoder(folder / "albert_base", tiny_spm_model)
     page = PAGE.read_text()
@@ -88,7 +89,7 @@ def ran(run_alone, tiny_spm_model, tmp_path_factory):
         script, *flags = shlex.split(command.replace("\\\n", " "))
         done = run_alone(script, *flags, folder=folder)
         printed.setdefault(flags[-1], done)
-    assert len(commands) == 6
+    assert len(commands) == 7
     return folder, printed
 
 
