@@ -104,6 +104,8 @@ class TaskData(AnswerData):
     and outputs `logits` that predict one array of the record.
     """
 
+    # Why enough records with the array are not compared with chance.
+    no_loss_reason: ClassVar[str] = "all labels are equal"
     # Whether an example has one `label`, so that folds share all labels.
     has_one_label: ClassVar[bool] = False
 
@@ -229,7 +231,7 @@ class TaskData(AnswerData):
 
     def why_not_compared(self, columns: RecordColumns) -> str:
         """Says why `compare_with_chance` returns None."""
-        reason = "all labels are equal"
+        reason = self.no_loss_reason
         if columns.num_records < LEAST_RECORDS:
             reason = f"there are fewer than {LEAST_RECORDS} records"
         elif not self.label_array:

@@ -68,6 +68,7 @@ class SquadData(TaskData):
     primary_metric = "f1"
     metric_range = (0.0, 100.0)
     label_array = "start_positions"
+    no_loss_reason = "a question may have several answers"
 
     tokenizer: Tokenizer
     lengths: WindowLengths

@@ -4,6 +4,7 @@ import json
 import logging
 import pathlib
 import tracemalloc
+import types
 
 import numpy as np
 import pytest
@@ -264,6 +265,14 @@ def test_the_worst_errors_are_wrong_and_were_sure(make_data, asked):
         ("q2", "(none)"),
         ("q1", "(none)"),
     ]
+
+
+def test_results_without_a_loss_name_the_many_answers(make_data):
+    # All records to evaluate start at 0: several answers may be right.
+    data = make_data()
+    records = types.SimpleNamespace(num_records=20, specs=data.array_specs)
+
+    assert "may have several answers" in data.why_not_compared(records)
 
 
 def test_empty_contexts_and_questions_get_a_prediction(
