@@ -47,14 +47,13 @@ def run(spec: FinetuningSpec, values: FlagValues) -> int:
         tables = comparison.as_text(result.comparison)
         print(program.printable(f"{tables}\nThe best: {folder}"))
     program.print_scores(result.scores.flat())
-    if config.num_folds > 1:
-        return 0
     if result.export:
         print(result.export)
-    _LOGGER.info(
-        "next: python -m albert_tf.predict %s %s",
-        shlex.quote(folder if config.do_train else plan.weights.path),
-        spec.predict_arguments(plan.sets),
-    )
-    interface.warn_of_chance(result.scores, plan.sets.evaluation)
+    if config.num_folds == 1:
+        _LOGGER.info(
+            "next: python -m albert_tf.predict %s %s",
+            shlex.quote(folder if config.do_train else plan.weights.path),
+            spec.predict_arguments(plan.sets),
+        )
+    interface.warn_of_chance(result.scores, plan.evaluated)
     return 0

@@ -185,7 +185,7 @@ def finetune(
         result = run_finetunings(planned, callbacks)
     if result is None:
         raise KeyboardInterrupt(_STOPPED)
-    warn_of_chance(result.scores, planned[0].sets.evaluation)
+    warn_of_chance(result.scores, planned[0].evaluated)
     return result
 
 

@@ -16,7 +16,7 @@ import itertools
 import math
 import os
 import types
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 from albert_tf import checks, files, registry, settings
@@ -32,7 +32,7 @@ from albert_tf.settings import SettingValues
 from albert_tf.tasks import lengths
 from albert_tf.tasks.planning import ALTERNATIVES, RELATIVE, PlanRequest
 from albert_tf.tasks.spec import DataRequest, FinetuningSpec, TaskConfig
-from albert_tf.tasks.task_data import SPLITS, Sets
+from albert_tf.tasks.task_data import SPLITS, ExampleSet, Sets
 from albert_tf.text.tokenizer import NewTokens, VocabularyBeside
 from albert_tf.training import flag_values, run_folder
 from albert_tf.training.pretrain_config import PretrainingConfig
@@ -72,6 +72,13 @@ class FinetuningPlan:
         if not self.config.do_train:
             return self.weights
         return self.checkpoint if self.config.init_checkpoint else None
+
+    @property
+    def evaluated(self) -> Sequence[ExampleSet]:
+        """The sets that scores describe; of folds, the training examples."""
+        if self.config.num_folds > 1 and self.sets.train:
+            return (self.sets.train,)
+        return self.sets.evaluation
 
 
 def pretraining(user_settings: SettingValues) -> PretrainingConfig:

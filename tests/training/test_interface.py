@@ -90,7 +90,9 @@ def predictions(folder):
     return [line.split("\t") for line in lines[1:]]
 
 
-def test_every_row_is_predicted_by_a_run_that_has_not_seen_it(start, tmp_path):
+def test_every_row_is_predicted_by_a_run_that_has_not_seen_it(
+    start, tmp_path, caplog
+):
     rows = [row | {"id": f"r{i * 7 % 40}"} for i, row in enumerate(ROWS)]
     rows.append(rows[0] | {"id": "again"})
     given = start | TABLE | {"num_folds": 2, "id_column": "id"}
@@ -99,6 +101,10 @@ def test_every_row_is_predicted_by_a_run_that_has_not_seen_it(start, tmp_path):
         "custom", train_examples=rows, output_dir="run", **given
     )
 
+    # Of all rows together, whatever each fold has logged.
+    assert caplog.messages[-1].startswith(
+        ("No better than the baseline: accuracy", "Only 41 examples were")
+    )
     found = predictions(tmp_path / "run")
     assert [row[0] for row in found] == [row["id"] for row in rows]
     assert [row[2] for row in found] == [row["kind"] for row in rows]
