@@ -33,9 +33,9 @@ KNOWN = "encoder, pretraining, classifier, multiple_choice, span, beam_span"
 UNKNOWN = f"(?s)(?=.*word_count)(?=.*{KNOWN})"
 
 
-def _run(output_dir, **given):
+def _run(output_dir, head=toy.SPEC, **given):
     return albert_tf.finetune(
-        toy.SPEC,
+        head,
         train_examples=ROWS,
         eval_examples=ROWS,
         predict_examples=ROWS,
@@ -136,6 +136,14 @@ def test_a_run_goes_on_as_if_it_had_not_stopped(trained, base, tmp_path):
     assert "heads/word_count_head/output_weights" in found
     for name, array in expected.items():
         np.testing.assert_array_equal(found[name], array, err_msg=name)
+
+
+def test_a_run_does_not_go_on_with_another_loss(trained, base):
+    class Shares(toy.WordCount):
+        loss = "binary_cross_entropy"
+
+    with pytest.raises(ValueError, match="belongs to another run, with .*loss"):
+        _run(trained.output_dir, head=Shares, init_checkpoint=str(base))
 
 
 _LOAD = """

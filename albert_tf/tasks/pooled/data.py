@@ -89,6 +89,7 @@ class PooledData(TaskData):
         """See `TaskData.settings`."""
         return {
             "task": self.name,
+            "loss": self.head.loss,
             "max_seq_length": self.max_seq_length,
             **self.tokenizer.identity(),
             "text_columns": list(self.head.text_columns),
