@@ -23,3 +23,17 @@ def test_rows_get_mean_beta_and_deviation_gamma(inputs, gamma, beta):
 
     expected = (inputs - mean) / deviation * gamma + beta
     np.testing.assert_allclose(result, expected, rtol=1e-4)
+
+
+def test_a_key_without_attention_has_none_however_high_its_score():
+    # A score of 1000, against 0.
+    query = np.full((1, 1, 1, 1), 10, "float32")
+    key = np.array([[[[100], [0]]]], "float32")
+    value = np.array([[[[3], [7]]]], "float32")
+    mask = np.array([[[[0, 1]]]], "int32")
+
+    result = PLAIN.attend(
+        query, key, value, mask, drop=lambda probabilities, seed: probabilities
+    )
+
+    np.testing.assert_array_equal(result, [[[[7.0]]]])

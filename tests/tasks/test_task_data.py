@@ -24,6 +24,7 @@ class Moods(TaskData):
     tokenizer = types.SimpleNamespace(special_ids=types.SimpleNamespace(pad=0))
     spec: ArraySpec = ArraySpec(name="moods", dtype="int32")
     is_regression: bool = False
+    class_weights: tuple[float, ...] = ()
 
     @property
     def array_specs(self):
@@ -104,6 +105,17 @@ def test_any_array_of_labels_is_compared_with_chance(
 
     assert found.loss == pytest.approx(loss)
     assert found.chance_loss == pytest.approx(chance)
+
+
+def test_class_weights_change_the_level_of_chance():
+    data = Moods(class_weights=(1.0, 3.0))
+    columns = columns_of(data, CLASSES)
+
+    found = data.compare_with_chance(columns, {"logits": np.zeros((16, 2))})
+
+    # A quarter and three quarters of the weight.
+    expected = np.log(4) - 0.75 * np.log(3)
+    assert found.chance_loss == pytest.approx(expected)
 
 
 @pytest.mark.parametrize(

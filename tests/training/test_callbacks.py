@@ -55,6 +55,9 @@ def test_a_run_is_told_from_its_beginning_to_its_end(job):
 
         def on_log(self, step, numbers):
             self.lines = [*self.lines, {"step": step, **numbers}]
+            # The standard callbacks are called first.
+            written = runs.lines_of(self.run.config.output_dir)
+            assert len(written) == len(self.lines)
 
         def additional_scores(self, evaluated, outputs, scores):
             yield Score("cost", 100 * (1 - np.float32(scores["accuracy"])))

@@ -210,6 +210,22 @@ def test_what_cannot_be_used_is_named(task_name, given, message, start):
         albert_tf.finetune(task_name, **given)
 
 
+def test_the_same_call_resumes_a_run_that_a_callback_has_stopped(start):
+    class Stopping(albert_tf.Callback):
+        def on_begin(self):
+            if not self.run.is_resumed:
+                self.stop()
+
+    given = start | TABLE | {"train_examples": ROWS, "output_dir": "run"}
+    given |= {"validation_share": 0.5, "callbacks": [Stopping()]}
+
+    with pytest.raises(KeyboardInterrupt):
+        albert_tf.finetune("custom", **given)
+    result = albert_tf.finetune("custom", **given)
+
+    assert result.scores.step == 4
+
+
 def test_lists_of_numbers_are_runs_of_their_own(start, tmp_path):
     given = start | TABLE | {"train_examples": ROWS, "validation_share": 0.5}
     lists = {"learning_rate": [1e-2, 1e-5, 1e30], "random_seed": [3, 3]}
