@@ -8,6 +8,8 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
+import numpy as np
+
 OUTSIDE, PLAIN = "O", "plain"
 # Tags of any scheme. BMES has `M` for `I`; its other letters mean the same as
 # in IOBES.
@@ -16,6 +18,13 @@ PREFIXED = re.compile(r"[BIESLUM](-.*)?|O")
 # kinds are equal or differ. These steps start and end entities in any scheme:
 _STARTS = r".[BS]\W|[ESO][EI]\W|.[^O]!"
 _ENDS = r"[ES].\W|[BI][BSO]\W|[^O].!"
+# These are no part of a scheme; of others, all are.
+_ILLEGAL = {
+    "IOB2": r"OI\W|.I!",
+    **dict.fromkeys(
+        ("IOBES", "BILOU", "BMES"), r"[ESO][IE]\W|[BI][BSO]\W|.[IE]!"
+    ),
+}
 _AS_IOBES = {"BILOU": {"L": "E", "U": "S"}, "BMES": {"M": "I"}}
 
 
@@ -75,6 +84,22 @@ def as_iobes(tags: Sequence[str], scheme: str) -> list[str]:
     """
     letters = _AS_IOBES.get(scheme, {})
     return [letters.get(tag[:1], tag[:1]) + tag[1:] for tag in tags]
+
+
+def step_tables(tags: Sequence[str], scheme: str) -> np.ndarray:
+    """Returns what steps between two of N tags are, bool `[3, N, N]`.
+
+    Which are illegal in the scheme, which start an entity at the second tag,
+    and which end one at the first. Tags are as `as_iobes` returns them.
+    """
+    patterns = _ILLEGAL.get(scheme, "(?!)"), _STARTS, _ENDS
+    steps = [[_steps([a, b])[3:6] for b in tags] for a in tags]
+    return np.array(
+        [
+            [[bool(re.match(pattern, step)) for step in row] for row in steps]
+            for pattern in patterns
+        ]
+    )
 
 
 def _kind(tag: str) -> str:

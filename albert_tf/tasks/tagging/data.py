@@ -26,7 +26,9 @@ from albert_tf.metrics.entities import OUTSIDE, PLAIN
 from albert_tf.metrics.scores import Role, Score, Scores
 from albert_tf.settings import SettingValues
 from albert_tf.tasks import encoder_records, error_tables
+from albert_tf.tasks.tagging import decoding
 from albert_tf.tasks.tagging import words as words_lib
+from albert_tf.tasks.tagging.decoding import Decoding
 from albert_tf.tasks.tagging.examples import TaggedText
 from albert_tf.tasks.tagging.words import TextWords
 from albert_tf.tasks.task_data import (
@@ -51,6 +53,7 @@ class TaggingData(TaskData):
         words: Which words a raw text has; see `words.SPACED`.
         dictionary: The most frequent tag of each word, and of all words for "":
             a baseline. Empty if it is not known.
+        rules: The arguments of `Decoding` that the training told.
         validation: See `held_out.read`.
     """
 
@@ -62,12 +65,13 @@ class TaggingData(TaskData):
     labels: tuple[str, ...]
     words: str
     dictionary: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    rules: Mapping[str, Any] = dataclasses.field(default_factory=dict)
     validation: list[object] | None = None
 
     @property
     def primary_metric(self) -> str:
         """The F1 of entities; of plain tags, the accuracy of words."""
-        return "accuracy" if _scheme_of(self.labels) == PLAIN else "f1"
+        return "accuracy" if decoding.scheme_of(self.labels) == PLAIN else "f1"
 
     @property
     def array_specs(self) -> tuple[ArraySpec, ...]:
@@ -84,6 +88,7 @@ class TaggingData(TaskData):
             "task": self.name,
             "labels": list(self.labels),
             "words": self.words,
+            "rules": dict(self.rules),
             "max_seq_length": self.max_seq_length,
             **self.tokenizer.identity(),
             "validation": self.validation,
@@ -145,20 +150,29 @@ class TaggingData(TaskData):
                 if not is_training or np.any(row != _NO_TAG):
                     yield record | {"tag_ids": row}
 
+    @functools.cached_property
+    def _decoding(self) -> Decoding:
+        return Decoding(self.labels, **self.rules)
+
     def _tagged(
         self, examples: _Examples, outputs: Outputs
     ) -> Iterator[tuple[TaggedText, list[str], np.ndarray]]:
         """Yields each example with tags and their probabilities."""
         rows = iter(outputs["logits"])
         for example in examples:
-            tags = [OUTSIDE] * len(example.words.starts)
-            shares = np.ones(len(tags))
+            has_tokens = np.diff(example.words.token_splits) > 0
+            log_probs = np.tile(
+                self._decoding.of_no_tokens, (len(has_tokens), 1)
+            )
             for _, words, places in self._windows(example.words):
-                probabilities = special.softmax(next(rows)[places], axis=-1)
-                shares[words] = probabilities.max(axis=-1)
-                best = probabilities.argmax(axis=-1)
-                for word, label in zip(words, best, strict=True):
-                    tags[word] = self.labels[label]
+                log_probs[words] = special.log_softmax(next(rows)[places], -1)
+            best = self._decoding.best_tags(log_probs, example.strings)
+            shares = np.exp(log_probs[np.arange(len(best)), best])
+            is_known = has_tokens | (OUTSIDE in self.labels)
+            tags = [
+                self.labels[tag] if known else OUTSIDE
+                for tag, known in zip(best, is_known, strict=True)
+            ]
             yield example, tags, shares
 
     def scores(self, examples: _Examples, outputs: Outputs) -> Scores:
@@ -179,7 +193,7 @@ class TaggingData(TaskData):
             counts = [(2 * np.sum(np.equal(*p)), 2 * len(p[0])) for p in pairs]
         else:
             both = [
-                [{*find_entities(tags, self.labels)} for tags in pair]
+                [{*decoding.find_entities(tags, self.labels)} for tags in pair]
                 for pair in pairs
             ]
             counts = [(2 * len(a & b), len(a) + len(b)) for a, b in both]
@@ -196,8 +210,8 @@ class TaggingData(TaskData):
     ) -> Scores:
         true = [example.tags or () for example in examples]
         values = entities.entity_scores(
-            [_readable(row, self.labels) for row in true],
-            [_readable(row, self.labels) for row in tags],
+            [decoding.readable(row, self.labels) for row in true],
+            [decoding.readable(row, self.labels) for row in tags],
         )
         if self.primary_metric == "accuracy":
             values = {"accuracy": values["accuracy"]}
@@ -232,7 +246,7 @@ class TaggingData(TaskData):
         self, example: TaggedText, tags: list[str], shares: np.ndarray
     ) -> TextAnswer:
         parts = []
-        for kind, first, end in find_entities(tags, self.labels):
+        for kind, first, end in decoding.find_entities(tags, self.labels):
             start = int(example.words.starts[first])
             stop = int(example.words.ends[end - 1])
             parts.append(
@@ -279,7 +293,7 @@ class TaggingData(TaskData):
     ) -> list[Section]:
         """Returns scores of kinds, confused kinds, and the worst texts."""
         pairs: collections.Counter[tuple[str, ...]] = collections.Counter()
-        is_plain, texts = _scheme_of(self.labels) == PLAIN, []
+        is_plain, texts = decoding.scheme_of(self.labels) == PLAIN, []
         for example, tags, _ in self._tagged(examples, outputs):
             wrong = []
             both = zip(example.tags or (), tags, strict=True)
@@ -311,30 +325,6 @@ class TaggingData(TaskData):
                 ],
             },
         ]
-
-
-@functools.cache
-def _scheme_of(labels: tuple[str, ...]) -> str:
-    return entities.scheme_of([label] for label in labels)
-
-
-def find_entities(
-    tags: Sequence[str], labels: tuple[str, ...]
-) -> list[entities.Entity]:
-    """Returns entities; of plain tags, words, or runs if some are `O`.
-
-    `labels` are all tags.
-    """
-    return entities.find_entities(_readable(tags, labels))
-
-
-def _readable(tags: Sequence[str], labels: tuple[str, ...]) -> list[str]:
-    """Returns tags that seqeval's default mode reads: others as IOBES."""
-    scheme = _scheme_of(labels)
-    if scheme == PLAIN:
-        mark = "I-" if OUTSIDE in labels else "S-"
-        return [tag if tag == OUTSIDE else f"{mark}{tag}" for tag in tags]
-    return entities.as_iobes(tags, scheme)
 
 
 def dictionary_of(examples: _Examples) -> dict[str, str]:

@@ -19,6 +19,7 @@ from albert_tf.tasks import head_flags, held_out, task_data
 from albert_tf.tasks.held_out import FileFlags
 from albert_tf.tasks.labelled_texts import LEAST_EXAMPLES
 from albert_tf.tasks.spec import DataRequest, FinetuningSpec
+from albert_tf.tasks.tagging import decoding
 from albert_tf.tasks.tagging import examples as examples_lib
 from albert_tf.tasks.tagging.examples import TaggedText
 from albert_tf.tasks.tagging.rows import Columns
@@ -76,6 +77,7 @@ def read_sets(config: TaggingConfig, request: DataRequest) -> Sets[ExampleSet]:
         max_seq_length=request.max_seq_length,
         labels=labels,
         words=weights.settings.get("words", "tokens"),
+        rules=weights.settings.get("rules") or {},
     )
     columns = Columns(config.word_column, config.tag_column)
     if trains and "words" not in weights.settings:
@@ -109,12 +111,14 @@ def read_sets(config: TaggingConfig, request: DataRequest) -> Sets[ExampleSet]:
             f"{checks.listed(labels)}. Pass texts to train on that have them, "
             "or --labels."
         )
-    data = dataclasses.replace(
-        data,
-        labels=labels,
-        dictionary=data_lib.dictionary_of(sets["train"]) if trains else {},
-        validation=validation,
-    )
+    data = dataclasses.replace(data, labels=labels, validation=validation)
+    if trains:
+        tagged = [(one.strings, one.tags or ()) for one in sets["train"]]
+        data = dataclasses.replace(
+            data,
+            rules=decoding.learn_rules(tagged, labels),
+            dictionary=data_lib.dictionary_of(sets["train"]),
+        )
     _tell_tags(entities.scheme_of(rows), labels, counts if trains else {})
     if "predict" in request.uses:
         sets["predict"] = read("predict")

@@ -6,7 +6,8 @@ Data flow: text -> words, tokens -> windows -> [this file] -> tags -> entities.
 Source: `tasks.tagging.words` and `tasks.tagging.data`; the results are equal.
 """
 
-from collections.abc import Callable
+import functools
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import tensorflow as tf
@@ -18,8 +19,9 @@ from albert_tf.serving.graph_tokenizer import CPU, GraphTokenizer
 from albert_tf.serving.ragged import Ranges
 from albert_tf.serving.signature import Signature, Tensors
 from albert_tf.tasks.spec import Exported
-from albert_tf.tasks.tagging import data as data_lib
+from albert_tf.tasks.tagging import decoding as decoding_lib
 from albert_tf.tasks.tagging import words as words_lib
+from albert_tf.tasks.tagging.decoding import NEVER, Decoding
 
 # Windows that go through the model together: memory against overhead.
 _WINDOWS_PER_CALL = 16
@@ -46,6 +48,7 @@ def make_signatures(exported: Exported) -> list[Signature]:
             return {"logits": head(sequence)}
 
     labels = exported.metadata.find_labels(model.num_labels)
+    decoding = Decoding(labels, **settings.rules)
 
     def from_text(text: tf.Tensor) -> Tensors:
         with tf.device(CPU):
@@ -54,9 +57,18 @@ def make_signatures(exported: Exported) -> list[Signature]:
                 words,
                 settings.max_seq_length - tokenizer.special_ids.num_around(1),
             )
-        tagged = _tag(words.ids, windows, from_ids, tokenizer)
+        num_tags = len(labels)
+        log_probs = _score(words.ids, windows, from_ids, tokenizer, num_tags)
         with tf.device(CPU):
-            tags, scores = (ragged.gather_or(v, places, 0) for v in tagged)
+            # The place of a word without tokens may be behind all others.
+            log_probs = tf.pad(log_probs, [[0, 1], [0, 0]])
+            log_probs = tf.where(
+                words.has_tokens[:, None],
+                tf.cast(tf.gather(log_probs, places), tf.float64),
+                decoding.of_no_tokens,
+            )
+            tags = _best_tags(log_probs, words, decoding)
+            scores = tf.exp(tf.gather(log_probs, tags, batch_dims=1))
             return _read_entities(words, tags, scores, labels)
 
     return signature.text_and_token_signatures(
@@ -72,6 +84,17 @@ class _Words(NamedTuple):
     starts: tf.Tensor  # int32 [W]
     ends: tf.Tensor  # int32 [W]
     row_splits: tf.Tensor  # int32 [B + 1]: the words of each text
+    strings: tf.Tensor  # [W]
+
+    @property
+    def num_words(self) -> tf.Tensor:
+        """Int32 `[B]`."""
+        return self.row_splits[1:] - self.row_splits[:-1]
+
+    @property
+    def has_tokens(self) -> tf.Tensor:
+        """Bool `[W]`."""
+        return self.token_splits[1:] > self.token_splits[:-1]
 
 
 def _find_words(
@@ -98,7 +121,9 @@ def _find_words(
         - tf.gather(splits, rows)
         for span in spans
     )
-    return _Words(tokens.ids, tokens.row_splits, starts, ends, row_splits)
+    return _Words(
+        tokens.ids, tokens.row_splits, starts, ends, row_splits, words.values
+    )
 
 
 def _words_of_tokens(texts: tf.Tensor, tokenizer: GraphTokenizer) -> _Words:
@@ -114,13 +139,18 @@ def _words_of_tokens(texts: tf.Tensor, tokenizer: GraphTokenizer) -> _Words:
     is_first |= ragged.shift_right(tokens.starts == tokens.ends, True)
     first = ragged.indices(is_first)
     splits = tf.concat([first, tf.shape(rows)], 0)
+    starts = tf.gather(tokens.starts, first)
+    ends = tf.gather(tokens.ends, splits[1:] - 1)
+    rows = tf.gather(rows, first)
+    texts = tf.strings.unicode_transcode(texts, "UTF-8", "UTF-8")
     return _Words(
         ids=tokens.ids,
         token_splits=splits,
-        starts=tf.gather(tokens.starts, first),
-        ends=tf.gather(tokens.ends, splits[1:] - 1),
-        row_splits=ragged.row_splits(
-            tf.gather(rows, first), ragged.size(texts)
+        starts=starts,
+        ends=ends,
+        row_splits=ragged.row_splits(rows, ragged.size(texts)),
+        strings=tf.strings.substr(
+            tf.gather(texts, rows), starts, ends - starts, "UTF8_CHAR"
         ),
     )
 
@@ -150,37 +180,96 @@ def _make_windows(words: _Words, size: int) -> tuple[Ranges, tf.Tensor]:
     return windows, places + firsts - index * step
 
 
-def _tag(
+def _score(
     ids: tf.Tensor,
     windows: Ranges,
     logits_of: Callable[..., Tensors],
     tokenizer: GraphTokenizer,
-) -> list[tf.Tensor]:
-    """Returns the tags of the tokens of all windows, and their probabilities.
-
-    They are int32 and float32 `[N]`.
-    """
+    num_tags: int,
+) -> tf.Tensor:
+    """Returns the log-probabilities of the tokens of all windows, `[N, K]`."""
     num_windows = ragged.size(windows.starts)
     special = tokenizer.special_ids
     begin_of_text = special.num_before
 
-    def tag_some(begin: tf.Tensor) -> tuple[tf.Tensor, list[tf.Tensor]]:
+    def score_some(begin: tf.Tensor) -> tuple[tf.Tensor, list[tf.Tensor]]:
         end = tf.minimum(begin + _WINDOWS_PER_CALL, num_windows)
         some = windows[begin:end]
         none = Ranges(some.starts, tf.zeros_like(some.sizes))
         inputs = model_inputs.pack_ranges(
             ids, some, none, is_pair=False, special=special
         )
-        scores = tf.nn.softmax(logits_of(**inputs)["logits"])
-        tags = tf.argmax(scores, axis=-1, output_type=tf.int32)
-        mask = tf.sequence_mask(some.sizes, tf.shape(tags)[1] - begin_of_text)
-        return end, [
-            tf.boolean_mask(values[:, begin_of_text:], mask)
-            for values in (tags, tf.reduce_max(scores, axis=-1))
-        ]
+        scores = tf.nn.log_softmax(logits_of(**inputs)["logits"])
+        scores = scores[:, begin_of_text:]
+        mask = tf.sequence_mask(some.sizes, tf.shape(scores)[1])
+        return end, [tf.boolean_mask(scores, mask)]
 
-    none = [tf.zeros([0], tf.int32), tf.zeros([0])]
-    return ragged.in_parts(tag_some, num_windows, none)
+    none = [tf.zeros([0, num_tags])]
+    [log_probs] = ragged.in_parts(score_some, num_windows, none)
+    return log_probs
+
+
+def _best_tags(
+    log_probs: tf.Tensor, words: _Words, decoding: Decoding
+) -> tf.Tensor:
+    """Returns the tags of words, int32 `[W]`, as `Decoding.best_tags`."""
+    if decoding.is_free:
+        return tf.argmax(log_probs, axis=-1, output_type=tf.int32)
+    outside = len(decoding.illegal) - 1
+    # Of a place without a word, behind a text.
+    no_word = tf.constant([-NEVER] * outside + [0.0], tf.float64)
+    illegal, starts, ends = (
+        tf.constant(NEVER * table, tf.float64)
+        for table in (decoding.illegal, decoding.starts, decoding.ends)
+    )
+    by_place = functools.partial(_by_place, words=words)
+    first, last = (
+        by_place(_is_any(words.strings, marks), 0.0)[..., None, None]
+        for marks in (decoding.never_first, decoding.never_last)
+    )
+    scores = tf.pad(log_probs, [[0, 0], [0, 1]], constant_values=-NEVER)
+    scores = by_place(scores, no_word)
+    last = tf.pad(last[:-1], [[1, 0], [0, 0], [0, 0], [0, 0]])
+
+    def find_best(
+        before: tuple[tf.Tensor, tf.Tensor], place: tuple[tf.Tensor, ...]
+    ) -> tuple[tf.Tensor, tf.Tensor]:
+        score, is_first, is_last = place
+        faults = illegal + is_first * starts + is_last * ends
+        by_step = before[0][:, :, None] - faults
+        best = tf.argmax(by_step, axis=1, output_type=tf.int32)
+        return tf.reduce_max(by_step, axis=1) + score, best
+
+    begin = tf.zeros_like(scores[0]) + no_word
+    none = tf.zeros(tf.shape(begin), tf.int32)
+    _, backs = tf.scan(find_best, (scores, first, last), (begin, none))
+    tags = tf.scan(
+        lambda tag, back: tf.gather(back, tag, batch_dims=1),
+        backs,
+        none[:, 0] + outside,
+        reverse=True,
+    )
+    rows = tf.RaggedTensor.from_tensor(
+        tf.transpose(tags[1:]), words.num_words, row_splits_dtype=tf.int32
+    )
+    return rows.values
+
+
+def _is_any(strings: tf.Tensor, others: Sequence[str]) -> tf.Tensor:
+    """Returns which strings are among others, float64 `[W]`."""
+    table = tf.constant([*others], tf.string, [len(others)])
+    is_any = tf.reduce_any(strings[:, None] == table, axis=1)
+    return tf.cast(is_any, tf.float64)
+
+
+def _by_place(values: tf.Tensor, padding: Any, words: _Words) -> tf.Tensor:
+    """Returns values of words as `[N + 1, B, ...]`, N of the longest text."""
+    size = tf.reduce_max(tf.pad(words.num_words, [[1, 0]])) + 1
+    shape = [tf.shape(words.num_words)[0], size, *values.shape[1:]]
+    rows = tf.RaggedTensor.from_row_splits(
+        values, words.row_splits, validate=False
+    )
+    return tf.einsum("bn...->nb...", rows.to_tensor(padding, shape=shape))
 
 
 def _read_entities(
@@ -193,15 +282,15 @@ def _read_entities(
     names, outside = [*labels, OUTSIDE], len(labels)
 
     def find(*tags: str) -> list[Entity]:
-        return data_lib.find_entities(tags, labels)
+        return decoding_lib.find_entities(tags, labels)
 
     pairs = [find(a, b) for a in names for b in names]
     starts_second = [any(one.start == 1 for one in found) for found in pairs]
     ends_first = [any(one.end == 1 for one in found) for found in pairs]
     kinds = [(*(one.kind for one in find(name)), "")[0] for name in names]
     # Words without tokens are outside, and so are the places around a text.
-    has_tokens = words.token_splits[1:] > words.token_splits[:-1]
-    tags = tf.where(has_tokens, tags, outside)
+    if OUTSIDE not in labels:
+        tags = tf.where(words.has_tokens, tags, outside)
     rows = ragged.row_ids(words.row_splits)
     before = ragged.shift_right(tags, outside)
     before = tf.where(ragged.is_first(rows), outside, before)

@@ -16,9 +16,10 @@ from albert_tf.tasks.task_data import AnswerData, ExampleSet
 class TaggingSettings(ServingSettings):
     """The settings of an exported token classifier; see `TaggingData`."""
 
-    as_trained = ("words",)
+    as_trained = ("words", "rules")
 
     words: str = "tokens"
+    rules: Mapping[str, Any] = dataclasses.field(default_factory=dict)
 
 
 class TaggingSpec(HeadSpec):
@@ -51,6 +52,7 @@ class TaggingSpec(HeadSpec):
             max_seq_length=settings["max_seq_length"],
             labels=labels,
             words=settings.get("words", "tokens"),
+            rules=settings.get("rules") or {},
         )
 
     def example_set(self, data: Any, examples: Sequence[Any]) -> ExampleSet:

@@ -6,6 +6,7 @@ import pytest
 
 from albert_tf.metrics.entities import entity_scores
 from albert_tf.tasks.tagging import data as data_lib
+from albert_tf.tasks.tagging import decoding
 from albert_tf.tasks.tagging import words as words_lib
 from albert_tf.text.base import WORDPIECE_NAMES
 from albert_tf.text.tokenizer import load_tokenizer
@@ -183,7 +184,7 @@ def test_a_raw_text_has_the_words_of_its_characters(make_data):
 def test_entities_of_other_schemes(labels, tags, expected):
     names = [labels[int(i)] for i in tags]
 
-    assert data_lib.find_entities(names, labels) == expected
+    assert decoding.find_entities(names, labels) == expected
 
 
 def test_scores_a_dictionary_and_a_report(make_data):

@@ -5,34 +5,38 @@ import pytest
 import tensorflow as tf
 
 import albert_tf
-from albert_tf.tasks.tagging import data as data_lib
-from albert_tf.tasks.tagging import signatures
+from albert_tf.tasks.tagging import decoding, signatures
+from albert_tf.tasks.tagging.decoding import Decoding
 from tests.tasks.tagging.conftest import NASTY
 
+RULES = {"scheme": "IOB2", "never_first": ["."], "never_last": [".", ","]}
 LONG = " ".join(NASTY) * 3
 
 
 # `tests/heads` has the other way of each.
 @pytest.mark.parametrize(
-    ("kind", "words"),
+    ("kind", "words", "rules"),
     [
-        ("sentencepiece", "tokens"),
-        ("wordpiece", "apart"),
-        ("sentencepiece", "characters"),
+        ("sentencepiece", "tokens", RULES),
+        ("wordpiece", "apart", {}),
+        ("sentencepiece", "characters", RULES),
     ],
 )
 def test_entities_are_those_of_python(
-    kind, words, export_task, tiny_spm_model, tiny_chinese_vocabulary
+    kind, words, rules, export_task, tiny_spm_model, tiny_chinese_vocabulary
 ):
     vocabularies = {
         "sentencepiece": tiny_spm_model,
         "wordpiece": tiny_chinese_vocabulary,
     }
-    export = export_task("token_classifier", vocabularies[kind], words=words)
+    export = export_task(
+        "token_classifier", vocabularies[kind], words=words, rules=rules
+    )
     predictor = albert_tf.load_predictor(
         export.config.init_checkpoint, max_seq_length=20
     )
     object.__setattr__(predictor.data, "words", words)
+    object.__setattr__(predictor.data, "rules", rules)
     texts = [*NASTY, LONG]
 
     found = export.ask(text=np.array([text.encode() for text in texts]))
@@ -68,6 +72,38 @@ def test_no_text_and_texts_without_entities(exported):
     assert {values.shape for values in empty.values()} == {(2, 0)}
 
 
+def words_of(strings, splits):
+    places = tf.range(len(strings))
+    return signatures._Words(
+        ids=places,
+        token_splits=tf.range(len(strings) + 1),
+        starts=places,
+        ends=places + 1,
+        row_splits=tf.constant(splits),
+        strings=tf.constant(strings),
+    )
+
+
+@pytest.mark.parametrize("scheme", ["IOB1", "IOB2", "IOBES", "BILOU", "BMES"])
+def test_legal_tags_are_those_of_python(scheme):
+    prefixes = sorted({*scheme} & {*"BILUMES"})
+    labels = ("O", *(f"{p}-{kind}" for p in prefixes for kind in "XY"))
+    best = Decoding(labels, scheme, [".", "?"], [".", ","])
+    rng = np.random.default_rng(0)
+    lengths = [0, 1, 60, 7, 0, 30]
+    splits = np.cumsum([0, *lengths], dtype=np.int32)
+    log_probs = np.log(rng.dirichlet([0.3] * len(labels), splits[-1]))
+    strings = rng.choice(["a", "b", ".", "?", ","], splits[-1]).tolist()
+
+    found = signatures._best_tags(
+        tf.constant(log_probs), words_of(strings, splits), best
+    )
+
+    for start, end in zip(splits[:-1], splits[1:], strict=True):
+        expected = best.best_tags(log_probs[start:end], strings[start:end])
+        assert found[start:end].numpy().tolist() == expected.tolist()
+
+
 @pytest.mark.parametrize(
     "labels",
     [
@@ -84,14 +120,7 @@ def test_entities_of_any_tags_are_those_of_python(labels):
     lengths = [0, 1, 400, 7, 0]
     splits = np.cumsum([0, *lengths], dtype=np.int32)
     tags = rng.integers(0, len(labels), splits[-1], np.int32)
-    places = tf.range(splits[-1])
-    words = signatures._Words(
-        ids=places,
-        token_splits=tf.range(splits[-1] + 1),
-        starts=places,
-        ends=places + 1,
-        row_splits=tf.constant(splits),
-    )
+    words = words_of(["a"] * splits[-1], splits)
 
     found = signatures._read_entities(
         words,
@@ -102,7 +131,7 @@ def test_entities_of_any_tags_are_those_of_python(labels):
 
     for row, start in enumerate(splits[:-1]):
         names = [labels[tag] for tag in tags[start : splits[row + 1]]]
-        expected = data_lib.find_entities(names, labels)
+        expected = decoding.find_entities(names, labels)
         columns = (found[name][row] for name in ("labels", "starts", "ends"))
         rows = zip(*map(np.array, columns), strict=True)
         assert [
