@@ -108,7 +108,27 @@ def describe(path: str, albert_config: AlbertConfig | None) -> Checkpoint:
         metadata=Metadata.read(folder).combined(_metadata_of(folder, facts)),
         **tokenizer,
     )
-    return translation.with_projection(checkpoint)
+    return translation.with_projection(_with_head_of_labels(checkpoint))
+
+
+def _with_head_of_labels(checkpoint: Checkpoint) -> Checkpoint:
+    """Names the head of labels where `architectures` does not.
+
+    It tags tokens if there is no pooler, or if the labels are such tags.
+    """
+    path = os.path.join(checkpoint.path, _CONFIG_FILE)
+    classes = files.read_json_object(path).get("architectures") or []
+    labels, head = checkpoint.metadata.labels or (), heads.TOKEN_CLASSIFIER
+    is_named = [h for h in heads.HEADS.values() if classes == [h.transformers]]
+    if is_named or (classes and not labels) or "task" not in checkpoint.heads:
+        return checkpoint
+    has_tags = any(label.startswith(("B-", "I-")) for label in labels)
+    if checkpoint.has_pooler and not has_tags:
+        text = "%s names no class of its head: it labels texts, not tokens"
+        _LOGGER.warning(text, checkpoint.path)
+        return checkpoint
+    metadata = dataclasses.replace(checkpoint.metadata, head=head.name)
+    return dataclasses.replace(checkpoint, metadata=metadata)
 
 
 def metadata_beside(folder: str, vocabulary_kind: str) -> Metadata:

@@ -4,9 +4,11 @@ Values are expected as the libraries themselves compute them, which was tried
 with transformers 5.24 and sentence-transformers 6.2.
 """
 
+import dataclasses
 import json
 import re
 
+import numpy as np
 import pytest
 import safetensors.numpy
 
@@ -165,6 +167,37 @@ def test_outputs_mean_what_the_files_say(config, files, expected, folder):
     _write(folder, files)
 
     assert discovery.open(folder).metadata == expected
+
+
+@pytest.mark.parametrize(
+    ("classes", "labels", "has_pooler", "expected"),
+    [
+        (None, "O B-A I-A", True, "token_classifier"),
+        (None, "a b c", False, "token_classifier"),
+        (None, "LABEL_0 LABEL_1 LABEL_2", False, "token_classifier"),
+        (["AlbertForMaskedLM"], "O B-A I-A", False, "token_classifier"),
+        (None, "a b c", True, "classifier"),
+        (_CLASSES[:1], "O B-A I-A", True, "classifier"),
+    ],
+)
+def test_a_head_without_a_class_is_known_by_pooler_and_labels(
+    classes, labels, has_pooler, expected, source, tmp_path, caplog
+):
+    kernel, bias = np.ones((3, 8), "float32"), np.ones(3, "float32")
+    arrays = {"output_weights": kernel, "output_bias": bias} | {
+        name: array
+        for name, array in source.arrays.items()
+        if not name.startswith("cls/") and (has_pooler or "pooler" not in name)
+    }
+    huggingface.write(str(tmp_path), dataclasses.replace(source, arrays=arrays))
+    names = dict(enumerate(labels.split()))
+    _write(tmp_path, {_CONFIG: {"architectures": classes, "id2label": names}})
+
+    found = discovery.open(tmp_path)
+
+    assert found.head().name == expected
+    is_a_guess = classes is None and expected == "classifier"
+    assert ("it labels texts, not tokens" in caplog.text) == is_a_guess
 
 
 def test_another_activation_is_said(folder, caplog):
