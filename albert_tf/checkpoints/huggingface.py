@@ -117,12 +117,13 @@ def _with_head_of_labels(checkpoint: Checkpoint) -> Checkpoint:
     It tags tokens if there is no pooler, or if the labels are such tags.
     """
     path = os.path.join(checkpoint.path, _CONFIG_FILE)
-    classes = files.read_json_object(path).get("architectures") or []
-    labels, head = checkpoint.metadata.labels or (), heads.TOKEN_CLASSIFIER
+    config, head = files.read_json_object(path), heads.TOKEN_CLASSIFIER
+    classes, labels = config.get("architectures"), config.get("id2label")
     is_named = [h for h in heads.HEADS.values() if classes == [h.transformers]]
-    if is_named or (classes and not labels) or "task" not in checkpoint.heads:
+    if is_named or not labels or "task" not in checkpoint.heads:
         return checkpoint
-    has_tags = any(label.startswith(("B-", "I-")) for label in labels)
+    names = map(str, labels.values())
+    has_tags = any(name.startswith(("B-", "I-")) for name in names)
     if checkpoint.has_pooler and not has_tags:
         text = "%s names no class of its head: it labels texts, not tokens"
         _LOGGER.warning(text, checkpoint.path)

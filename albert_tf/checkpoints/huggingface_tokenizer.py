@@ -38,6 +38,8 @@ from albert_tf.text.vocabulary_file import (
 
 CONFIG_FILE = "tokenizer_config.json"
 _VOCABULARIES = (*vocabularies.FILE_NAMES.values(), tokenizer_json.FILE_NAME)
+# Classes that read `tokenizer.json` alone, whatever is beside it.
+_OF_JSON = "PreTrainedTokenizerFast", "TokenizersBackend"
 # Settings for a tokenizer.json, of which AlbertTokenizer would take a part.
 _WRITTEN = {
     "keep_accents": False,
@@ -107,8 +109,12 @@ def read(folder: str) -> tuple[files.JsonObject, files.JsonObject]:
 def _read(
     folder: str, path: str, facts: files.JsonObject
 ) -> tuple[files.JsonObject, files.JsonObject]:
-    entries = _added_tokens(folder, _config(folder))
+    config, listed = _config(folder), None
+    entries = _added_tokens(folder, config)
     content: Any = files.read_bytes(path)
+    json_file = os.path.join(folder, tokenizer_json.FILE_NAME)
+    if config.get("tokenizer_class") in _OF_JSON and os.path.isfile(json_file):
+        listed, facts = tokenizer_json.read(json_file)
     if path.endswith(".json"):
         content, facts = tokenizer_json.read(path)
     elif path.endswith(".txt"):
@@ -124,7 +130,13 @@ def _read(
         # The original has marks such as the full stop, too.
         marks = (piece for piece, is_mark in pieces.items() if is_mark)
         reserved = {*base.SENTENCEPIECE_NAMES, *marks}
-        notes = _other_ids(content, reserved & entries.keys())
+        names = [*tokenizer_json.pieces(listed)] if listed else []
+        if names != [*pieces][: len(names)]:
+            text = f"{json_file!r} has other pieces than {path!r}"
+            raise ValueError(text)
+        joins = listed and entries.keys() - reserved
+        joins = bool(joins) and tokenizer_json.joins_words(json_file)
+        notes = _other_ids(content, reserved & entries.keys(), joins=joins)
         added = _with_added([*pieces], entries)[len(pieces) :]
         content = sentencepiece_tokenizer.extended(content, added)
     facts["added_tokens"] = {
@@ -173,6 +185,7 @@ def _with_added(
     for name, entry in entries.items():
         if name not in ids:
             missing = range(len(tokens), entry.get("id", 0))
+            tokenizer_json.check_gap(len(missing), name)
             tokens += [*map(_placeholder, missing), name]
             ids[name] = len(tokens) - 1
         if entry.get("id", ids[name]) != ids[name]:
@@ -180,11 +193,15 @@ def _with_added(
     return tokens
 
 
-def _other_ids(model: bytes, reserved: Collection[str]) -> list[Note]:
+def _other_ids(
+    model: bytes, reserved: Collection[str], *, joins: bool
+) -> list[Note]:
     """Returns a note if transformers may give other ids than the model."""
     reasons = tokenizer_json.other_settings(model)
     if cut := {*reserved}.difference(base.SENTENCEPIECE_NAMES):
         reasons.append(f"{' '.join(sorted(cut))} cut out of the text first")
+    if joins:
+        reasons.append("words beside added tokens begin without ▁, or with two")
     text = ", ".join(reasons)
     text = f"token ids (those of the original; others in transformers: {text})"
     return [Note(DIFFERS, text)] if reasons else []

@@ -31,6 +31,8 @@ _REPLACEMENTS = (
 # transformers lowers the scores of pieces such as `▁25,` by this much, so that
 # the comma stands alone.
 _LOWERED_BY = 100.0
+# Released vocabularies have no gap; those of others, some hundred ids.
+_LARGEST_GAP = 100_000
 # White space, with characters that are a space to Python only.
 _SPACES = r"[\s\x0b\x1c-\x1f\x85]"
 
@@ -79,6 +81,7 @@ def _sentencepiece(values: files.JsonObject) -> tuple[bytes, files.JsonObject]:
 
 def _wordpiece(values: files.JsonObject) -> tuple[list[str], files.JsonObject]:
     ids: dict[str, int] = values["model"]["vocab"]
+    check_gap(max(ids.values()) - len(ids), "its vocabulary")
     tokens = [""] * (max(ids.values()) + 1)
     for token, token_id in ids.items():
         tokens[token_id] = token
@@ -91,6 +94,21 @@ def _wordpiece(values: files.JsonObject) -> tuple[list[str], files.JsonObject]:
         "keep_accents": None if strips is None else not strips,
         "tokenize_chinese_chars": None if chinese else False,
     }
+
+
+def check_gap(num_ids: int, name: str) -> None:
+    """Checks that not too many ids have no token: each becomes one."""
+    if num_ids > _LARGEST_GAP:
+        raise ValueError(f"{name} has an id after {num_ids} without a token")
+
+
+def joins_words(path: files.Path) -> bool:
+    """Returns whether a file does not split text at blanks first.
+
+    Text around an added token is then encoded otherwise than by itself.
+    """
+    steps = _steps(files.read_json_object(path), "pre_tokenizer")
+    return bool(steps[0]["type"] != "WhitespaceSplit")
 
 
 def _steps(values: files.JsonObject, name: str) -> list[files.JsonObject]:
@@ -139,6 +157,10 @@ def _unmet_conditions(values: files.JsonObject, in_folder: bool) -> list[str]:
             kinds_of_splits in _SPLITS and all(map(_marks_words, splits))
         ),
         "it has tokens outside its vocabulary": in_folder or added <= pieces,
+        "it cuts text on the left": (values.get("truncation") or {}).get(
+            "direction"
+        )
+        != "Left",
     }
     return [problem for problem, is_true in is_met.items() if not is_true]
 

@@ -251,3 +251,71 @@ def test_names_of_distributed_and_compiled_models_are_read(folder):
         renamed = {prefix + name: array for name, array in tensors.items()}
         safetensors.numpy.save_file(renamed, path)
         assert discovery.open(folder).weights.keys() == before.keys()
+
+
+_FAST = {"tokenizer_class": "TokenizersBackend"}
+_NEW = {"id": 300, "content": "<new>", "special": False, "normalized": True}
+_DIGITS = {"type": "Replace", "pattern": {"Regex": "[0-9]"}, "content": "0"}
+
+
+@pytest.fixture
+def with_tokenizer(source, tiny_spm_model, tmp_path):
+    """A folder of the tiny model with both files of its tokenizer."""
+    source = dataclasses.replace(source, vocabulary=str(tiny_spm_model))
+    huggingface.write(str(tmp_path), source)
+    return tmp_path
+
+
+def _edit_json(folder, edit):
+    path = folder / "tokenizer.json"
+    values = json.loads(path.read_text())
+    edit(values)
+    path.write_text(json.dumps(values))
+
+
+@pytest.mark.parametrize(
+    ("edit", "words"),
+    [
+        (
+            lambda v: v["normalizer"]["normalizers"].insert(0, _DIGITS),
+            "is not the tokenizer of an ALBERT: it normalizes by Replace",
+        ),
+        (
+            lambda v: v["model"]["vocab"].append(["xyzzy", -1]),
+            "has other pieces",
+        ),
+        (
+            lambda v: v.update(truncation={"direction": "Left"}),
+            "it cuts text on the left",
+        ),
+        (
+            lambda v: v["added_tokens"].append(_NEW | {"id": 5_000_000}),
+            "<new> has an id after 4999700 without a token",
+        ),
+    ],
+)
+def test_a_tokenizer_json_counts_for_classes_that_read_it(
+    edit, words, with_tokenizer
+):
+    _edit_json(with_tokenizer, edit)
+    _write(with_tokenizer, {_TOKENS: _FAST})
+
+    with pytest.raises(ValueError, match=words):
+        discovery.load_tokenizer(with_tokenizer)
+
+
+def test_tokens_that_are_added_to_our_own_file_are_said(with_tokenizer, caplog):
+    _edit_json(with_tokenizer, lambda v: v["added_tokens"].append(_NEW))
+    _write(with_tokenizer, {_TOKENS: _FAST})
+
+    discovery.load_tokenizer(with_tokenizer)
+
+    assert "others in transformers: words beside added tokens" in caplog.text
+
+
+@pytest.mark.parametrize("side", ["truncation_side", "padding_side"])
+def test_a_side_is_refused(side, with_tokenizer):
+    _write(with_tokenizer, {_TOKENS: {side: "left"}})
+
+    with pytest.raises(ValueError, match=f"{side}='left' is not supported"):
+        discovery.load_tokenizer(with_tokenizer)
