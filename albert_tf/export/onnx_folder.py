@@ -28,7 +28,7 @@ from albert_tf.checkpoints.checkpoint import Checkpoint
 from albert_tf.checkpoints.exported import EXPORTED_MODELS, ONNX
 from albert_tf.checkpoints.heads import Head
 from albert_tf.inference import exported_model
-from albert_tf.modeling import base_model
+from albert_tf.modeling import base_model, runtimes
 from albert_tf.serving.signature import Signature
 from albert_tf.tasks.spec import Exported
 from albert_tf.text.vocabulary_file import SYMBOLS
@@ -53,6 +53,9 @@ def write(
     # Without it, a browser and Node look for different files.
     dtype = "int8" if is_quantized else "fp32"
     config["transformers.js_config"] = {"dtype": dtype}
+    # For `examples/browser/answer.js`.
+    config["pooling"] = checkpoint.settings.get("pooling", "mean")
+    config["normalize"] = checkpoint.settings.get("normalizes", False)
     files.write_json(os.path.join(folder, "config.json"), config)
     if checkpoint.vocabulary_kind == SYMBOLS:
         # transformers.js has no such tokenizer.
@@ -104,8 +107,8 @@ def _write_model(path: str, model: keras.Model, *, has_pooler: bool) -> None:
         # This optimizer makes a wrong shape where a bias is zero.
         del optimizer._optimizers["reshape_optimizer"]
         warnings.simplefilter("ignore", FutureWarning)
-        renamed.export(
-            path, format="onnx", verbose=False, input_signature=[inputs]
+        runtimes.export(
+            renamed, path, "onnx", verbose=False, input_signature=[inputs]
         )
     _shorten_names(path)
 

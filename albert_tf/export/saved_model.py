@@ -275,8 +275,9 @@ def _write_for_runtime(  # noqa: PLR0913
         head=head_spec.head,
         is_quantized=bool(config.quantize),
     )
+    # A runtime that lacks an operation says so here.
+    written = predictor.load_predictor(folder, head=head_spec)
     if config.compare_file and expected:
-        written = predictor.load_predictor(folder, head=head_spec)
         answers = kept_labels.answers(config.compare_file, written)
         comparison = kept_labels.summary(expected, answers)
     if config.format == ONNX:

@@ -5,15 +5,17 @@
 
 import sys
 import tempfile
+from typing import Any
+from unittest import mock
 
 import keras
+import numpy as np
 
 from albert_tf import checks
-from albert_tf.modeling.base_model import BaseModel
 
 
 def export(
-    model: BaseModel, filepath: object, format: str, **kwargs: object
+    model: keras.Model, filepath: object, format: str, **kwargs: object
 ) -> None:
     """Exports a model; the arguments are those of `keras.Model.export`.
 
@@ -41,4 +43,27 @@ def export(
             converted = openvino.convert_model(folder)
             openvino.save_model(converted, filepath, compress_to_fp16=False)
         return
+    if format == "onnx" and keras.backend.backend() == "tensorflow":
+        from tf2onnx import handler, tfonnx  # noqa: F401  It adds conversions.
+
+        # ONNX has Erf since version 9; functions stand with their keywords.
+        conversions = handler.tf_op.get_opsets()[""][9]
+        with mock.patch.dict(conversions, Erfc=(_convert_erfc, {})):
+            keras.Model.export(model, filepath, format, **kwargs)
+        return
     keras.Model.export(model, filepath, format, **kwargs)
+
+
+def _convert_erfc(graph: Any, node: Any, **_: object) -> None:
+    """Converts Erfc, which ONNX does not have, to 1 - Erf."""
+    [shape], [dtype] = node.output_shapes, node.output_dtypes
+    graph.remove_node(node.name)
+    erf = graph.make_node("Erf", node.input, shapes=[shape], dtypes=[dtype])
+    one = graph.make_const(f"{node.name}_one", np.float32(1))
+    graph.make_node(
+        "Sub",
+        [one.output[0], erf.output[0]],
+        outputs=node.output,
+        shapes=[shape],
+        dtypes=[dtype],
+    )

@@ -26,7 +26,7 @@ const PIPELINES = {
   AlbertForQuestionAnswering: [QuestionAnsweringPipeline, {}],
   AlbertForPreTraining: [FillMaskPipeline, {}],
   AlbertForMaskedLM: [FillMaskPipeline, {}],
-  AlbertModel: [FeatureExtractionPipeline, { pooling: "mean" }],
+  AlbertModel: [FeatureExtractionPipeline, {}],
 };
 
 /**
@@ -46,7 +46,10 @@ export async function load(root, name, options = {}) {
   const tokenizer = await AutoTokenizer.from_pretrained(name);
   const model = await AutoModel.from_pretrained(name, options);
   keepSeparator(tokenizer);
-  const [Pipeline, settings] = PIPELINES[config.architectures[0]];
+  const [Pipeline, others] = PIPELINES[config.architectures[0]];
+  const { pooling = "mean", normalize = false } = config;
+  const isEncoder = Pipeline === FeatureExtractionPipeline;
+  const settings = isEncoder ? { pooling, normalize } : others;
   const pipe = new Pipeline({ task: "", model, tokenizer });
   // Of a number, the pipeline would make a probability, which is always 1.
   async function numbers(text) {

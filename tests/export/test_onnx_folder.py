@@ -76,6 +76,13 @@ def test_int8_says_how_many_labels_it_keeps(export, tmp_path, caplog):
     assert kept.count((16, 16, onnx.TensorProto.INT8)) == 5
 
 
+def test_the_config_says_how_vectors_are_made(export, tmp_path):
+    export("encoder")
+
+    text = (tmp_path / "served" / "1" / "config.json").read_text()
+    assert '"pooling": "mean"' in text and '"normalize": false' in text
+
+
 def test_too_few_kept_labels_are_a_warning(caplog):
     same = [{"prediction": "a"}] * 98
     with caplog.at_level(logging.WARNING):
