@@ -11,9 +11,9 @@ from albert_tf.modeling.packing import PackedRows
 from albert_tf.modeling.sequence_models import ClassifierModel
 from tests import tiny
 
-# Rows: 1 0 0 3 3; 2 2 2 2 2.
+# Rows: 1 0 0 3 3; 2 2 2 2, and a slot without a token.
 _PACKED_AT = np.array([1, 0, 5, 3], "int32")
-_LENGTHS = np.array([2, 1, 5, 2])[:, None]
+_LENGTHS = np.array([2, 1, 4, 2])[:, None]
 
 
 @pytest.fixture
@@ -31,14 +31,13 @@ def test_rows_hold_the_tokens_with_their_positions(batch):
     rows = PackedRows(_PACKED_AT, batch["input_mask"])
 
     ids = batch["input_ids"]
-    packed = [[ids[1, 0], *ids[0, :2], *ids[3, :2]], ids[2]]
+    packed = [[ids[1, 0], *ids[0, :2], *ids[3, :2]], [*ids[2, :4], 0]]
     np.testing.assert_array_equal(rows.pack(ids), packed)
     np.testing.assert_array_equal(
-        rows.position_ids, [[0, 0, 1, 0, 1], [0, 1, 2, 3, 4]]
+        rows.position_ids, [[0, 0, 1, 0, 1], [0, 1, 2, 3, 0]]
     )
-    mask = np.ones((2, 1, 5, 5))
-    owner = np.array([1, 0, 0, 3, 3])
-    mask[0, 0] = owner[:, None] == owner
+    owner = np.array([[1, 0, 0, 3, 3], [2, 2, 2, 2, -1]])
+    mask = owner[:, None, :, None] == owner[:, None, None, :]
     np.testing.assert_array_equal(rows.attention_mask, mask)
 
 
