@@ -5,6 +5,8 @@ nothing pickled.
 """
 
 import functools
+import glob
+import os
 
 _PREFIX = "hf://"
 _PATTERNS = ("*.json", "*model*.safetensors", "*spiece.model", "*vocab.txt")
@@ -17,7 +19,7 @@ def fetch(name: str) -> str:
 
     repository, _, revision = name.removeprefix(_PREFIX).partition("@")
     try:
-        return huggingface_hub.snapshot_download(
+        folder: str = huggingface_hub.snapshot_download(
             repository, revision=revision or None, allow_patterns=[*_PATTERNS]
         )
     except Exception as error:  # Of the client, and of what it is made of.
@@ -27,3 +29,12 @@ def fetch(name: str) -> str:
             "network; or fetch config.json, model.safetensors and spiece.model "
             "(or vocab.txt) by hand, and pass their folder."
         ) from error
+    if not glob.glob(
+        os.path.join(glob.escape(folder), "**/*.safetensors"), recursive=True
+    ):
+        raise ValueError(
+            f"{name!r} has no safetensors, and pickles are never read. If one "
+            "of its pull requests has added them, such as the first, pass "
+            f"{_PREFIX}{repository}@refs/pr/1."
+        )
+    return folder

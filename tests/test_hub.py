@@ -159,6 +159,15 @@ def test_a_name_that_is_not_there_is_one_line(served, run):
     assert done.stderr.count("\n") == 1
 
 
+def test_a_branch_with_pickles_alone_names_the_pull_request(served, run):
+    address, _, folder = served
+    (folder / "model.safetensors").unlink()
+
+    done = run(address, "-c", FETCH, "hf://some/albert")
+
+    assert "pass hf://some/albert@refs/pr/1." in done.stderr
+
+
 def test_pooling_is_fetched_and_nothing_pickled():
     names = ["0_Transformer/model.safetensors", "1_Pooling/config.json"]
     names += ["modules.json", "model.safetensors"]

@@ -106,7 +106,7 @@ def resolve(path: files.Path) -> str:
             prefixes = [named] if named in prefixes else prefixes
     if not prefixes or not os.path.isfile(prefixes[0] + ending):
         raise FileNotFoundError(
-            f"There is no checkpoint {name!r} (no file *.index). Pass a "
+            f"There is no checkpoint {name!r} ({_found(name)}). Pass a "
             "prefix, the folder of a run, of KerasHub, or of Hugging Face with "
             "model.safetensors. Pickles are never read."
         )
@@ -117,6 +117,24 @@ def resolve(path: files.Path) -> str:
             f"{checks.listed(prefixes)}."
         )
     return prefixes[0]
+
+
+def _found(name: str) -> str:
+    """Returns what is at a path without a checkpoint, for a message."""
+    if os.path.isfile(name):
+        return f"it is a file; its folder is {os.path.dirname(name) or '.'!r}"
+    if not os.path.isdir(name):
+        is_of_hub = re.fullmatch(r"[\w.-]+/[\w.-]+", name)
+        hint = f"; of the Hugging Face hub: hf://{name}" if is_of_hub else ""
+        return f"no file *.index{hint}"
+    # Weights of other names, and links to nothing, are among them.
+    paths = (os.path.join(name, n) for n in sorted(os.listdir(name)))
+    names = [
+        os.path.basename(path)
+        + " (a link to nothing)" * (not os.path.exists(path))
+        for path in paths
+    ]
+    return f"no file *.index, but {checks.listed(names, at_most=9)}"
 
 
 def read(path: files.Path) -> dict[str, np.ndarray]:

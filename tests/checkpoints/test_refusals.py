@@ -184,6 +184,18 @@ def _adapter(case):
     case.load(folder)
 
 
+def _renamed(name, *, path="."):
+    """Reads a Hugging Face folder whose weights have another name."""
+
+    def run(case):
+        folder = case.written(huggingface.write)
+        (folder / "model.safetensors").rename(folder / name)
+        (folder / "link.safetensors").symlink_to("nowhere")
+        case.load(folder / path)
+
+    return run
+
+
 def _preset(file, **values):
     def run(case):
         folder = case.written(keras_hub.write)
@@ -353,6 +365,10 @@ _ROWS = [
     # Where a checkpoint is.
     (lambda case: case.load(case.folder / "x"), "no checkpoint '.*x"),
     (lambda case: case.load(case.folder), "no file.*Pickles are never read"),
+    (_renamed("model.fp16.safetensors"), "but config.json, .*fp16.safetens"),
+    (_renamed("x"), r"link.safetensors \(a link to nothing\)"),
+    (_renamed("x", path="x"), r"x' \(it is a file; its folder is '.*written'"),
+    (lambda _: tf1.resolve("some/albert-x"), "hub: hf://some/albert-x"),
     (_two_checkpoints, "2 checkpoints.*ckpt-7, .*ckpt-9"),
     (_truncated(tf1.write_ours, _DATA), "is damaged or inc"),
     (_truncated(huggingface.write, "model.safetensors"), "is damaged or"),
