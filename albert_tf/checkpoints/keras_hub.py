@@ -167,11 +167,14 @@ def write(folder: str, checkpoint: Checkpoint) -> WriteReport:
     """
     config = translation.as_groups(checkpoint.known_config, "KerasHub")
     dropouts = config.hidden_dropout_prob, config.attention_probs_dropout_prob
-    if config.hidden_act != "gelu" or dropouts[0] != dropouts[1]:
+    names = ["hidden_act"] if config.hidden_act != "gelu" else []
+    if dropouts[0] != dropouts[1]:
+        names += ["hidden_dropout_prob", "attention_probs_dropout_prob"]
+    if names:
+        other = [f"{name}={getattr(config, name)!r}" for name in names]
         raise ValueError(
-            f"KerasHub, with gelu and one dropout for both, cannot express "
-            f"hidden_act={config.hidden_act!r}, hidden_dropout_prob="
-            f"{dropouts[0]:g} and attention_probs_dropout_prob={dropouts[1]:g}."
+            "KerasHub, with gelu and one dropout for both, cannot express "
+            f"{checks.listed(other)}. Pass --output_format=keras."
         )
     import keras_hub
 
@@ -191,7 +194,11 @@ def write(folder: str, checkpoint: Checkpoint) -> WriteReport:
     arrays, left_out = translation.from_tf1(checkpoint, "keras_hub")
     for variable in model.weights:
         if variable.path not in arrays:
-            raise ValueError(f"KerasHub needs {variable.path}: it is missing.")
+            raise ValueError(
+                f"KerasHub needs {variable.path}: it is missing. Without a "
+                "pooler, as transformers saves models of masks, questions and "
+                "tags, pass --output_format=keras."
+            )
         variable.assign(arrays.pop(variable.path).reshape(variable.shape))
     unused, _ = translation.rename(arrays, source="keras_hub", target="tf1")
     left_out = sorted([*left_out, *unused])

@@ -417,8 +417,11 @@ _ROWS = [
     (_tensor("lm_head.weight", _ones(3)), "no ALBERT has: lm_head"),
     (_tensor(_DECODER, _ones(13, 4)), "predictions.decoder.weight differs"),
     # KerasHub.
-    (_to_keras_hub(hidden_act="relu"), "cannot express hidden_act='relu'"),
-    (_to_keras_hub(**_HALF_DROPOUT), "0.1 and attention_probs_dropout_prob=0"),
+    (_to_keras_hub(hidden_act="relu"), "express hidden_act='relu'. Pass"),
+    (
+        _to_keras_hub(**_HALF_DROPOUT),
+        "express hidden_dropout_prob=0.1, attention_",
+    ),
     (_to_keras_hub(**_UNEVEN), "`num_layers` must be divisible by"),
     (
         _without("bert/pooler/"),
