@@ -1,9 +1,8 @@
 """Tokenizers and exports, made once, and texts that are hard on them.
 
-A plugin of pytest: its fixtures are those of all folders.
+A plugin of pytest: tests of all folders have its fixtures.
 """
 
-import copy
 import dataclasses
 import functools
 import json
@@ -18,20 +17,13 @@ import pytest
 import sentencepiece
 import tensorflow as tf
 
+from albert_tf import registry
 from albert_tf.checkpoints import tf1, variable_names
 from albert_tf.checkpoints.checkpoint import Checkpoint
 from albert_tf.checkpoints.metadata import Metadata
 from albert_tf.config import AlbertConfig
 from albert_tf.export import saved_model
 from albert_tf.export.export_config import ExportConfig
-from albert_tf.modeling.albert_model import AlbertModel
-from albert_tf.modeling.pretraining_model import PretrainingModel
-from albert_tf.modeling.sequence_models import (
-    ClassifierModel,
-    MultipleChoiceModel,
-    TokenClassifierModel,
-)
-from albert_tf.modeling.span_models import BeamSpanModel, SpanModel
 from albert_tf.serving import graph_tokenizer as graphs
 from albert_tf.tasks import spec as specs
 from albert_tf.text import tokenizer
@@ -41,7 +33,7 @@ SURROGATES = range(0xD800, 0xE000)
 
 
 class BothTokenizers:
-    """A tokenizer in a graph beside the one in Python.
+    """A tokenizer in a graph and the same tokenizer in Python.
 
     Args:
         vocabulary: Arguments of both loaders.
@@ -201,70 +193,40 @@ BEAMS = {"start_n_top": 4, "end_n_top": 3}
 LABELS = ("ham", "spam", "grün", "d", "e", "f", "g", "h")
 TAGS = ("O", "B-PER", "I-PER", "B-LOC", "I-LOC")
 THRESHOLDS = (0.1, 0.9, 0.5, 0.5, 0.2, 0.8, 0.4, 0.6)
-# Name: a model, and the settings of its export.
+_OF_LABELS = {"max_seq_length": 20, "sizes": {"num_labels": len(LABELS)}}
+# By name, the settings of an export, and sizes of the model's head. The head
+# has the same name, unless it is given.
 EXPORTS = {
-    "encoder": (AlbertModel, {}, {"head": "encoder", "max_seq_length": 48}),
-    "pretraining": (
-        PretrainingModel,
-        {},
-        {"head": "pretraining", "max_seq_length": 48},
-    ),
-    "classifier": (
-        ClassifierModel,
-        {"num_labels": len(LABELS)},
-        {"head": "classifier", "labels": LABELS, "max_seq_length": 20},
-    ),
-    "several_labels": (
-        ClassifierModel,
-        {"num_labels": len(LABELS)},
-        {
-            "head": "classifier",
-            "known": Metadata(
-                labels=LABELS, multi_label=True, thresholds=THRESHOLDS
-            ),
-            "max_seq_length": 20,
-        },
-    ),
-    "regression": (
-        ClassifierModel,
-        {"num_labels": 1},
-        {
-            "head": "classifier",
-            "known": Metadata(task="sts-b", target_mean=2.5, target_scale=50.0),
-            "max_seq_length": 20,
-        },
-    ),
-    "token_classifier": (
-        TokenClassifierModel,
-        {"num_labels": len(TAGS)},
-        {
-            "head": "token_classifier",
-            "known": Metadata(labels=TAGS, head="token_classifier"),
-            "max_seq_length": 20,
-            "words": "spaced",
-        },
-    ),
-    "span": (SpanModel, {}, {"head": "span", **SQUAD_VALUES}),
-    "beam_span": (
-        BeamSpanModel,
-        BEAMS,
-        {
-            "head": "beam_span",
-            **SQUAD_VALUES,
-            **BEAMS,
-            "null_score_diff_threshold": 0.2,
-        },
-    ),
-    "multiple_choice": (
-        MultipleChoiceModel,
-        {},
-        {
-            "head": "multiple_choice",
-            "max_seq_length": 32,
-            "max_qa_length": 10,
-            "model_name": "choices",
-        },
-    ),
+    "encoder": {"max_seq_length": 48},
+    "pretraining": {"max_seq_length": 48},
+    "classifier": {"labels": LABELS, **_OF_LABELS},
+    "several_labels": {
+        "head": "classifier",
+        "known": Metadata(
+            labels=LABELS, multi_label=True, thresholds=THRESHOLDS
+        ),
+        **_OF_LABELS,
+    },
+    "regression": {
+        "head": "classifier",
+        "sizes": {"num_labels": 1},
+        "known": Metadata(task="sts-b", target_mean=2.5, target_scale=50.0),
+        "max_seq_length": 20,
+    },
+    "token_classifier": {
+        "sizes": {"num_labels": len(TAGS)},
+        "known": Metadata(labels=TAGS, head="token_classifier"),
+        "max_seq_length": 20,
+        "words": "spaced",
+    },
+    "span": SQUAD_VALUES,
+    "beam_span": {
+        "sizes": BEAMS,
+        **SQUAD_VALUES,
+        **BEAMS,
+        "null_score_diff_threshold": 0.2,
+    },
+    "multiple_choice": {"max_seq_length": 32, "max_qa_length": 10},
 }
 
 
@@ -274,7 +236,7 @@ BASE = pathlib.Path(__file__).resolve().parent / "parity" / "model_base"
 def make_config(folder, checkpoint=BASE, **values):
     """Returns the config of an export; settings of heads are named as fields.
 
-    The checkpoint is that of the recorded model, if no other is given.
+    The default checkpoint is the recorded model.
     """
     fields = {field.name for field in dataclasses.fields(ExportConfig)}
     return ExportConfig(
@@ -324,19 +286,10 @@ class ExportedTask:
         self.config = make_config(folder / "served", folder, **values)
         self.spec = specs.head_spec_of(values["head"])
         self.settings = self.config.settings_of(self.spec)
-        self._export()
-
-    def _export(self):
         self.summary = saved_model.export(self.config)
-        # Kept, because its functions do not keep it.
-        self._loaded = tf.saved_model.load(self.summary.path)
-
-    def again(self, **changes):
-        """Returns the same model, exported with changes to its config."""
-        other = copy.copy(self)
-        other.config = dataclasses.replace(self.config, **changes)
-        other._export()
-        return other
+        if self.config.runtime is None:
+            # Kept, because its functions do not keep it.
+            self._loaded = tf.saved_model.load(self.summary.path)
 
     def ask(self, signature="serving_default", /, **inputs):
         """Returns the outputs of a signature as arrays."""
@@ -345,33 +298,14 @@ class ExportedTask:
         )
         return {name: values.numpy() for name, values in found.items()}
 
-    def outputs_of(self, records, paddings):
-        """Returns the model's outputs for records, padded to one length."""
-        batch = {
-            name: pad_rows([record[name] for record in records], padding)
-            for name, padding in paddings.items()
-        }
-        return {
-            name: values.numpy() for name, values in self.model(batch).items()
-        }
 
-
-def write_checkpoint(folder, model, **beside):
-    """Writes the weights of a model, and what lies beside them."""
+def write_checkpoint(folder, model, **others):
+    """Writes the weights of a model, and other fields of a `Checkpoint`."""
     pathlib.Path(folder).mkdir(parents=True, exist_ok=True)
     by_name = variable_names.variables_by_tf1_name(model.weights)
     arrays = {name: variable.numpy() for name, variable in by_name.items()}
-    checkpoint = Checkpoint(arrays=arrays, config=model.config, **beside)
+    checkpoint = Checkpoint(arrays=arrays, config=model.config, **others)
     tf1.write_ours(str(folder), checkpoint)
-
-
-def pad_rows(rows, padding):
-    """Returns rows of different lengths as one array."""
-    shape = (len(rows), max(len(row) for row in rows))
-    padded = np.full(shape, padding, rows[0].dtype)
-    for index, row in enumerate(rows):
-        padded[index, : len(row)] = row
-    return padded
 
 
 @pytest.fixture(scope="session")
@@ -381,14 +315,15 @@ def export_task(tiny_spm_model, tmp_path_factory):
     def export(
         name,
         vocabulary=tiny_spm_model,
-        sizes=None,
         albert_config=TINY_CONFIG,
+        folder=None,
         **changes,
     ):
-        model_class, own_sizes, values = EXPORTS[name]
-        model = model_class(albert_config, **(sizes or own_sizes))
-        folder = tmp_path_factory.mktemp("exported")
-        return ExportedTask(model, folder, vocabulary, **values | changes)
+        values = {"head": name, "sizes": {}, **EXPORTS[name], **changes}
+        make_model = registry.load(registry.MODELS[values["head"]])
+        model = make_model(albert_config, **values.pop("sizes"))
+        folder = folder or tmp_path_factory.mktemp("exported")
+        return ExportedTask(model, folder, vocabulary, **values)
 
     return export
 

@@ -19,8 +19,7 @@ import pytest
 
 import albert_tf
 from albert_tf.checkpoints.metadata import Metadata
-from albert_tf.export import saved_model
-from tests.exported_models import EXPORTS, TINY_CONFIG, ExportedTask
+from tests.exported_models import LABELS
 
 pytest.importorskip("onnxruntime")
 pytest.importorskip("tf2onnx")
@@ -43,13 +42,6 @@ pytestmark = [
 ]
 
 
-class Exported(ExportedTask):
-    """An export for transformers.js."""
-
-    def _export(self):
-        self.summary = saved_model.export(self.config)
-
-
 def _inputs(name):
     rng = random.Random(name)
 
@@ -66,21 +58,18 @@ def _inputs(name):
 
 
 @pytest.fixture(scope="module")
-def site(tmp_path_factory, tiny_spm_model):
+def site(tmp_path_factory, export_task):
     """Returns the folder of the page, with a model of each head."""
     folder = tmp_path_factory.mktemp("site")
     for name in HEADS:
-        make_model, sizes, values = EXPORTS[name]
-        values = {**values, "format": "onnx"}
+        values = {"folder": folder / "checkpoints" / name, "format": "onnx"}
         if name == "classifier":
-            values["known"] = Metadata(labels=values.pop("labels"))
+            values |= {"known": Metadata(labels=LABELS), "labels": None}
         if name == "span":
             # Its pipeline has no limits.
             values |= {"max_seq_length": 64, "max_answer_length": 64}
             values |= {"n_best_size": 64}
-        model = make_model(TINY_CONFIG, **sizes)
-        where = folder / "checkpoints" / name
-        done = Exported(model, where, tiny_spm_model, **values)
+        done = export_task(name, **values)
         shutil.copytree(done.summary.path, folder / name)
     inputs = {name: _inputs(name) for name in HEADS}
     (folder / "inputs.json").write_text(json.dumps(inputs))

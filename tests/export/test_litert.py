@@ -11,6 +11,7 @@ import albert_tf
 from albert_tf.checkpoints.metadata import Metadata
 from albert_tf.export import saved_model
 from tests.exported_models import TINY_CONFIG, make_config, write_checkpoint
+from tests.heads.rows import near
 
 TEXTS = ["a house", "the cat sat on the mat", ("a house", "half"), ""]
 QUESTIONS = [("where", "the cat sat on the mat"), ("a", "half a house " * 9)]
@@ -47,16 +48,7 @@ def export(tiny_spm_model, tmp_path):
     return make
 
 
-def close_to(value, tolerance=1e-5):
-    """Returns a pattern of an answer, or a part of it, but for rounding."""
-    if isinstance(value, dict):
-        return {name: close_to(one, tolerance) for name, one in value.items()}
-    if isinstance(value, float | np.ndarray):
-        return pytest.approx(value, abs=tolerance, rel=tolerance)
-    return value
-
-
-# `tests/heads` has all heads.
+# `tests/heads` has every head.
 @pytest.mark.parametrize(
     ("num_labels", "known"),
     [
@@ -80,7 +72,7 @@ def test_every_kind_of_classifier_answers_as_its_checkpoint(
     expected = albert_tf.load_predictor(source).predict(TEXTS)
 
     found = albert_tf.load_predictor(exported).predict(TEXTS)
-    assert found == [close_to(answer) for answer in expected]
+    assert found == near(expected)
 
 
 def test_equal_widths_and_the_exact_gelu(export):
@@ -98,7 +90,7 @@ def test_equal_widths_and_the_exact_gelu(export):
         albert_tf.load_predictor(exported).predict(TEXTS),
         strict=True,
     ):
-        assert other["vector"] == close_to(one["vector"])
+        assert other["vector"] == near(one["vector"])
 
 
 def test_int8_is_a_quarter_of_the_size_and_near(export):
@@ -113,7 +105,7 @@ def test_int8_is_a_quarter_of_the_size_and_near(export):
     found = albert_tf.load_predictor(small).predict(TEXTS)
     for one, other in zip(found, expected, strict=True):
         assert one != other
-        assert one["probabilities"] == close_to(other["probabilities"], 0.05)
+        assert one["probabilities"] == near(other["probabilities"], 0.05)
     sizes = [
         os.path.getsize(os.path.join(path, "model.tflite"))
         for path in (small, full)

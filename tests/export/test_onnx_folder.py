@@ -1,14 +1,16 @@
 """Folders for transformers.js; `tests/examples/test_browser.py` runs them."""
 
+import functools
 import json
 import logging
+import pathlib
 
 import numpy as np
 import pytest
 
 import albert_tf
-from albert_tf.export import kept_labels, onnx_folder, saved_model
-from tests.exported_models import EXPORTS, TINY_CONFIG, ExportedTask
+from albert_tf.export import kept_labels, onnx_folder
+from tests.exported_models import LABELS, TINY_CONFIG
 
 onnxruntime = pytest.importorskip("onnxruntime")
 onnx = pytest.importorskip("onnx")
@@ -17,25 +19,10 @@ pytest.importorskip("tf2onnx")
 TEXTS = ["a house", "the cat sat on the mat", "half", ""]
 
 
-class Exported(ExportedTask):
-    """A model and its export for transformers.js."""
-
-    def _export(self):
-        self.summary = saved_model.export(self.config)
-
-
 @pytest.fixture
-def export(tmp_path, tiny_spm_model):
-    def make(name, **changes):
-        make_model, sizes, values = EXPORTS[name]
-        return Exported(
-            make_model(TINY_CONFIG, **sizes),
-            tmp_path,
-            tiny_spm_model,
-            **{**values, "format": "onnx", **changes},
-        )
-
-    return make
+def export(tmp_path, export_task):
+    """Exports a model for transformers.js, in `served` beside its files."""
+    return functools.partial(export_task, folder=tmp_path, format="onnx")
 
 
 def _constants(path):
@@ -55,7 +42,7 @@ def test_int8_says_how_many_labels_it_keeps(export, tmp_path, caplog):
     folder = tmp_path / "served" / "1"
     found = albert_tf.load_predictor(folder).predict(TEXTS)
     expected = albert_tf.load_predictor(
-        tmp_path, head="classifier", labels=EXPORTS["classifier"][2]["labels"]
+        tmp_path, head="classifier", labels=LABELS
     ).predict(TEXTS)
     for one, other in zip(found, expected, strict=True):
         # It is the file in int8 that runs.
@@ -102,22 +89,16 @@ def test_vectors_have_no_labels_to_keep(export, tmp_path):
     assert not (tmp_path / "served" / "1").exists()
 
 
-def test_wordpiece_has_a_tokenizer_for_javascript(tmp_path):
+def test_wordpiece_has_a_tokenizer_for_javascript(export, tmp_path):
     tokenizers = pytest.importorskip("tokenizers")
     vocabulary = tmp_path / "vocab.txt"
     words = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "cat", "##s", "漢"]
     words += [f"w{i}" for i in range(300 - len(words))]
     vocabulary.write_text("\n".join(words))
-    make_model, sizes, values = EXPORTS["classifier"]
 
-    Exported(
-        make_model(TINY_CONFIG, **sizes),
-        tmp_path / "run",
-        vocabulary,
-        **{**values, "format": "onnx"},
-    )
+    done = export("classifier", vocabulary, folder=tmp_path / "run")
 
-    folder = tmp_path / "run" / "served" / "1"
+    folder = pathlib.Path(done.summary.path)
     theirs = tokenizers.Tokenizer.from_file(str(folder / "tokenizer.json"))
     ours = albert_tf.load_tokenizer(folder)
     for text in ("Cats, a 漢字 w7", "[MASK]"):

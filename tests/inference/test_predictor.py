@@ -16,21 +16,35 @@ import albert_tf
 from albert_tf.checkpoints import huggingface
 from albert_tf.checkpoints.checkpoint import Checkpoint
 from albert_tf.checkpoints.metadata import Metadata
-from albert_tf.config import AlbertConfig
 from tests.checkpoints.weights import weights_of, write_sentence_transformers
-from tests.exported_models import write_checkpoint
+from tests.exported_models import TINY_CONFIG, write_checkpoint
 
-CONFIG = AlbertConfig(
-    vocab_size=300,
-    embedding_size=8,
-    hidden_size=16,
-    num_hidden_layers=2,
-    num_attention_heads=2,
-    intermediate_size=24,
-    max_position_embeddings=64,
-    initializer_range=0.5,
-)
+CONFIG = dataclasses.replace(TINY_CONFIG, initializer_range=0.5)
 TEXTS = ["A house.", "", "The cat sat on the mat. " * 9, "half ½"]
+
+
+@pytest.fixture
+def load(tmp_path, tiny_spm_model):
+    """Writes a model as a checkpoint, and loads it as a predictor."""
+
+    def make(
+        model,
+        known=None,
+        vocabulary=tiny_spm_model,
+        given=None,
+        name="model",
+        **options,
+    ):
+        folder = tmp_path / name
+        write_checkpoint(
+            folder,
+            model,
+            vocabulary=vocabulary and str(vocabulary),
+            metadata=known or Metadata(),
+        )
+        return albert_tf.load_predictor(folder, **options | (given or {}))
+
+    return make
 
 
 @pytest.fixture
@@ -139,29 +153,9 @@ def test_masks_and_order(load):
     assert pair == {"in_order": pytest.approx(float(expected), rel=1e-4)}
 
 
-@pytest.mark.parametrize(
-    ("pooling", "normalize"), [("mean", True), ("cls", False)]
-)
-def test_vectors(load, pooling, normalize):
-    model = albert_tf.AlbertModel(CONFIG)
-    predictor = load(
-        model, head="encoder", pooling=pooling, normalize=normalize
-    )
-
-    found = np.stack([one["vector"] for one in predictor.predict(TEXTS)])
-
-    batch = predictor.tokenizer.batch(TEXTS, max_seq_length=64)
-    hidden = model(batch)["sequence_output"].numpy()
-    mask = batch["input_mask"][:, :, None]
-    expected = hidden[:, 0]
-    if pooling == "mean":
-        expected = (hidden * mask).sum(1) / mask.sum(1)
-    if normalize:
-        expected /= np.linalg.norm(expected, axis=1, keepdims=True)
-    np.testing.assert_allclose(found, expected, atol=1e-5)
-
-
-def test_vectors_are_those_of_sentence_transformers(tmp_path, tiny_spm_model):
+def test_vectors_equal_the_vectors_of_sentence_transformers(
+    tmp_path, tiny_spm_model
+):
     model = albert_tf.AlbertModel(CONFIG)
     source = Checkpoint(
         arrays=weights_of(model), config=CONFIG, vocabulary=str(tiny_spm_model)
@@ -284,7 +278,7 @@ def test_a_model_of_one_segment_type_takes_pairs(load):
         ({"vocabulary": None}, "no one vocabulary beside"),
     ],
 )
-def test_what_a_checkpoint_does_not_have(options, message, load):
+def test_a_checkpoint_lacks_a_head_or_a_file(options, message, load):
     with pytest.raises(ValueError, match=message):
         load(albert_tf.ClassifierModel(CONFIG, num_labels=2), **options)
 
@@ -337,7 +331,7 @@ def test_inputs_of_another_kind_are_named(make_model, inputs, message, load):
         predictor.predict(inputs)
 
 
-def test_what_follows_a_mask_without_a_space_starts_no_word(load):
+def test_text_after_a_mask_without_a_space_starts_no_word(load):
     tokenizer = load(albert_tf.PretrainingModel(CONFIG)).tokenizer
     whole = tokenizer.encode("The cat sat.")
 
@@ -351,27 +345,23 @@ def test_what_follows_a_mask_without_a_space_starts_no_word(load):
 
 _LABELS = {"labels": ("ham", "spam")}
 _SPAN = [("Who sat?", "The cat sat on the mat. " * 20), ("Who?", "Ann sat.")]
-_CHOICE = {"article": "It snowed.", "question": "Did _", "options": ["a", "b"]}
 
 
 @pytest.fixture
-def load_all(tmp_path, tiny_spm_model):
-    """Writes models as checkpoints; loads them alone, and as one predictor."""
+def load_all(load, tmp_path):
+    """Loads several models: alone, and as one predictor."""
 
-    def load(models, all_known, **options):
-        folders = [tmp_path / str(i) for i in range(len(models))]
-        for folder, model, known in zip(
-            folders, models, all_known, strict=True
-        ):
-            vocabulary = str(tiny_spm_model)
-            folder.mkdir()
-            write_checkpoint(
-                folder, model, vocabulary=vocabulary, metadata=Metadata(**known)
+    def make(models, all_known):
+        alone = [
+            load(model, Metadata(**known), name=str(number))
+            for number, (model, known) in enumerate(
+                zip(models, all_known, strict=True)
             )
-        alone = [albert_tf.load_predictor(f, **options) for f in folders]
-        return alone, albert_tf.load_predictor(folders, **options)
+        ]
+        folders = [tmp_path / str(number) for number in range(len(models))]
+        return alone, albert_tf.load_predictor(folders)
 
-    return load
+    return make
 
 
 def small(**changes):
@@ -431,41 +421,6 @@ def test_several_labels_have_a_mean_and_mean_thresholds(load_all):
         assert value == pytest.approx(mean, rel=1e-4)
     is_spam = found["probabilities"]["spam"] >= 0.4
     assert found["prediction"] == ["ham", "spam"][: 1 + is_spam]
-
-
-@pytest.mark.parametrize(
-    ("make_model", "known", "inputs"),
-    [
-        (albert_tf.SpanModel, {}, _SPAN),
-        (
-            albert_tf.MultipleChoiceModel,
-            {"head": "multiple_choice"},
-            [_CHOICE],
-        ),
-        (
-            lambda config: albert_tf.TokenClassifierModel(config, num_labels=2),
-            {"head": "token_classifier", "labels": ("O", "B-x")},
-            [["The", "cat", "sat"], ["a"]],
-        ),
-    ],
-)
-def test_equal_models_answer_as_one_of_them(
-    make_model, known, inputs, load_all
-):
-    model = make_model(CONFIG)
-    length = {"max_seq_length": 24}
-
-    alone, together = load_all([model, model], [known] * 2, **length)
-
-    answers = zip(
-        together.predict(inputs), alone[0].predict(inputs), strict=True
-    )
-    for found, expected in answers:
-        assert found.keys() == expected.keys()
-        for name, value in expected.items():
-            if name in ("score", "probabilities"):
-                value = pytest.approx(value, rel=1e-3)
-            assert name == "entities" or found[name] == value
 
 
 def test_spans_have_the_means_of_starts_and_ends(load_all):
@@ -535,11 +490,6 @@ def test_models_that_cannot_answer_together(model, known, message, load_all):
         load_all([first, model], [_LABELS, known])
 
 
-@pytest.mark.parametrize(
-    "make_model", [albert_tf.AlbertModel, albert_tf.BeamSpanModel]
-)
-def test_answers_without_a_mean(make_model, load_all):
-    with pytest.raises(ValueError, match="0': its answers cannot be averaged"):
-        load_all([make_model(CONFIG)] * 2, [{}] * 2)
+def test_no_models_at_all():
     with pytest.raises(ValueError, match="Pass one model or several"):
         albert_tf.load_predictor([])

@@ -37,7 +37,7 @@ def outputs(columns):
     return run
 
 
-def test_outputs_are_those_of_each_record_alone(outputs, columns):
+def test_outputs_equal_the_outputs_of_each_record_alone(outputs, columns):
     task, found = outputs()
 
     assert found["logits"].shape == (13, 2)

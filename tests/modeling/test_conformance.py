@@ -67,9 +67,9 @@ class Row:
     Args:
         inputs: Positional arguments of the call.
         shapes: Shapes of the outputs.
-        arguments: What the constructor takes besides config, seed and dtype.
+        arguments: Arguments of the constructor besides config, seed and dtype.
         is_float32: Whether outputs are float32 in every precision.
-        fields: Fields of its config that are not those of others.
+        fields: Fields of its config that differ from the other rows.
     """
 
     inputs: tuple[Any, ...]
@@ -120,6 +120,13 @@ _MODELS = {
     ClassifierModel: Row(
         (_BATCH,), {"logits": (B, 3)}, {"num_labels": 3}, is_float32=True
     ),
+    # Of a stranger's head: it is not public, as the other models are.
+    PooledModel: Row(
+        (_BATCH,),
+        {"logits": (B, 3)},
+        {"num_labels": 3, "head_name": "mood"},
+        is_float32=True,
+    ),
     TokenClassifierModel: Row(
         (_BATCH,), {"logits": (B, S, 3)}, {"num_labels": 3}, is_float32=True
     ),
@@ -146,7 +153,7 @@ _MODELS = {
 }
 _TABLE = _LAYERS | _MODELS
 _POOLER = {"pooler/kernel", "pooler/bias"}
-# Softmax ignores what all keys, or all positions, have in common.
+# Softmax ignores a number that is added for all keys, or for all positions.
 _KEY = {"key/bias"}
 _BEAM = {"start_dense/bias", "end_dense_1/bias", "end_layer_norm/beta"}
 _WITHOUT_GRADIENT = {
@@ -156,6 +163,7 @@ _WITHOUT_GRADIENT = {
     AlbertModel: _KEY,
     PretrainingModel: _KEY,
     ClassifierModel: _KEY,
+    PooledModel: _KEY,
     TokenClassifierModel: _KEY | _POOLER,
     MultipleChoiceModel: _KEY,
     SpanModel: _KEY | _POOLER,
@@ -233,10 +241,8 @@ def test_the_table_has_every_layer_and_every_public_model():
     public = {getattr(albert_tf, name) for name in albert_tf.__all__}
 
     abstract = {SerializableLayer, AlbertLayer, BaseModel, ModelWithHead}
-    # Tested as the model of a new head.
-    abstract |= {PooledModel}
     assert set(_TABLE) == found - abstract
-    assert set(_MODELS) == {x for x in public if x in found}
+    assert set(_MODELS) - {PooledModel} == public & found
 
 
 def test_outputs_have_the_shapes_and_dtypes_of_the_symbolic_call(kind, dtype):
@@ -281,7 +287,7 @@ def test_every_weight_gets_a_gradient(kind, dtype):
     weights = layer.trainable_weights
     with tf.GradientTape() as tape:
         outputs = tf.nest.flatten(_call(kind, layer))
-        # Not the plain sum: that of a normalized row does not depend on it.
+        # Not the plain sum: the sum of a normalized row is constant.
         loss = sum(
             tf.reduce_sum(tf.cast(x, "float32") * tiny.floats(*x.shape))
             for x in outputs
@@ -438,7 +444,7 @@ def test_every_way_of_sharing_is_saved(way, tmp_path):
     _assert_near(read(_BATCH), model(_BATCH))
 
 
-def test_what_is_frozen_stays_frozen_when_saved(tmp_path):
+def test_frozen_layers_stay_frozen_when_saved(tmp_path):
     model = _make(ClassifierModel)
     model.albert.embeddings.trainable = False
     model.save(tmp_path / "model.keras")
@@ -526,7 +532,7 @@ def test_keras_predicts_and_fits_batches(model_kind):
 
     for name, values in model.predict(dataset, verbose=0).items():
         np.testing.assert_allclose(values, called[name], atol=1e-5)
-    # A fit on any loss: of the outputs, to those of the call.
+    # A fit on any loss: the outputs are fitted to the outputs of the call.
     name, values = next(iter(called.items()))
     model.compile("sgd", loss={name: "mse"})
     history = model.fit(inputs, {name: values + 1}, verbose=0).history

@@ -5,6 +5,8 @@ import pytest
 import tensorflow as tf
 
 from albert_tf.checkpoints.metadata import Metadata
+from albert_tf.data.record_columns import Padding
+from albert_tf.inference.record_outputs import OutputComputer
 from albert_tf.metrics.scores import Scores
 from albert_tf.serving import ragged
 from albert_tf.serving.graph_tokenizer import Tokens
@@ -13,6 +15,7 @@ from albert_tf.tasks.squad import windows as windows_lib
 from albert_tf.tasks.squad.data import SquadData
 from albert_tf.tasks.squad.examples import SquadExample
 from albert_tf.tasks.squad.windows import WindowLengths
+from albert_tf.tasks.task_data import ExampleSet
 
 TEXTS = [
     "  The house. ",
@@ -37,7 +40,7 @@ def tokens_of(sizes):
 @pytest.mark.parametrize(
     ("max_seq_length", "doc_stride"), [(12, 3), (12, 40), (20, 1), (38, 8)]
 )
-def test_windows_and_owners_are_those_of_python(max_seq_length, doc_stride):
+def test_windows_and_owners_are_as_in_python(max_seq_length, doc_stride):
     lengths = WindowLengths(
         max_seq_length=max_seq_length, doc_stride=doc_stride, max_query_length=5
     )
@@ -69,7 +72,6 @@ def test_windows_and_owners_are_those_of_python(max_seq_length, doc_stride):
     assert number == len(found.rows)
 
 
-INPUTS = {"input_ids": 0, "input_mask": 0, "segment_ids": 0}
 PAIRS = [
     ("Who?", "The old man sat by the river, and the boy ran."),
     ("", "No question at all."),
@@ -101,15 +103,12 @@ def python_outputs(exported, examples):
         null_score_diff_threshold=exported.settings.null_score_diff_threshold,
     )
     questions = data.questions(examples)
-    records = list(data.records(questions, is_training=False))
-    inputs = INPUTS | ({"p_mask": 1} if is_version_2 else {})
-    outputs = exported.outputs_of(records, inputs)
-    if not is_version_2:
-        sizes = [len(record["input_ids"]) for record in records]
-        outputs = {
-            name: [row[:size] for row, size in zip(rows, sizes, strict=True)]
-            for name, rows in outputs.items()
-        }
+    computer = OutputComputer(
+        exported.spec.answer_task(data, exported.model),
+        Padding(max_seq_length=data.max_seq_length, bucket_width=None),
+    )
+    asked = ExampleSet(examples=questions, data=data)
+    [(_, outputs)] = computer.run_chunks(asked, 8)
     found = list(data.predict(questions, outputs))
     return data, questions, outputs, found
 

@@ -1,4 +1,4 @@
-"""Entities of raw text from an export, equal to those from Python."""
+"""Entities of raw text from an export, equal to the entities of Python."""
 
 import numpy as np
 import pytest
@@ -13,7 +13,7 @@ RULES = {"scheme": "IOB2", "never_first": ["."], "never_last": [".", ","]}
 LONG = " ".join(NASTY) * 3
 
 
-# `tests/heads` has the other way of each.
+# `tests/heads` reads words of SentencePiece at spaces.
 @pytest.mark.parametrize(
     ("kind", "words", "rules"),
     [
@@ -22,7 +22,7 @@ LONG = " ".join(NASTY) * 3
         ("sentencepiece", "characters", RULES),
     ],
 )
-def test_entities_are_those_of_python(
+def test_entities_are_as_in_python(
     kind, words, rules, export_task, tiny_spm_model, tiny_chinese_vocabulary
 ):
     vocabularies = {
@@ -115,7 +115,7 @@ def test_legal_tags_are_those_of_python(scheme):
         ("NOUN", "VERB"),
     ],
 )
-def test_entities_of_any_tags_are_those_of_python(labels):
+def test_entities_of_any_tags_are_as_in_python(labels):
     rng = np.random.default_rng(0)
     lengths = [0, 1, 400, 7, 0]
     splits = np.cumsum([0, *lengths], dtype=np.int32)
