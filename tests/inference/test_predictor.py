@@ -169,7 +169,7 @@ def test_vectors_equal_the_vectors_of_sentence_transformers(
         for predictor in (load(), load(pooling="mean", normalize=False))
     )
 
-    batch = load().tokenizer.batch(TEXTS, max_seq_length=8)
+    batch = load().tokenizer.batch(TEXTS, max_seq_length=6)
     hidden = model(batch)["sequence_output"].numpy()
     first = hidden[:, 0] / np.linalg.norm(hidden[:, 0], axis=1, keepdims=True)
     np.testing.assert_allclose(found, first, atol=1e-5)
