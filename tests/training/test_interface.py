@@ -2,6 +2,7 @@
 
 import json
 import math
+import os
 import shutil
 
 import numpy as np
@@ -9,6 +10,7 @@ import pytest
 
 import albert_tf
 from albert_tf.checkpoints.metadata import Metadata
+from albert_tf.export import saved_model
 from albert_tf.metrics.scores import Role, Score, Scores
 from albert_tf.training import interface, loop
 from tests import tiny
@@ -224,6 +226,20 @@ def test_the_same_call_resumes_a_run_that_a_callback_has_stopped(start):
     result = albert_tf.finetune("custom", **given)
 
     assert result.scores.step == 4
+
+
+def test_of_several_seeds_the_best_alone_is_exported(start, monkeypatch):
+    exported = []
+    monkeypatch.setattr(saved_model, "export", exported.append)
+    given = start | TABLE | {"train_examples": ROWS, "validation_share": 0.5}
+    given |= {"num_seeds": 2, "num_train_steps": 1, "output_dir": "run"}
+
+    result = albert_tf.finetune("custom", export_dir="served", **given)
+
+    assert result.weights == os.path.abspath("run/best")
+    assert [os.path.abspath(one.init_checkpoint) for one in exported] == [
+        result.weights
+    ]
 
 
 def test_lists_of_numbers_are_runs_of_their_own(start, tmp_path):
