@@ -16,8 +16,10 @@ from albert_tf.metrics.entities import OUTSIDE, PLAIN
 
 # In nats: more than the probabilities of some words can outweigh.
 NEVER = 1e4
-# A word without tokens rather is outside than within, and begins nothing.
-_COSTS = {OUTSIDE: 0, "B": 2, "S": 2}
+# A word without tokens rather is outside than within, and begins nothing; no
+# cost is a multiple of another, which would be ties.
+_COSTS = {OUTSIDE: 0.0, "B": 1.0, "S": 1.0}
+_COST_WITHIN = 0.0011
 
 
 @functools.cache
@@ -69,12 +71,13 @@ class Decoding:
         never_first: Sequence[str] = (),
         never_last: Sequence[str] = (),
     ) -> None:
+        self.labels = labels
         self.never_first, self.never_last = never_first, never_last
         tags = readable([*labels, OUTSIDE], labels)
         tables = entities.step_tables(tags, scheme)
         self.illegal, self.starts, self.ends = tables
-        costs = [_COSTS.get(tag[0], 1) for tag in tags[:-1]]
-        self.of_no_tokens = -1e-3 * np.array(costs)
+        costs = [_COSTS.get(tag[0], _COST_WITHIN) for tag in tags[:-1]]
+        self.of_no_tokens = -np.array(costs)
 
     @property
     def is_free(self) -> bool:
@@ -83,31 +86,24 @@ class Decoding:
 
     def best_tags(self, log_probs: np.ndarray, words: list[str]) -> np.ndarray:
         """Returns the tags, int `[W]`, from log-probabilities `[W, K]`."""
-        best: np.ndarray = log_probs.argmax(axis=-1)
-        outside = len(self.illegal) - 1
-        path = np.array([outside, *best, outside])
+        if self.is_free:
+            return np.array(log_probs.argmax(axis=-1))
         # Of each step, also to the end: whether its second word never starts,
         # or its first one never ends an entity.
-        first = np.array([*(w in self.never_first for w in words), False])
-        last = np.array([False, *(w in self.never_last for w in words)])
-        steps = path[:-1], path[1:]
-        ends = (first & self.starts[steps]) | (last & self.ends[steps])
-        if not (ends | self.illegal[steps]).any():
-            return best
-        scores = np.full((len(path) - 1, outside + 1), -NEVER)
-        scores[:-1, :-1] = log_probs
+        first = [*(word in self.never_first for word in words), False]
+        last = [False, *(word in self.never_last for word in words)]
+        scores = np.pad(log_probs, (0, 1), constant_values=-NEVER)
         scores[-1, -1] = 0
-        total = np.append(np.full(outside, -NEVER), 0)
-        backs = []
+        total, backs = scores[-1], []
         for score, is_first, is_last in zip(scores, first, last, strict=True):
             faults = self.illegal + is_first * self.starts + is_last * self.ends
             by_step = total[:, None] - NEVER * faults
             backs.append(by_step.argmax(axis=0))
             total = by_step.max(axis=0) + score
-        for step, back in reversed([*enumerate(backs)]):
-            path[step] = back[path[step + 1]]
-        best[:] = path[1:-1]
-        return best
+        path = [len(self.illegal) - 1]
+        for back in reversed(backs):
+            path.append(back[path[-1]])
+        return np.array(path[-2:0:-1], int)
 
 
 def learn_rules(
@@ -119,7 +115,7 @@ def learn_rules(
     Marks that the texts have, but no entity at its ends, have none there.
     """
     scheme = entities.scheme_of(tags for _, tags in tagged)
-    if scheme == PLAIN:
+    if PLAIN in (scheme, scheme_of(labels)):
         return {}
     seen: set[str] = set()
     ends: dict[str, set[str]] = {"never_first": set(), "never_last": set()}

@@ -6,13 +6,12 @@ Data flow: text -> words, tokens -> windows -> [this file] -> tags -> entities.
 Source: `tasks.tagging.words` and `tasks.tagging.data`; the results are equal.
 """
 
-import functools
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import tensorflow as tf
 
-from albert_tf.metrics.entities import OUTSIDE, Entity
+from albert_tf.metrics.entities import OUTSIDE
 from albert_tf.serving import graph_tokenizer, model_inputs, ragged, signature
 from albert_tf.serving.exported_encoder import ExportedEncoder
 from albert_tf.serving.graph_tokenizer import CPU, GraphTokenizer
@@ -69,7 +68,7 @@ def make_signatures(exported: Exported) -> list[Signature]:
             )
             tags = _best_tags(log_probs, words, decoding)
             scores = tf.exp(tf.gather(log_probs, tags, batch_dims=1))
-            return _read_entities(words, tags, scores, labels)
+            return _read_entities(words, tags, scores, decoding)
 
     return signature.text_and_token_signatures(
         from_text, from_ids, example=_EXAMPLE
@@ -85,11 +84,6 @@ class _Words(NamedTuple):
     ends: tf.Tensor  # int32 [W]
     row_splits: tf.Tensor  # int32 [B + 1]: the words of each text
     strings: tf.Tensor  # [W]
-
-    @property
-    def num_words(self) -> tf.Tensor:
-        """Int32 `[B]`."""
-        return self.row_splits[1:] - self.row_splits[:-1]
 
     @property
     def has_tokens(self) -> tf.Tensor:
@@ -216,43 +210,42 @@ def _best_tags(
     if decoding.is_free:
         return tf.argmax(log_probs, axis=-1, output_type=tf.int32)
     outside = len(decoding.illegal) - 1
-    # Of a place without a word, behind a text.
     no_word = tf.constant([-NEVER] * outside + [0.0], tf.float64)
+    # All texts are one chain; a place without a word ends each.
+    rows = ragged.row_ids(words.row_splits)
+    places = tf.range(tf.shape(rows)[0]) + rows
+    size = tf.shape(rows)[0] + tf.shape(words.row_splits)[0] - 1
+    indices = places[:, None]
+    scores = tf.tensor_scatter_nd_update(
+        tf.tile(no_word[None], [size, 1]),
+        indices,
+        tf.pad(log_probs, [[0, 0], [0, 1]], constant_values=-NEVER),
+    )
+    first, last = (
+        tf.scatter_nd(indices, _is_any(words.strings, marks), [size])
+        for marks in (decoding.never_first, decoding.never_last)
+    )
     illegal, starts, ends = (
         tf.constant(NEVER * table, tf.float64)
         for table in (decoding.illegal, decoding.starts, decoding.ends)
     )
-    by_place = functools.partial(_by_place, words=words)
-    first, last = (
-        by_place(_is_any(words.strings, marks), 0.0)[..., None, None]
-        for marks in (decoding.never_first, decoding.never_last)
-    )
-    scores = tf.pad(log_probs, [[0, 0], [0, 1]], constant_values=-NEVER)
-    scores = by_place(scores, no_word)
-    last = tf.pad(last[:-1], [[1, 0], [0, 0], [0, 0], [0, 0]])
 
     def find_best(
         before: tuple[tf.Tensor, tf.Tensor], place: tuple[tf.Tensor, ...]
     ) -> tuple[tf.Tensor, tf.Tensor]:
         score, is_first, is_last = place
         faults = illegal + is_first * starts + is_last * ends
-        by_step = before[0][:, :, None] - faults
-        best = tf.argmax(by_step, axis=1, output_type=tf.int32)
-        return tf.reduce_max(by_step, axis=1) + score, best
+        by_step = before[0][:, None] - faults
+        best = tf.argmax(by_step, axis=0, output_type=tf.int32)
+        return tf.reduce_max(by_step, axis=0) + score, best
 
-    begin = tf.zeros_like(scores[0]) + no_word
-    none = tf.zeros(tf.shape(begin), tf.int32)
-    _, backs = tf.scan(find_best, (scores, first, last), (begin, none))
-    tags = tf.scan(
-        lambda tag, back: tf.gather(back, tag, batch_dims=1),
-        backs,
-        none[:, 0] + outside,
-        reverse=True,
+    last = ragged.shift_right(last, 0.0)
+    none = tf.zeros([outside + 1], tf.int32)
+    _, backs = tf.scan(find_best, (scores, first, last), (no_word, none))
+    before = tf.scan(
+        lambda tag, back: back[tag], backs, tf.constant(outside), reverse=True
     )
-    rows = tf.RaggedTensor.from_tensor(
-        tf.transpose(tags[1:]), words.num_words, row_splits_dtype=tf.int32
-    )
-    return rows.values
+    return tf.gather(before, places + 1)
 
 
 def _is_any(strings: tf.Tensor, others: Sequence[str]) -> tf.Tensor:
@@ -262,32 +255,13 @@ def _is_any(strings: tf.Tensor, others: Sequence[str]) -> tf.Tensor:
     return tf.cast(is_any, tf.float64)
 
 
-def _by_place(values: tf.Tensor, padding: Any, words: _Words) -> tf.Tensor:
-    """Returns values of words as `[N + 1, B, ...]`, N of the longest text."""
-    size = tf.reduce_max(tf.pad(words.num_words, [[1, 0]])) + 1
-    shape = [tf.shape(words.num_words)[0], size, *values.shape[1:]]
-    rows = tf.RaggedTensor.from_row_splits(
-        values, words.row_splits, validate=False
-    )
-    return tf.einsum("bn...->nb...", rows.to_tensor(padding, shape=shape))
-
-
 def _read_entities(
-    words: _Words, tags: tf.Tensor, scores: tf.Tensor, labels: tuple[str, ...]
+    words: _Words, tags: tf.Tensor, scores: tf.Tensor, decoding: Decoding
 ) -> Tensors:
-    """Reads the entities from the tags of words, by tables.
-
-    What Python finds in any two neighbours says where entities start and end.
-    """
-    names, outside = [*labels, OUTSIDE], len(labels)
-
-    def find(*tags: str) -> list[Entity]:
-        return decoding_lib.find_entities(tags, labels)
-
-    pairs = [find(a, b) for a in names for b in names]
-    starts_second = [any(one.start == 1 for one in found) for found in pairs]
-    ends_first = [any(one.end == 1 for one in found) for found in pairs]
-    kinds = [(*(one.kind for one in find(name)), "")[0] for name in names]
+    """Reads the entities from the tags of words, by tables."""
+    labels, outside = decoding.labels, len(decoding.labels)
+    alone = [decoding_lib.find_entities([x], labels) for x in labels]
+    kinds = [one[0].kind if one else "" for one in alone] + [""]
     # Words without tokens are outside, and so are the places around a text.
     if OUTSIDE not in labels:
         tags = tf.where(words.has_tokens, tags, outside)
@@ -296,9 +270,13 @@ def _read_entities(
     before = tf.where(ragged.is_first(rows), outside, before)
     after = ragged.shift_left(tags, outside)
     after = tf.where(ragged.is_last(rows), outside, after)
-    steps = before * len(names) + tags, tags * len(names) + after
-    first = ragged.indices(tf.gather(starts_second, steps[0]))
-    last = ragged.indices(tf.gather(ends_first, steps[1]))
+    steps = (tf.stack(pair, 1) for pair in ((before, tags), (tags, after)))
+    first, last = (
+        ragged.indices(tf.gather_nd(table, step))
+        for table, step in zip(
+            (decoding.starts, decoding.ends), steps, strict=True
+        )
+    )
     # In float64: there are many words.
     sums = tf.concat([[0], tf.cumsum(tf.cast(scores, tf.float64))], 0)
     sums = tf.gather(sums, last + 1) - tf.gather(sums, first)

@@ -80,7 +80,7 @@ def words_of(strings, splits):
         starts=places,
         ends=places + 1,
         row_splits=tf.constant(splits),
-        strings=tf.constant(strings),
+        strings=tf.constant(strings, tf.string),
     )
 
 
@@ -102,6 +102,10 @@ def test_legal_tags_are_those_of_python(scheme):
     for start, end in zip(splits[:-1], splits[1:], strict=True):
         expected = best.best_tags(log_probs[start:end], strings[start:end])
         assert found[start:end].numpy().tolist() == expected.tolist()
+    for splits in ([0], [0, 0]):
+        none = tf.zeros([0, len(labels)], tf.float64)
+        words = words_of([], np.array(splits, np.int32))
+        assert signatures._best_tags(none, words, best).shape == (0,)
 
 
 @pytest.mark.parametrize(
@@ -126,7 +130,7 @@ def test_entities_of_any_tags_are_as_in_python(labels):
         words,
         tf.constant(tags),
         tf.ones([splits[-1]]),
-        labels,
+        Decoding(labels),
     )
 
     for row, start in enumerate(splits[:-1]):
