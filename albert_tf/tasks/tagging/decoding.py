@@ -5,6 +5,7 @@ Data flow: log-probabilities of words -> [this file] -> tags -> entities.
 Source: Viterbi 1967, for the best sequence of tags.
 """
 
+import collections
 import functools
 from collections.abc import Sequence
 from typing import Any
@@ -13,6 +14,7 @@ import numpy as np
 
 from albert_tf.metrics import entities
 from albert_tf.metrics.entities import OUTSIDE, PLAIN
+from albert_tf.tasks.labelled_texts import LEAST_EXAMPLES
 
 # In nats: more than the probabilities of some words can outweigh.
 NEVER = 1e4
@@ -112,17 +114,19 @@ def learn_rules(
 ) -> dict[str, Any]:
     """Returns the arguments of `Decoding`, from words of texts and their tags.
 
-    Marks that the texts have, but no entity at its ends, have none there.
+    Marks that the texts have several times, but no entity at its ends, are at
+    no ends.
     """
     scheme = entities.scheme_of(tags for _, tags in tagged)
     if PLAIN in (scheme, scheme_of(labels)):
         return {}
-    seen: set[str] = set()
+    seen: collections.Counter[str] = collections.Counter()
     ends: dict[str, set[str]] = {"never_first": set(), "never_last": set()}
     for words, tags in tagged:
-        seen.update(w for w in words if w and not any(map(str.isalnum, w)))
+        seen.update(w for w in words if not any(map(str.isalnum, w)))
         for _, start, end in find_entities(tags, labels):
             ends["never_first"].add(words[start])
             ends["never_last"].add(words[end - 1])
-    never = {name: sorted(seen - words) for name, words in ends.items()}
+    marks = {word for word, n in seen.items() if n >= LEAST_EXAMPLES}
+    never = {name: sorted(marks - words) for name, words in ends.items()}
     return {"scheme": scheme, **never}

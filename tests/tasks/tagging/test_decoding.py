@@ -64,7 +64,7 @@ TEXTS = [
     (["The", "fan", "?", "No", "."], ["O", "B-X", "O", "O", "O"]),
     (["(", "A", ")", "$", "5", "."], ["O", "O", "O", "B-Y", "I-Y", "O"]),
     (["Inc", ".", "?"], ["B-X", "I-X", "O"]),
-]
+] * 5 + [(["+"], ["O"])]
 
 
 def test_entities_have_the_marks_of_the_training_at_their_ends():
