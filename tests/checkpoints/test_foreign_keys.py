@@ -14,6 +14,9 @@ import safetensors.numpy
 
 from albert_tf.checkpoints import discovery, huggingface
 from albert_tf.checkpoints.metadata import Metadata
+from albert_tf.modeling.sequence_models import ClassifierModel
+from albert_tf.tasks.classification.spec import ClassifierSpec
+from tests import tiny
 from tests.checkpoints.weights import convert
 
 _CONFIG, _TOKENS = "config.json", "tokenizer_config.json"
@@ -198,6 +201,22 @@ def test_a_head_without_a_class_is_known_by_pooler_and_labels(
     assert found.head().name == expected
     is_a_guess = classes is None and expected == "classifier"
     assert ("it labels texts, not tokens" in caplog.text) == is_a_guess
+
+
+def test_an_output_of_two_classes_is_said(source, tmp_path, caplog):
+    checkpoint = dataclasses.replace(
+        source,
+        arrays={"output_bias": np.ones(1, "float32")},
+        metadata=Metadata(do_lower_case=True),
+        path="there",
+    )
+    model = ClassifierModel(source.config, num_labels=1)
+    vocabulary = tiny.write_vocabulary(tmp_path / "vocab.txt", "abc")
+    checkpoint = dataclasses.replace(checkpoint, vocabulary=vocabulary)
+
+    ClassifierSpec().answer_data(checkpoint, model, {"max_seq_length": 7})
+
+    assert "there does not say what its one output is" in caplog.text
 
 
 def test_another_activation_is_said(folder, caplog):

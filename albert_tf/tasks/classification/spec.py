@@ -80,6 +80,10 @@ class ClassifierSpec(HeadSpec):
         from albert_tf.tasks.classification.decision import Decision
 
         metadata, labels = checkpoint.metadata, settings.get("given_labels")
+        if labels is None and checkpoint.may_be_choices:
+            text = "%s does not say what its one output is: it is answered as "
+            text += "a number, of which transformers makes a probability"
+            _LOGGER.warning(text, checkpoint.path)
         if labels == () and model.num_labels == 1:
             metadata = dataclasses.replace(
                 metadata, labels=(), multi_label=None
