@@ -80,7 +80,8 @@ def read_sets(config: TaggingConfig, request: DataRequest) -> Sets[ExampleSet]:
         rules=weights.settings.get("rules") or {},
     )
     columns = Columns(config.word_column, config.tag_column)
-    if trains and "words" not in weights.settings:
+    is_new = trains and "words" not in weights.settings
+    if is_new:
         path = held_out.find(config, request, "train")
         kind = examples_lib.kind_of_words(path, columns)
         data = dataclasses.replace(data, words=kind)
@@ -113,12 +114,13 @@ def read_sets(config: TaggingConfig, request: DataRequest) -> Sets[ExampleSet]:
         )
     data = dataclasses.replace(data, labels=labels, validation=validation)
     if trains:
-        tagged = [(one.strings, one.tags or ()) for one in sets["train"]]
-        data = dataclasses.replace(
-            data,
-            rules=decoding.learn_rules(tagged, labels),
-            dictionary=data_lib.dictionary_of(sets["train"]),
-        )
+        dictionary = data_lib.dictionary_of(sets["train"])
+        data = dataclasses.replace(data, dictionary=dictionary)
+        # A run that continues keeps its rules; an older one has none.
+        if is_new:
+            tagged = [(one.strings, one.tags or ()) for one in sets["train"]]
+            rules = decoding.learn_rules(tagged, labels)
+            data = dataclasses.replace(data, rules=rules)
     _tell_tags(entities.scheme_of(rows), labels, counts if trains else {})
     if "predict" in request.uses:
         sets["predict"] = read("predict")
