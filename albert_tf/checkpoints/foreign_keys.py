@@ -1,4 +1,4 @@
-"""What may stand in the files of other programs: a closed table for each file.
+"""The keys of the files of other programs: a closed table for each file.
 
 A key of the tables in `foreign_keys.json` is used, has no effect here (for the
 reason that is given), or is refused unless it has a value that changes nothing.

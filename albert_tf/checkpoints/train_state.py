@@ -12,7 +12,6 @@ import os
 import shutil
 from collections.abc import Iterable, Mapping
 from concurrent import futures
-from typing import Any
 
 import keras
 import numpy as np
@@ -40,7 +39,7 @@ class Checkpointer:
         output_dir: str,
         *,
         model: keras.Model,
-        optimizer: Any,
+        optimizer: keras.optimizers.Optimizer,
         keep_max: int,
         trained: Iterable[keras.Variable],
         metadata: Metadata | None = None,
@@ -68,7 +67,7 @@ class Checkpointer:
         self.wait()
         return run_checkpoints.latest_checkpoint(self._output_dir)
 
-    def save(self, step: int, state: Mapping[str, Any]) -> None:
+    def save(self, step: int, state: Mapping[str, object]) -> None:
         """Saves a checkpoint and removes the oldest ones beyond `keep_max`.
 
         It is complete when `wait` returns, which is called first.
@@ -88,7 +87,10 @@ class Checkpointer:
         self._written = self._writer.submit(write)
 
     def save_evaluated(
-        self, step: int, state: Mapping[str, Any], scores: Mapping[str, Any]
+        self,
+        step: int,
+        state: Mapping[str, object],
+        scores: Mapping[str, object],
     ) -> None:
         """Replaces the state of a checkpoint, and adds the thresholds."""
         self.wait()
@@ -98,7 +100,7 @@ class Checkpointer:
     def _path(self, step: int) -> str:
         return run_checkpoints.checkpoint_path(self._output_dir, step)
 
-    def save_best(self, step: int, scores: Mapping[str, Any]) -> None:
+    def save_best(self, step: int, scores: Mapping[str, object]) -> None:
         """Saves the weights of the best evaluation instead of earlier ones.
 
         Their scores are written as `state.json`. Thresholds among them become
@@ -159,7 +161,7 @@ def _arrays(
 def _write_folder(
     path: str,
     arrays: Mapping[str, np.ndarray],
-    state: Mapping[str, Any],
+    state: Mapping[str, object],
     metadata: Metadata,
 ) -> None:
     """Writes a checkpoint, in place of one at the path."""
@@ -169,6 +171,6 @@ def _write_folder(
         metadata.write(folder)
 
 
-def _write_state(folder: str, state: Mapping[str, Any]) -> None:
+def _write_state(folder: str, state: Mapping[str, object]) -> None:
     path = os.path.join(folder, run_checkpoints.STATE_FILE)
     files.write_text(path, json.dumps(dict(state)))

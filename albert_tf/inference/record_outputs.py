@@ -63,7 +63,7 @@ class OutputComputer:
             max_seq_length=max(padding.max_seq_length, task.min_length),
         )
         # Keys: specs of a batch's arrays, then ids of variables; or a strategy.
-        self._compiled: dict[Any, Callable[..., Any]] = {}
+        self._compiled: dict[object, Callable[..., Any]] = {}
         self._workers: Any = None
         if workers:
             from albert_tf.devices import strategies

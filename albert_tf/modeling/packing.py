@@ -102,7 +102,7 @@ class PackedRows:
         return ops.reshape(packed, (self._num_rows, self._length))
 
     def unpack(self, hidden: Tensor) -> Tensor:
-        """Moves vectors `[R, S, H]` back; those of padding must not be used."""
+        """Moves vectors `[R, S, H]` back; padding must not be used."""
         tokens, width = self._tokens, hidden.shape[-1]
 
         @fusion.custom_gradient

@@ -29,7 +29,7 @@ def outputs(
     encode: Encode = AlbertModel.encode,
     **options: object,
 ) -> list[dict[str, Tensor]]:
-    """Returns the outputs of a model for a batch, and those of fewer layers.
+    """Returns the outputs of a model for a batch, and outputs of fewer layers.
 
     `options` are arguments of a call, which must be one of training; `encode`
     computes the hidden states.

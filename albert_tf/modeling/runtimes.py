@@ -17,7 +17,7 @@ from albert_tf import checks
 def export(
     model: keras.Model, filepath: object, format: str, **kwargs: object
 ) -> None:
-    """Exports a model; the arguments are those of `keras.Model.export`.
+    """Exports a model; the arguments are as of `keras.Model.export`.
 
     Raises ValueError for a precision that the format does not have.
     """

@@ -24,7 +24,7 @@ class Export(Callback):
     def on_end(
         self, result: Result | None, error: BaseException | None
     ) -> None:
-        """Exports the weights of the whole run, not those of single seeds."""
+        """Exports the weights of the whole run, not of single seeds."""
         if result and self.run.config is self._plan.config:
             config = self._config(result.weights, result.scores)
             result.created["export"] = saved_model.export(config)

@@ -12,7 +12,7 @@ class ModelCard(Callback):
     def on_end(
         self, result: Result | None, error: BaseException | None
     ) -> None:
-        """Writes the card, unless the weights are those of another run."""
+        """Writes the card, unless another run has trained the weights."""
         config = self.run.config
         folder = config.output_dir
         best = run_checkpoints.trained_weights(folder)

@@ -93,7 +93,7 @@ def trust_ratio(
 def is_excluded(path: str) -> bool:
     """Returns whether a weight is excluded from decay and adaptation.
 
-    `path` is that of a Keras variable, or the name in a TF1 checkpoint.
+    `path` names a Keras variable, or is the name in a TF1 checkpoint.
 
     >>> is_excluded("bert/embeddings/LayerNorm/gamma")
     True
@@ -276,7 +276,7 @@ class AlbertLamb(AlbertAdamW):
     """AdamW with updates as long as their weight, times the learning rate.
 
     Excluded weights (see `is_excluded`) are neither decayed nor adapted. Its
-    arguments are those of `AlbertAdamW`.
+    arguments are the same as of `AlbertAdamW`.
     """
 
     _has_trust_ratio = True

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 
-def parse_line(number: int, line: bytes) -> Any:
+def parse_line(number: int, line: bytes) -> object:
     """Returns an input of a line, which is a text or JSON; 1 is the first.
 
     >>> parse_line(1, b'["Who?", "Ann."]')

@@ -21,7 +21,13 @@ from albert_tf.metrics.scores import Scores
 from albert_tf.settings import Settings, SettingValues
 from albert_tf.tasks import task
 from albert_tf.tasks.example_files import RowsInMemory
-from albert_tf.tasks.task_data import AnswerData, ExampleSet, Outputs, Sets
+from albert_tf.tasks.task_data import (
+    AnswerData,
+    Examples,
+    ExampleSet,
+    Outputs,
+    Sets,
+)
 from albert_tf.text.base import Tokenizer
 
 if TYPE_CHECKING:
@@ -130,7 +136,7 @@ class HeadSpec(abc.ABC):
         """Returns the model half, with a model that has its weights."""
         return task.AnswerTask(model, self.sequence_outputs)
 
-    def example_set(self, data: Any, examples: Sequence[Any]) -> ExampleSet:
+    def example_set(self, data: Any, examples: Examples) -> ExampleSet:
         """Returns examples with the data half that makes their records."""
         return ExampleSet(examples=examples, data=data)
 

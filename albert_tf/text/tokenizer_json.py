@@ -31,7 +31,7 @@ _REPLACEMENTS = (
 # transformers lowers the scores of pieces such as `▁25,` by this much, so that
 # the comma stands alone.
 _LOWERED_BY = 100.0
-# Released vocabularies have no gap; those of others, some hundred ids.
+# Released vocabularies have no gap; other vocabularies, some hundred ids.
 _LARGEST_GAP = 100_000
 # White space, with characters that are a space to Python only.
 _SPACES = r"[\s\x0b\x1c-\x1f\x85]"

@@ -50,7 +50,7 @@ _STOPPED = "The run was stopped and has a checkpoint. The same call resumes it."
 class RunResult(Result):
     """The result of a run.
 
-    `dict(result.scores)` has all scores as floats; the keys are those of
+    `dict(result.scores)` has all scores as floats; the keys are as in
     `eval_results.json`. Notebooks show the table.
 
     Args:

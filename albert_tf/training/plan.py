@@ -30,6 +30,7 @@ from albert_tf.checkpoints.checkpoint import Checkpoint
 from albert_tf.published_configs import load_config
 from albert_tf.settings import SettingValues
 from albert_tf.tasks import lengths
+from albert_tf.tasks.example_files import RowsInMemory
 from albert_tf.tasks.planning import ALTERNATIVES, RELATIVE, PlanRequest
 from albert_tf.tasks.spec import DataRequest, FinetuningSpec, TaskConfig
 from albert_tf.tasks.task_data import SPLITS, ExampleSet, Sets
@@ -48,7 +49,7 @@ _DEFAULTS = {"optimizer": "adamw", "eval_batch_size": 8}
 # Reports name the evaluation set by the first of these flags that is passed.
 _EVALUATED = "eval_file validation_share data_dir predict_file input_file"
 
-_NO_ROWS: Mapping[str, Any] = types.MappingProxyType({})
+_NO_ROWS: Mapping[str, RowsInMemory] = types.MappingProxyType({})
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -86,7 +87,7 @@ def pretraining(user_settings: SettingValues) -> PretrainingConfig:
     fields = settings.fields_of(PretrainingConfig)
     field_defaults = {name: field.default for name, field in fields.items()}
     known = _known_and_downloaded(user_settings, field_defaults)
-    values = field_defaults | known
+    values = {**field_defaults, **known}
     checkpoint = _init_checkpoint(values)
     return settings.read(
         PretrainingConfig,
@@ -102,7 +103,7 @@ def config_classes(spec: FinetuningSpec) -> tuple[type, ...]:
     return FinetuningConfig, spec.config_class
 
 
-def defaults(spec: FinetuningSpec) -> dict[str, Any]:
+def defaults(spec: FinetuningSpec) -> SettingValues:
     """Returns the settings of a fine-tuning with their defaults."""
     fields = settings.fields_of(*config_classes(spec))
     field_defaults = {name: field.default for name, field in fields.items()}
@@ -119,7 +120,7 @@ def lists(spec: FinetuningSpec) -> set[str]:
 def grid(
     spec: FinetuningSpec,
     user_settings: SettingValues,
-    examples: Mapping[str, Any] = _NO_ROWS,
+    examples: Mapping[str, RowsInMemory] = _NO_ROWS,
 ) -> list[FinetuningPlan]:
     """Plans a run for every combination of the settings that are lists.
 
@@ -164,7 +165,7 @@ def grid(
 def finetuning(
     spec: FinetuningSpec,
     user_settings: SettingValues,
-    examples: Mapping[str, Any] = _NO_ROWS,
+    examples: Mapping[str, RowsInMemory] = _NO_ROWS,
 ) -> FinetuningPlan:
     """Plans a fine-tuning.
 
@@ -176,7 +177,8 @@ def finetuning(
     # 1. Checks before any file is read.
     default_settings = defaults(spec)
     user_settings = _known_and_downloaded(user_settings, default_settings)
-    values = default_settings | _requested_uses(user_settings) | user_settings
+    requested = _requested_uses(user_settings)
+    values = {**default_settings, **requested, **user_settings}
     _check(values, user_settings)
     settings.read(spec.config_class, values)  # raises if a value is invalid
 
@@ -238,11 +240,11 @@ def finetuning(
 def _apply_steps(
     request: PlanRequest,
     steps: Mapping[str, str],
-    last: Callable[[PlanRequest], dict[str, Any]],
+    last: Callable[[PlanRequest], SettingValues],
 ) -> PlanRequest:
     """Returns the request with the settings that the steps choose, in turn."""
     for step in (*map(registry.load, steps.values()), last):
-        chosen = step(request)
+        chosen = {**step(request)}
         config = chosen.pop("albert_config", request.albert_config)
         request = dataclasses.replace(
             request,
@@ -254,7 +256,7 @@ def _apply_steps(
 
 def _known_and_downloaded(
     user_settings: SettingValues, names: Collection[str]
-) -> dict[str, Any]:
+) -> SettingValues:
     """Returns the settings among `names`; downloads a published checkpoint."""
     known = {n: user_settings[n] for n in user_settings if n in names}
     if path := user_settings.get("init_checkpoint"):
@@ -352,7 +354,7 @@ def _find_weights(values: SettingValues) -> Checkpoint:
     return Checkpoint() if path is None else discovery.open(path)
 
 
-def _settings_as_trained(request: PlanRequest) -> dict[str, Any]:
+def _settings_as_trained(request: PlanRequest) -> SettingValues:
     """Chooses settings left out: as in the weights' training, or defaults."""
     spec, values = request.task_spec, request.settings
     decided = request.undecided(
@@ -378,7 +380,7 @@ def _settings_as_trained(request: PlanRequest) -> dict[str, Any]:
     return result | decided
 
 
-def _run_length(request: PlanRequest) -> dict[str, Any]:
+def _run_length(request: PlanRequest) -> SettingValues:
     """Chooses the numbers of updates, which flags.txt keeps.
 
     Numbers that the user gives take precedence; otherwise epochs and warm-up
@@ -413,7 +415,7 @@ def _run_length(request: PlanRequest) -> dict[str, Any]:
     return chosen
 
 
-def _warmup_fields(request: PlanRequest) -> dict[str, Any]:
+def _warmup_fields(request: PlanRequest) -> SettingValues:
     """Returns the fields of the config that determine the warm-up."""
     if not request.sets.train:
         return {
@@ -429,7 +431,7 @@ def _warmup_fields(request: PlanRequest) -> dict[str, Any]:
 
 def _run_fields(
     values: SettingValues, rows_in_memory: Collection[str] = ()
-) -> dict[str, Any]:
+) -> SettingValues:
     """Returns the fields of a run's config that these settings decide."""
     strategy = {"strategy": "tpu"} if values["use_tpu"] else {}
     evaluated = "rows in memory"

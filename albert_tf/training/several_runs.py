@@ -30,21 +30,22 @@ if TYPE_CHECKING:
 _LOGGER = logging.getLogger(__name__)
 Key = TypeVar("Key", int, str)
 Settings = TypeVar("Settings")
+Outcome = TypeVar("Outcome")
 
 
 def run_each(
     kind: str,
     settings_by_key: Mapping[Key, Settings],
-    run_one: Callable[[Settings], Any],
+    run_one: Callable[[Settings], Outcome | None],
     *,
     may_diverge: bool = True,
-) -> tuple[dict[Key, Any], dict[Key, str]] | None:
+) -> tuple[dict[Key, Outcome], dict[Key, str]] | None:
     """Runs one after another; returns results, and reasons of divergences.
 
     `kind` names the keys: "seed", "fold" or "run". Returns None if a training
     was stopped.
     """
-    results: dict[Key, Any] = {}
+    results: dict[Key, Outcome] = {}
     failures: dict[Key, str] = {}
     num_runs = len(settings_by_key)
     for number, (key, settings) in enumerate(settings_by_key.items(), start=1):

@@ -18,7 +18,7 @@ from albert_tf.tasks.classification import glue
 from albert_tf.tasks.head_flags import EarlyExitSettings
 from albert_tf.tasks.labelled_texts import ClassificationExample
 from albert_tf.tasks.spec import HeadSpec
-from albert_tf.tasks.task_data import AnswerData, ExampleSet, Outputs
+from albert_tf.tasks.task_data import AnswerData, Examples, ExampleSet, Outputs
 
 _LOGGER = logging.getLogger(__name__)
 
@@ -103,7 +103,7 @@ class ClassifierSpec(HeadSpec):
             text_columns=tuple(settings.get("text_columns", ())),
         )
 
-    def example_set(self, data: Any, examples: Sequence[Any]) -> ExampleSet:
+    def example_set(self, data: Any, examples: Examples) -> ExampleSet:
         """Checks that a model of one text gets no pair."""
         if len(data.text_columns) == 1 and any(e.text_b for e in examples):
             raise ValueError(

@@ -1,7 +1,6 @@
 """The head of multiple choice."""
 
 import dataclasses
-from collections.abc import Sequence
 from typing import Any
 
 from albert_tf.checkpoints import heads
@@ -12,7 +11,7 @@ from albert_tf.tasks.head_flags import EarlyExitSettings
 from albert_tf.tasks.race import examples as examples_lib
 from albert_tf.tasks.race.examples import ChoiceLengths, MultipleChoiceExample
 from albert_tf.tasks.spec import HeadSpec
-from albert_tf.tasks.task_data import AnswerData, ExampleSet
+from albert_tf.tasks.task_data import AnswerData, Examples, ExampleSet
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -73,7 +72,7 @@ class MultipleChoiceSpec(HeadSpec):
             lengths=ChoiceLengths.within(settings),
         )
 
-    def example_set(self, data: Any, examples: Sequence[Any]) -> ExampleSet:
+    def example_set(self, data: Any, examples: Examples) -> ExampleSet:
         """Checks that all questions have the same number of options."""
         num_choices = examples_lib.num_options(examples, "The input")
         data = dataclasses.replace(data, num_choices=num_choices)

@@ -1,7 +1,6 @@
 """The heads that find the span of an answer: SQuAD 1.1 and 2.0."""
 
 import dataclasses
-from collections.abc import Sequence
 from typing import Any
 
 from albert_tf import settings as settings_lib
@@ -16,7 +15,7 @@ from albert_tf.tasks.squad.examples import SquadExample
 from albert_tf.tasks.squad.predictions import SpanLimits
 from albert_tf.tasks.squad.windows import WindowLengths
 from albert_tf.tasks.task import AnswerTask
-from albert_tf.tasks.task_data import ExampleSet
+from albert_tf.tasks.task_data import Examples, ExampleSet
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -125,7 +124,7 @@ class SpanSpec(HeadSpec):
             null_score_diff_threshold=checkpoint.metadata.null_threshold,
         )
 
-    def example_set(self, data: Any, examples: Sequence[Any]) -> ExampleSet:
+    def example_set(self, data: Any, examples: Examples) -> ExampleSet:
         """Cuts the contexts into windows."""
         return super().example_set(data, data.questions(examples))
 

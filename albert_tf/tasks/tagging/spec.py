@@ -9,7 +9,7 @@ from albert_tf.checkpoints.checkpoint import Checkpoint
 from albert_tf.settings import SettingValues
 from albert_tf.tasks import inputs
 from albert_tf.tasks.spec import HeadSpec, ServingSettings
-from albert_tf.tasks.task_data import AnswerData, ExampleSet
+from albert_tf.tasks.task_data import AnswerData, Examples, ExampleSet
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -55,7 +55,7 @@ class TaggingSpec(HeadSpec):
             rules=settings.get("rules") or {},
         )
 
-    def example_set(self, data: Any, examples: Sequence[Any]) -> ExampleSet:
+    def example_set(self, data: Any, examples: Examples) -> ExampleSet:
         """Finds the words of texts."""
         texts = [data.example(*example) for example in examples]
         return super().example_set(data, texts)
