@@ -124,21 +124,14 @@ def _example(
 
 def _name(tag: Any, labels: Sequence[str]) -> str:
     """Returns the name of a tag, which may be its number, also as a text."""
-    if hasattr(tag, "tolist"):  # a number of NumPy
-        tag = tag.tolist()
-    if (
-        isinstance(tag, str)
-        and tag.isdecimal()
-        and labels
-        and tag not in labels
-    ):
-        tag = int(tag)
-    if isinstance(tag, int) and not 0 <= tag < len(labels):
-        raise ValueError(f"the tag {tag} needs a name in --labels")
-    name = labels[tag] if isinstance(tag, int) else rows.text_of(tag)
-    if not name:
+    is_text = isinstance(tag, str)
+    if str(tag).isdecimal() and tag not in labels and (labels or not is_text):
+        if int(tag) >= len(labels):
+            raise ValueError(f"the tag {tag} needs a name in --labels")
+        tag = labels[int(tag)]
+    if tag == "":
         raise ValueError("a tag is empty")
-    return name
+    return rows.text_of(tag)
 
 
 def _tags_of(
@@ -149,22 +142,18 @@ def _tags_of(
     Of entities that overlap, the first one counts; `faults` gets the others,
     and entities that start or end within a word.
     """
-    tags = [OUTSIDE] * len(text_words.starts)
+    starts, ends = text_words.starts, text_words.ends
+    tags = [OUTSIDE] * len(starts)
     for start, end, kind, is_moved in entities:
-        (inside,) = np.nonzero(
-            (text_words.starts < end) & (start < text_words.ends)
-        )
-        is_free = all(tags[i] == OUTSIDE for i in inside)
-        if is_free:
-            for i in inside:
-                tags[i] = f"{'I' if i > inside[0] else 'B'}-{kind}"
-        touched = text_words.starts[inside], text_words.ends[inside]
-        is_cut = any(touched[0] < start) or any(touched[1] > end)
         mark = kind, start, end
         if is_moved:
             faults["are moved to where their texts are"].append(mark)
-        if not (is_free and inside.size):
+        (inside,) = np.nonzero((starts < end) & (start < ends))
+        if not inside.size or any(tags[i] != OUTSIDE for i in inside):
             faults["overlap others, or no word, and are left out"].append(mark)
-        elif is_cut:
+            continue
+        for i in inside:
+            tags[i] = f"{'I' if i > inside[0] else 'B'}-{kind}"
+        if starts[inside[0]] < start or ends[inside[-1]] > end:
             faults["end within words, and take all of these"].append(mark)
     return tags

@@ -79,8 +79,9 @@ def fault(path: Source, line: int, error: Exception) -> ValueError:
 def _read_columns(path: Any, columns: Columns) -> Iterator[Row]:
     lines = [*text_lines.read_lines(path)]
     if _is_raw_text(path, lines, columns):
-        texts_of = ((n, {"text": x}) for n, x in enumerate(lines, 1))
-        yield from ((n, row) for n, row in texts_of if row["text"].strip())
+        yield from (
+            (n, {"text": x}) for n, x in enumerate(lines, 1) if x.strip()
+        )
         return
     texts = [*_texts_of_columns(path, lines)]
     rows = [fields for text in texts for _, fields in text] or [[""]]
@@ -94,9 +95,11 @@ def _read_columns(path: Any, columns: Columns) -> Iterator[Row]:
             "column of the words, from 1, such as --word_column=2; and "
             "--tag_column, unless it is the last."
         )
-    for text in texts:
-        if counts and word > 1:
-            text = [row for row in text if not re.search("[-.]", row[1][0])]
+    if counts and word > 1:
+        texts = [
+            [x for x in t if not re.search("[-.]", x[1][0])] for t in texts
+        ]
+    for text in filter(None, texts):
         tags = [fields[tag - 1] for _, fields in text]
         if "" in tags and word != tag:
             line = text[tags.index("")][0]
@@ -173,8 +176,7 @@ def _with_our_names(row: files.JsonObject) -> files.JsonObject:
     has_words = any(isinstance(token, str) for token in tokens)
     is_text = "text" in row and not has_words
     content = "text" if is_text else "tokens"
-    names = [n for n in _ANSWERS[content] if hasattr(row.get(n), "__len__")]
-    names = [name for name in names if not isinstance(row[name], str)]
+    names = [n for n in _ANSWERS[content] if _is_list(row.get(n))]
     if len(names) > 1:
         raise ValueError(f"{' and '.join(names)} may be the tags: keep one")
     answer = [*row[names[0]]] if names else None
@@ -188,6 +190,10 @@ def _with_our_names(row: files.JsonObject) -> files.JsonObject:
     text = text_of(row["text"])
     entities = None if answer is None else [_entity(x, text) for x in answer]
     return {"text": text, "entities": entities, **own}
+
+
+def _is_list(value: object) -> bool:
+    return hasattr(value, "__len__") and not isinstance(value, str)
 
 
 def _of_label_studio(row: files.JsonObject) -> files.JsonObject:
