@@ -163,16 +163,12 @@ def _metadata_of(folder: str, tokenizer: files.JsonObject) -> Metadata:
     # take the output for log odds. A trained regression is named as such.
     is_classifier = classes in (None, [], [heads.CLASSIFIER.transformers])
     if problem is None and len(labels) == 1 and is_classifier:
-        is_number = sentence_transformers.gives_number(folder, config)
+        is_number = sentence_transformers.gives_number(folder)
         problem = _REGRESSION if is_number else _MULTI_LABEL
     is_number = len(labels) == 1 and problem != _MULTI_LABEL
     is_unnamed = all(str(label).startswith(_UNNAMED_LABEL) for label in labels)
-    settings = sentence_transformers.settings_of(
-        folder,
-        config,
-        huggingface_tokenizer.config_of(folder),
-        lowers=tokenizer.get("do_lower_case") is not False,
-    )
+    lowers = tokenizer.get("do_lower_case") is not False
+    settings = sentence_transformers.settings_of(folder, lowers=lowers)
     facts = {"settings": settings or None, **tokenizer}
     if problem == _REGRESSION:
         facts["labels"] = []

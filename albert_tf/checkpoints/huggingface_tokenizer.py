@@ -5,6 +5,7 @@ Source: transformers 5, `tokenization_utils_base`, `AlbertTokenizer` and
 """
 
 import dataclasses
+import itertools
 import os
 import re
 import unicodedata
@@ -67,11 +68,6 @@ a_b@c.org #1 & ボール がっこう mạ İzmir
 _NUMBER_COMMA = re.compile(r"\S*\d,\S*")
 
 
-def config_of(folder: str) -> files.JsonObject:
-    """Returns the content of `tokenizer_config.json`, if it is there."""
-    return _object(folder, CONFIG_FILE)
-
-
 def settings_of(folder: str, vocabulary_kind: str) -> files.JsonObject:
     """Returns the settings that `tokenizer_config.json` states, by name."""
     config = _object(folder, CONFIG_FILE)
@@ -132,10 +128,9 @@ def _read(
         reserved = {*base.SENTENCEPIECE_NAMES, *marks}
         names = [*tokenizer_json.pieces(listed)] if listed else []
         if names != [*pieces][: len(names)]:
-            text = f"{json_file!r} has other pieces than {path!r}"
-            raise ValueError(text)
-        joins = listed and entries.keys() - reserved
-        joins = bool(joins) and tokenizer_json.joins_words(json_file)
+            raise ValueError(f"{json_file!r} has other pieces than {path!r}")
+        has_new = bool(listed and entries.keys() - reserved)
+        joins = has_new and tokenizer_json.joins_words(json_file)
         notes = _other_ids(content, reserved & entries.keys(), joins=joins)
         added = _with_added([*pieces], entries)[len(pieces) :]
         content = sentencepiece_tokenizer.extended(content, added)
@@ -152,7 +147,10 @@ def _config(folder: str) -> files.JsonObject:
     """Returns the settings of several files, which are all supported."""
     names = "config.json", "special_tokens_map.json", CONFIG_FILE
     config = {n: v for name in names for n, v in _object(folder, name).items()}
-    path, stated = os.path.join(folder, CONFIG_FILE), config_of(folder)
+    path, stated = (
+        os.path.join(folder, CONFIG_FILE),
+        _object(folder, CONFIG_FILE),
+    )
     neutral = foreign_keys.tables()[CONFIG_FILE]["refused unless"]
     stated |= {name: config[name] for name in config.keys() & neutral.keys()}
     if other := foreign_keys.refused(path, stated):
@@ -211,13 +209,11 @@ def _added_tokens(
     folder: str, config: files.JsonObject
 ) -> dict[str, files.JsonObject]:
     """Returns the settings of each added token, in the order of their ids."""
-    special: list[Any] = []
-    for name in ("additional_special_tokens", "extra_special_tokens"):
-        tokens: Any = config.get(name) or []
-        is_named = isinstance(tokens, dict)
-        special += map(
-            foreign_keys.text, tokens.values() if is_named else tokens
-        )
+    names = ("additional_special_tokens", "extra_special_tokens")
+    lists: list[Any] = [config.get(name) or [] for name in names]
+    # A newer version gives names to the tokens.
+    lists = [t.values() if isinstance(t, dict) else t for t in lists]
+    special = [*map(foreign_keys.text, itertools.chain(*lists))]
     entries = [
         {**entry, "id": int(i)}
         for i, entry in (config.get("added_tokens_decoder") or {}).items()

@@ -155,8 +155,10 @@ class Metadata:
                 "Python labels."
             )
         Metadata(labels=tuple(labels))  # raises if two are equal
+        # Another number of names does not say which output each is of.
         old = self.labels or ()
-        if any(a != b and a in old for a, b in zip(labels, old, strict=False)):
+        pairs = [*zip(labels, old, strict=False)] * (len(old) == num_labels)
+        if any(a != b and a in old for a, b in pairs):
             raise ValueError(
                 f"labels={','.join(labels)} gives names of the model's labels "
                 f"to other outputs: in its order they are {','.join(old)}. "

@@ -16,11 +16,11 @@ from albert_tf.checkpoints.checkpoint import Checkpoint
 
 _LOGGER = logging.getLogger(__name__)
 _SETTINGS_FILE = "config_sentence_transformers.json"
-_TYPES = "bert", "roberta", "distilbert", "camembert", "albert", "xlm-roberta"
 # The first file that states anything counts.
 _TRANSFORMER_FILES = [
-    f"sentence_{name}_config.json" for name in (*_TYPES, "xlnet")
-]
+    f"sentence_{name}_config.json"
+    for name in ("bert", "roberta", "distilbert", "camembert", "albert")
+] + ["sentence_xlm-roberta_config.json", "sentence_xlnet_config.json"]
 # Modules that are read, or that change nothing when a model answers.
 _MODULES = {"Transformer", "Pooling", "Normalize", "Dropout"}
 # What a CrossEncoder does to its single output.
@@ -28,8 +28,8 @@ _ACTIVATIONS = "torch.nn.modules.linear.", "torch.nn.modules.activation."
 IDENTITY = f"{_ACTIVATIONS[0]}Identity"
 
 
-def _read(path: str) -> files.JsonObject:
-    return files.read_json_object(path, missing_ok=True)
+def _read(*parts: str) -> files.JsonObject:
+    return files.read_json_object(os.path.join(*parts), missing_ok=True)
 
 
 def inside(folder: str, name: str) -> str:
@@ -67,26 +67,19 @@ def _root(folder: str) -> str:
     return parent if is_part else folder
 
 
-def settings_of(
-    folder: str,
-    config: files.JsonObject,
-    tokens: files.JsonObject,
-    *,
-    lowers: bool,
-) -> files.JsonObject:
-    """Returns the settings of answers that the files beside a model state.
+def settings_of(folder: str, *, lowers: bool) -> files.JsonObject:
+    """Returns the settings of answers that the files of a model state.
 
-    They are settings of `load_predictor`, which refuses another `pooling`.
-    `config` and `tokens` are the contents of `config.json` and of
-    `tokenizer_config.json`; the tokenizer `lowers` the case of text, or not.
+    They are settings of `load_predictor`, which refuses another `pooling`. The
+    tokenizer of the model `lowers` the case of text, or not.
     """
     root = _root(folder)
     modules = _modules(root)
-    paths = [os.path.join(folder, name) for name in _TRANSFORMER_FILES]
-    contents = {path: _read(path) for path in paths if modules}
-    texts_file = next(filter(contents.get, contents), "")
-    texts = contents.get(texts_file, {})
-    most = config.get("max_position_embeddings", 512)
+    names = (n for n in _TRANSFORMER_FILES if modules and _read(folder, n))
+    texts_file = next(names, "")
+    texts = _read(folder, texts_file) if texts_file else {}
+    tokens = _read(folder, "tokenizer_config.json")
+    most = _read(folder, "config.json").get("max_position_embeddings", 512)
     stated = tokens.get("model_max_length", tokens.get("max_len"))
     length = int(min(texts.get("max_seq_length") or stated or most, most))
     if not modules.keys() - {"Transformer"}:
@@ -117,17 +110,15 @@ def settings_of(
     }
 
 
-def gives_number(folder: str, config: files.JsonObject) -> bool:
+def gives_number(folder: str) -> bool:
     """Returns whether a CrossEncoder's score is its output as it is.
 
     Three places may state it; without any, the score is a probability.
     """
-    path = os.path.join(_root(folder), _SETTINGS_FILE)
+    config = _read(folder, "config.json")
     stated = (
-        _read(path).get("activation_fn")
-        or files.object_of(config, "sentence_transformers", path).get(
-            "activation_fn"
-        )
+        _read(_root(folder), _SETTINGS_FILE).get("activation_fn")
+        or (config.get("sentence_transformers") or {}).get("activation_fn")
         or config.get("sbert_ce_default_activation_function")
     )
     if stated not in (None, IDENTITY, f"{_ACTIVATIONS[1]}Sigmoid"):

@@ -97,3 +97,9 @@ def test_labels_are_the_given_or_the_known_ones(
     labels = Metadata(**known).find_labels(num_outputs, given)
 
     assert labels == expected
+
+
+def test_names_of_another_number_of_labels_are_replaced():
+    numbered_from_1 = Metadata(labels=("LABEL_0", "a", "b"))
+
+    assert numbered_from_1.find_labels(2, ("a", "b")) == ("a", "b")
