@@ -76,7 +76,9 @@ class Decoding:
         self.labels = labels
         self.never_first, self.never_last = never_first, never_last
         tags = readable([*labels, OUTSIDE], labels)
-        tables = entities.step_tables(tags, scheme)
+        # The labels may have other names than in the training.
+        is_plain = scheme_of(labels) == PLAIN
+        tables = entities.step_tables(tags, PLAIN if is_plain else scheme)
         self.illegal, self.starts, self.ends = tables
         costs = [_COSTS.get(tag[0], _COST_WITHIN) for tag in tags[:-1]]
         self.of_no_tokens = -np.array(costs)
@@ -118,7 +120,7 @@ def learn_rules(
     no ends.
     """
     scheme = entities.scheme_of(tags for _, tags in tagged)
-    if PLAIN in (scheme, scheme_of(labels)):
+    if scheme == PLAIN:
         return {}
     seen: collections.Counter[str] = collections.Counter()
     ends: dict[str, set[str]] = {"never_first": set(), "never_last": set()}
