@@ -325,7 +325,7 @@ def test_a_share_is_held_out_and_a_file_to_predict_needs_no_tags(read):
 
 
 def test_a_run_that_continues_keeps_its_rules(read):
-    rows = "Ann B-A\n( O\n"
+    rows = "Ann B-A\n( O\n" * 5
     assert read(train=rows).data.settings["rules"]["never_first"] == ["("]
     for settings in ({}, {"rules": {"scheme": "IOB2"}}):
         metadata = Metadata(settings={"words": "spaced"} | settings)
