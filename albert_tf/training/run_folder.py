@@ -44,6 +44,8 @@ _NUM_STEPS = "num_train_steps"
 _START, _START_DIGEST = "init_checkpoint", "init_checkpoint_sha256"
 # None in a run that does not evaluate.
 _EVAL_RECORDS = "eval_records"
+# Settings that follow from the records; older runs do not have them.
+_LEARNT_SETTINGS = {"rules"}
 # Config values that matter only while training.
 _DROPOUTS = ("hidden_dropout_prob", "attention_probs_dropout_prob")
 # Settings that, with the records, determine the order of the examples.
@@ -355,10 +357,14 @@ def _check_same(
         ignored.add(_NUM_STEPS)
     if None in (recorded.get(_EVAL_RECORDS), current.get(_EVAL_RECORDS)):
         ignored.add(_EVAL_RECORDS)
-    compared = (
+    compared = [
         {name: value for name, value in values.items() if name not in ignored}
         for values in (recorded, current)
-    )
+    ]
+    for values in compared:
+        settings = values.get(_SETTINGS, {})
+        learnt = settings.keys() & _LEARNT_SETTINGS
+        values[_SETTINGS] = {n: settings[n] for n in settings.keys() - learnt}
     if different := checks.differences(*compared):
         raise ValueError(
             f"{output_dir!r} belongs to another run, with "

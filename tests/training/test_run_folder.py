@@ -186,6 +186,20 @@ def test_a_fine_tuning_is_its_task_s_settings_too(tmp_path):
             check(**changes)
 
 
+def test_a_run_continues_that_has_not_recorded_what_it_learnt(tmp_path):
+    config = runs.make_job(tmp_path).config
+    older = run_folder.finetuning_folder(config, runs.WordData(), "abc")
+    with older.locked():
+        older.claim(config)
+
+    rules = {"scheme": "IOB2", "never_first": ["!"]}
+    data = runs.WordData(rules=rules)
+    run_folder.finetuning_folder(config, data, "abc").check()
+    other = runs.WordData(words="spaced")
+    with pytest.raises(ValueError, match=r"words=None \(now 'spaced'\)"):
+        run_folder.finetuning_folder(config, other, "abc").check()
+
+
 def test_a_relative_warm_up_lets_a_run_become_longer(tmp_path):
     config = dataclasses.replace(
         runs.make_job(tmp_path).config,

@@ -80,8 +80,7 @@ def read_sets(config: TaggingConfig, request: DataRequest) -> Sets[ExampleSet]:
         rules=weights.settings.get("rules") or {},
     )
     columns = Columns(config.word_column, config.tag_column)
-    is_new = trains and "words" not in weights.settings
-    if is_new:
+    if trains and "words" not in weights.settings:
         path = held_out.find(config, request, "train")
         kind = examples_lib.kind_of_words(path, columns)
         data = dataclasses.replace(data, words=kind)
@@ -114,13 +113,12 @@ def read_sets(config: TaggingConfig, request: DataRequest) -> Sets[ExampleSet]:
         )
     data = dataclasses.replace(data, labels=labels, validation=validation)
     if trains:
-        dictionary = data_lib.dictionary_of(sets["train"])
-        data = dataclasses.replace(data, dictionary=dictionary)
-        # A run that continues keeps its rules; an older one has none.
-        if is_new:
-            tagged = [(one.strings, one.tags or ()) for one in sets["train"]]
-            rules = decoding.learn_rules(tagged, labels)
-            data = dataclasses.replace(data, rules=rules)
+        tagged = [(one.strings, one.tags or ()) for one in sets["train"]]
+        data = dataclasses.replace(
+            data,
+            rules=decoding.learn_rules(tagged, labels),
+            dictionary=data_lib.dictionary_of(sets["train"]),
+        )
     _tell_tags(entities.scheme_of(rows), labels, counts if trains else {})
     if "predict" in request.uses:
         sets["predict"] = read("predict")

@@ -324,17 +324,6 @@ def test_a_share_is_held_out_and_a_file_to_predict_needs_no_tags(read):
     assert sets.data.dictionary[""] in ("O", "B-A")
 
 
-def test_a_run_that_continues_keeps_its_rules(read):
-    rows = "Ann B-A\n( O\n" * 5
-    assert read(train=rows).data.settings["rules"]["never_first"] == ["("]
-    for settings in ({}, {"rules": {"scheme": "IOB2"}}):
-        metadata = Metadata(settings={"words": "spaced"} | settings)
-
-        sets = read(Checkpoint(metadata=metadata), train=rows)
-
-        assert sets.data.settings["rules"] == settings.get("rules", {})
-
-
 def test_without_training_tags_are_those_of_the_weights(read):
     known = Metadata(labels=("O", "I-A"), settings={"words": "spaced"})
 
