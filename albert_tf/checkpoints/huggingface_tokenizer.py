@@ -109,8 +109,12 @@ def _read(
     entries = _added_tokens(folder, config)
     content: Any = files.read_bytes(path)
     json_file = os.path.join(folder, tokenizer_json.FILE_NAME)
-    if config.get("tokenizer_class") in _OF_JSON and os.path.isfile(json_file):
+    values = _object(folder, tokenizer_json.FILE_NAME)
+    foreign_keys.refused(json_file, values)
+    if config.get("tokenizer_class") in _OF_JSON and values:
         listed, facts = tokenizer_json.read(json_file)
+        if not values.get("post_processor"):
+            raise ValueError(f"{json_file!r} adds no [CLS] and no [SEP]")
     if path.endswith(".json"):
         content, facts = tokenizer_json.read(path)
     elif path.endswith(".txt"):
@@ -130,7 +134,7 @@ def _read(
         if names != [*pieces][: len(names)]:
             raise ValueError(f"{json_file!r} has other pieces than {path!r}")
         has_new = bool(listed and entries.keys() - reserved)
-        joins = has_new and tokenizer_json.joins_words(json_file)
+        joins = has_new and tokenizer_json.joins_words(values)
         notes = _other_ids(content, reserved & entries.keys(), joins=joins)
         added = _with_added([*pieces], entries)[len(pieces) :]
         content = sentencepiece_tokenizer.extended(content, added)

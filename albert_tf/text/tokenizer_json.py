@@ -8,6 +8,7 @@ Source: transformers, `convert_slow_tokenizer.AlbertConverter`, reversed.
 """
 
 import base64
+import json
 import os
 import sys
 import unicodedata
@@ -102,12 +103,12 @@ def check_gap(num_ids: int, name: str) -> None:
         raise ValueError(f"{name} has an id after {num_ids} without a token")
 
 
-def joins_words(path: files.Path) -> bool:
-    """Returns whether a file does not split text at blanks first.
+def joins_words(values: files.JsonObject) -> bool:
+    """Returns whether a tokenizer does not split text at blanks first.
 
     Text around an added token is then encoded otherwise than by itself.
     """
-    steps = _steps(files.read_json_object(path), "pre_tokenizer")
+    steps = _steps(values, "pre_tokenizer")
     return bool(steps[0]["type"] != "WhitespaceSplit")
 
 
@@ -143,6 +144,7 @@ def _unmet_conditions(values: files.JsonObject, in_folder: bool) -> list[str]:
         and (step.get("pattern"), step.get("content")) not in _REPLACEMENTS
     ]
     pieces = {(index, row[0]) for index, row in enumerate(model["vocab"])}
+    around = json.dumps(values.get("post_processor") or "[CLS] [SEP]")
     added = {(t["id"], t["content"]) for t in values.get("added_tokens") or ()}
     is_met = {
         "byte_fallback is on": not model.get("byte_fallback"),
@@ -157,6 +159,7 @@ def _unmet_conditions(values: files.JsonObject, in_folder: bool) -> list[str]:
             kinds_of_splits in _SPLITS and all(map(_marks_words, splits))
         ),
         "it has tokens outside its vocabulary": in_folder or added <= pieces,
+        "it adds no [CLS] or no [SEP]": "[CLS]" in around and "[SEP]" in around,
         "it cuts text on the left": (values.get("truncation") or {}).get(
             "direction"
         )

@@ -28,7 +28,7 @@ _LABELLED = Metadata(
     labels=("bad", "so-so", "good"),
     do_lower_case=False,
     null_threshold=1.5,
-    settings={"max_seq_length": 9, "text_columns": ["text"]},
+    settings={"max_seq_length": 6, "text_columns": ["text"]},
     evaluation={"scores": {"accuracy": 0.5}, "step": 3},
 )
 
@@ -153,7 +153,7 @@ def test_metadata_go_with_every_format(write_classifier, tmp_path, vocabulary):
 
     folder = tmp_path / "huggingface"
     settings = json.loads((folder / "tokenizer_config.json").read_text())
-    assert settings["model_max_length"] == 9
+    assert settings["model_max_length"] == 6
     config = json.loads((folder / "config.json").read_text())
     assert config["id2label"] == {"0": "bad", "1": "so-so", "2": "good"}
     assert lacking["left out"] == {"keras_hub": ["vocabulary"]}

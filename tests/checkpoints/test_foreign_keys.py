@@ -296,6 +296,11 @@ def _edit_json(folder, edit):
     ("edit", "words"),
     [
         (
+            lambda v: v.update(post_processor={"type": "ByteLevel"}),
+            r"it adds no \[CLS\] or no",
+        ),
+        (lambda v: v.update(post_processor=None), r"adds no \[CLS\] and no"),
+        (
             lambda v: v["normalizer"]["normalizers"].insert(0, _DIGITS),
             "is not the tokenizer of an ALBERT: it normalizes by Replace",
         ),
@@ -321,6 +326,18 @@ def test_a_tokenizer_json_counts_for_classes_that_read_it(
 
     with pytest.raises(ValueError, match=words):
         discovery.load_tokenizer(with_tokenizer)
+
+
+def test_a_key_of_a_tokenizer_that_is_not_known_is_said(with_tokenizer, caplog):
+    _edit_json(with_tokenizer, lambda v: v.update(new=1))
+    _write(with_tokenizer, {_TOKENS: {"newer": 1}})
+
+    discovery.open(with_tokenizer)
+
+    assert (
+        "tokenizer_config.json: unknown keys are not read: newer" in caplog.text
+    )
+    assert "tokenizer.json: unknown keys are not read: new" in caplog.text
 
 
 def test_tokens_that_are_added_to_our_own_file_are_said(with_tokenizer, caplog):
