@@ -61,8 +61,8 @@ def to_all(first: Rows, second: Rows, measure: Measure = cosine) -> np.ndarray:
 
 
 def ranks(
-    first_texts: Sequence[str],
-    second_texts: Sequence[str],
+    first_texts: Sequence[str | bytes],
+    second_texts: Sequence[str | bytes],
     first: Rows,
     second: Rows,
     measure: Measure = cosine,
@@ -70,21 +70,26 @@ def ranks(
     """Ranks each second text among all, by similarity to its first text.
 
     The rank, int `[N]`, is 1 if no wrong second text is as similar. A second
-    text is not wrong if it equals the right one, or if it belongs to an equal
-    first text. `first` and `second` are the rows of the texts.
+    text is not wrong if it equals the right one or the first text itself, or
+    if it belongs to an equal first text. `first` and `second` are the rows of
+    the texts.
     """
-    _, queries = np.unique(np.array(first_texts, object), return_inverse=True)
-    _, chosen, numbers = np.unique(
-        np.array(second_texts, object), return_index=True, return_inverse=True
+    texts = np.array([*first_texts, *second_texts], object)
+    _, numbers = np.unique(texts, return_inverse=True)
+    queries, answers = np.split(numbers, 2)
+    candidates, chosen, own = np.unique(
+        answers, return_index=True, return_inverse=True
     )
+    twice, others = np.tile(queries, 2), np.append(answers, queries)
+    shape = (len(texts),) * 2
     is_right = scipy.sparse.csr_array(
-        (np.ones(len(queries), bool), (queries, numbers))
-    )
+        (np.ones(len(texts), bool), (twice, others)), shape
+    )[:, candidates]
     result = []
     for start in range(0, len(queries), _ROWS_AT_A_TIME):
         rows = slice(start, start + _ROWS_AT_A_TIME)
         scores = to_all(first[rows], second[chosen], measure)
-        right = scores[np.arange(len(scores)), numbers[rows]]
+        right = scores[np.arange(len(scores)), own[rows]]
         scores[is_right[queries[rows]].toarray()] = -np.inf
         # An equal score counts as higher: equal vectors are not all first.
         result.append(1 + np.sum(scores >= right[:, None], axis=1))

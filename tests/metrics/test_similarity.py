@@ -51,6 +51,16 @@ def test_ranks_count_the_texts_that_are_wrong(scores, expected):
     assert found.tolist() == expected
 
 
+def test_a_text_is_no_answer_to_itself():
+    names = ["a", "b", "c", "d"], ["b", "a", "d", "c"]
+    vectors = np.eye(2)[[0, 0, 1, 1]]
+
+    assert similarity.ranks(*names, vectors, vectors).tolist() == [1] * 4
+    # The right text may equal its first text; others are still wrong.
+    found = similarity.ranks(names[0], names[0], np.eye(4), np.ones([4, 4]))
+    assert found.tolist() == [4] * 4
+
+
 def test_many_rows_are_ranked_in_parts():
     rng = np.random.default_rng(0)
     first, second = rng.standard_normal((2, 600, 4))

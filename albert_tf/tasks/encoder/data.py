@@ -130,14 +130,23 @@ class SimilarityData(TaskData):
         """Yields a record of each pair: `[CLS] text [SEP]`, C times."""
         for pair in examples:
             texts = [pair.text_a, pair.text_b, pair.text_c][: self.num_texts]
-            encoded = map(self.tokenizer.encode, texts)
+            encoded = [*map(self.tokenizer.encode, texts)]
             rows = [encoder_records.of_pair(self, ids) for ids in encoded]
-            hashes = [zlib.crc32(text.encode()) for text in texts]
+            # An empty text has the hash 0.
+            hashes = [*map(zlib.crc32, map(self._key, texts, encoded))]
             yield {
                 **encoder_records.stacked(rows, self.tokenizer.special_ids.pad),
                 "text_hashes": np.array(hashes, np.uint32).view(np.int32),
                 "scores": np.array(pair.label or 0.0, np.float32),
             }
+
+    def _key(self, text: str, ids: list[int]) -> bytes:
+        """Returns the same for texts that are one for the model, by their ids.
+
+        Texts of unknown tokens are not one, although their vectors are equal.
+        """
+        is_unknown = self.tokenizer.special_ids.unk in ids
+        return np.array(ids, np.int32).tobytes() + text.encode() * is_unknown
 
     def scores(self, examples: _Pairs, outputs: Outputs) -> Scores:
         """Returns correlations with the labels; or recalls, and ranks."""
@@ -154,7 +163,7 @@ class SimilarityData(TaskData):
             cosines = similarity.of_pairs(first, second)
             score = classification.SCORES["spearman"]
             return lambda rows: score(labels[rows], cosines[rows])
-        ranks = similarity.ranks(*_texts(examples), first, second)
+        ranks = self._ranks(examples, first, second)
         reciprocal = (ranks <= 10) / ranks
         return lambda rows: float(reciprocal[rows].mean())
 
@@ -164,7 +173,7 @@ class SimilarityData(TaskData):
             labels = np.array([pair.label for pair in examples])
             measured = similarity.of_pairs(*rows)
             return classification.of_numbers(_CORRELATIONS, labels, measured)
-        ranks = similarity.ranks(*_texts(examples), *rows)
+        ranks = self._ranks(examples, *rows)
         values = {
             "mrr_at_10": (ranks <= 10) / ranks,
             "recall_at_1": ranks <= 1,
@@ -172,6 +181,15 @@ class SimilarityData(TaskData):
         }
         entries = (Score(key, float(np.mean(x))) for key, x in values.items())
         return Scores(entries=tuple(entries))
+
+    def _ranks(self, examples: _Pairs, *rows: Any) -> np.ndarray:
+        """Ranks the second text of each pair, see `similarity.ranks`."""
+        encode = self.tokenizer.encode
+        firsts, seconds = (
+            [*map(self._key, texts, map(encode, texts))]
+            for texts in _texts(examples)
+        )
+        return similarity.ranks(firsts, seconds, *rows)
 
     def baselines(
         self, examples: _Pairs, start_outputs: Outputs | None = None

@@ -168,9 +168,10 @@ def in_batch_sums(
     """Returns the sums of the cross entropy of the second texts of B rows.
 
     `vectors` of C texts are float32 `[B, C, H]` with length 1; `hashes`
-    are equal for equal texts, int32 `[B, C]`. Texts that are equal to the
-    second one of a row, or the second one of an equal first one, are not among
-    its negatives, nor are rows with the weight 0.
+    are equal for equal texts, and 0 for empty ones, int32 `[B, C]`. Texts that
+    are equal to the first or the second one of a row, or the second one of an
+    equal first one, are not among its negatives, nor are empty texts and rows
+    with the weight 0.
     """
     (all_vectors, all_hashes, all_weights), start = _of_all_replicas(
         vectors, hashes, weights
@@ -180,11 +181,11 @@ def in_batch_sums(
         ops.concatenate(ops.unstack(values, vectors.shape[1], axis=1)[1:])
         for values in (all_vectors, all_hashes)
     )
-    is_right = hashes[:, 1, None] == others
+    is_right = (hashes[:, 0, None] == others) | (hashes[:, 1, None] == others)
     is_same = hashes[:, 0, None] == all_hashes[:, 0]  # [b, B]
     rest = ops.shape(is_right)[1] - ops.shape(is_same)[1]
     is_right |= ops.pad(is_same, [[0, 0], [0, rest]])
-    is_real = ops.tile(all_weights > 0, [vectors.shape[1] - 1])
+    is_real = ops.tile(all_weights > 0, [vectors.shape[1] - 1]) & (others != 0)
     labels = start + ops.arange(ops.shape(weights)[0])
     is_own = ops.arange(ops.shape(others)[0]) == labels[:, None]
     logits = ops.matmul(vectors[:, 0], ops.transpose(candidates))

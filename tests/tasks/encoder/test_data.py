@@ -62,6 +62,36 @@ def test_a_record_has_each_text_on_its_own_padded_to_the_longest(words):
     assert len({*np.ravel(hashes).tolist()}) == 7
 
 
+@pytest.mark.parametrize("other", ["the  BOY ran. ", "\uff34he boy ran."])
+def test_texts_that_are_one_for_the_model_are_one(other, words):
+    data = make_data(words, has_scores=False)
+    pairs = [("The boy ran.", "He ran."), ("He ran.", other)]
+    pairs = [
+        ClassificationExample(guid="", text_a=a, text_b=b) for a, b in pairs
+    ]
+
+    records = [*data.records(pairs, is_training=True)]
+    scores = data.scores(pairs, {"vectors": np.ones([2, 2, 3])})
+
+    (first, second), (third, fourth) = (r["text_hashes"] for r in records)
+    assert first == fourth != second == third
+    # Each text has one candidate that is not the text itself.
+    assert scores["recall_at_1"] == 1
+
+
+def test_unknown_texts_differ_and_only_an_empty_one_has_no_hash(words):
+    data = make_data(words, has_scores=False)
+    texts = ["\u2603", "\u2604", " ", "It was"]
+    pairs = [ClassificationExample(guid="", text_a=t) for t in texts]
+
+    records = data.records(pairs, is_training=True)
+
+    snow, comet, *others = (row["text_hashes"].tolist() for row in records)
+    assert words.encode(texts[0]) == words.encode(texts[1])
+    assert snow != comet
+    assert [bool(one) for one, _ in (snow, comet, *others)] == [1, 1, 0, 1]
+
+
 def test_correlations_beside_common_words_and_the_start(words):
     data = make_data(words, has_scores=True)
 

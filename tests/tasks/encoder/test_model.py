@@ -118,16 +118,37 @@ def test_a_row_alone_has_no_others_to_be_compared_with(loss):
         loss_of(make_task(loss), first)
 
 
-def test_texts_that_are_right_are_no_negatives():
-    vectors = tf.math.l2_normalize(tf.constant(tiny.floats(4, 2, 8)), -1)
-    #  The second text of rows 0 and 1 is equal, the first of rows 2 and 3.
-    hashes = tf.constant([[0, 5], [1, 5], [2, 6], [2, 7]])
+@pytest.mark.parametrize(
+    ("hashes", "left_out"),
+    [
+        # The second text of rows 0 and 1 is equal, the first of rows 2 and 3.
+        (
+            [[1, 5], [2, 5], [3, 6], [3, 7]],
+            [(0, 1), (1, 0), (2, 3), (3, 2)],
+        ),
+        # Pairs in both directions: the text itself.
+        (
+            [[1, 2], [2, 1], [3, 4], [4, 3]],
+            [(0, 1), (1, 0), (2, 3), (3, 2)],
+        ),
+        # Empty third texts, and a third text that is a first text.
+        (
+            [[1, 5, 0], [2, 6, 9], [3, 7, 0], [4, 8, 3]],
+            [*((i, j) for i in range(4) for j in (4, 6)), (2, 7)],
+        ),
+    ],
+)
+def test_texts_that_are_not_wrong_are_no_negatives(hashes, left_out):
+    vectors = tf.math.l2_normalize(
+        tf.constant(tiny.floats(4, len(hashes[0]), 8)), -1
+    )
 
-    found = model.in_batch_sums(vectors, hashes, tf.ones(4), 0.1)
+    found = model.in_batch_sums(vectors, tf.constant(hashes), tf.ones(4), 0.1)
 
-    exponents = np.exp((vectors[:, 0] @ tf.transpose(vectors[:, 1])) / 0.1)
-    for i, j in [(0, 1), (1, 0), (2, 3), (3, 2)]:
-        exponents[i, j] = 0
+    candidates = np.concatenate([*np.swapaxes(vectors, 0, 1)[1:]])
+    exponents = np.exp(vectors[:, 0] @ candidates.T / 0.1)
+    for place in left_out:
+        exponents[place] = 0
     own = exponents[range(4), range(4)]
     assert float(found.loss) == pytest.approx(
         np.log(exponents.sum(1) / own).sum(), rel=1e-5
