@@ -158,6 +158,19 @@ class TaskData(AnswerData):
     def scores(self, examples: Examples, outputs: Outputs) -> Scores:
         """Returns the official scores, and thresholds chosen by them."""
 
+    def texts_of(self, example: Any) -> object:
+        """Returns the texts of an example, equal ones of which share a fold."""
+        return dataclasses.replace(example, guid="", label=None)
+
+    def keys_of_records(self, columns: RecordColumns) -> Iterator[bytes]:
+        """Yields a key for each record, the same for those of equal texts."""
+        # Columns have the narrowest type of their own ids.
+        ids = columns.values["input_ids"].astype(np.int32)
+        # Multiple choice: the ids of all choices of a record.
+        width = len(ids) // max(1, int(columns.lengths.sum()))
+        ends = np.cumsum(columns.lengths * width)
+        return (row.tobytes() for row in np.split(ids, ends[:-1]))
+
     def with_decision(self, scores: Scores) -> "TaskData":
         """Returns the data half with the thresholds of another evaluation."""
         return self

@@ -4,7 +4,6 @@ import dataclasses
 import functools
 import hashlib
 import logging
-from collections.abc import Iterator
 
 import numpy as np
 import tensorflow as tf
@@ -98,11 +97,15 @@ def make_sets(
             config.train_batch_size,
             num_read / num_records,
         )
-    seen = {*_ids_of_records(train.columns)} if train and evaluation else set()
+    seen = set()
+    if train and evaluation:
+        seen = {*train.data.keys_of_records(train.columns)}
     run = run_folder.read_fingerprint(config.output_dir)
     for key, records in evaluation.items():
         columns = records.columns
-        num_seen = sum(ids in seen for ids in _ids_of_records(columns))
+        num_seen = sum(
+            key in seen for key in records.data.keys_of_records(columns)
+        )
         if not train and run.get("records") == columns.digest:
             num_seen = columns.num_records
         if num_seen:
@@ -133,16 +136,6 @@ def _warn_of_unknown(train: RecordSet) -> None:
         )
 
 
-def _ids_of_records(columns: RecordColumns) -> Iterator[bytes]:
-    """Yields the ids of each record as bytes, to compare records."""
-    # Columns have the narrowest type of their own ids.
-    ids = columns.values["input_ids"].astype(np.int32)
-    # Multiple choice: the ids of all choices of a record.
-    width = len(ids) // max(1, int(columns.lengths.sum()))
-    ends = np.cumsum(columns.lengths * width)
-    return (row.tobytes() for row in np.split(ids, ends[:-1]))
-
-
 def fold_numbers(rows: ExampleSet, num_folds: int) -> np.ndarray:
     """Returns the fold of each example, int `[N]`, by a digest of its texts.
 
@@ -152,7 +145,7 @@ def fold_numbers(rows: ExampleSet, num_folds: int) -> np.ndarray:
         raise ValueError("--num_folds is for examples with a label each.")
     labels_and_digests = []
     for each in rows.examples:
-        texts = repr(dataclasses.replace(each, guid="", label=None))
+        texts = repr(rows.data.texts_of(each))
         # The numbers of a regression are not stratified.
         label = "" if isinstance(each.label, float) else str(each.label)
         digest = hashlib.sha256(texts.encode("utf-8", "surrogatepass"))

@@ -1,6 +1,7 @@
 """The records of a run."""
 
 import dataclasses
+import functools
 import types
 
 import numpy as np
@@ -10,7 +11,7 @@ import tensorflow as tf
 from albert_tf.devices import strategies
 from albert_tf.metrics.scores import Score, Scores
 from albert_tf.tasks.labelled_texts import ClassificationExample
-from albert_tf.tasks.task_data import ExampleSet
+from albert_tf.tasks.task_data import ExampleSet, TaskData
 from albert_tf.training import record_sets
 from tests.training import runs
 
@@ -188,7 +189,10 @@ def test_folds_follow_from_texts_and_share_every_label():
     ]
 
     def fold_numbers(examples, **data):
-        data = types.SimpleNamespace(**{"has_one_label": True, **data})
+        data = types.SimpleNamespace(
+            has_one_label=data.get("has_one_label", True),
+            texts_of=functools.partial(TaskData.texts_of, None),
+        )
         examples = ExampleSet(examples=examples, data=data)
         return record_sets.fold_numbers(examples, 4)
 
@@ -210,7 +214,9 @@ def test_an_evaluation_is_described_with_what_makes_it_doubtful():
         Score.of_label("number", "ham", 4),
         Score.of_label("number", "spam", 0),
     ]
-    data = types.SimpleNamespace(primary_metric="accuracy", is_regression=False)
+    data = types.SimpleNamespace(
+        primary_metric="accuracy", is_regression=False, goal=""
+    )
     evaluated = record_sets.RecordSet(
         data=data,
         examples=range(4),

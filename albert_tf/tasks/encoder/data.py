@@ -12,6 +12,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from albert_tf import checks
+from albert_tf.data.record_columns import RecordColumns
 from albert_tf.features import ArraySpec
 from albert_tf.metrics import classification, similarity
 from albert_tf.metrics.scores import Score, Scores
@@ -140,6 +141,15 @@ class SimilarityData(TaskData):
                 "scores": np.array(pair.label or 0.0, np.float32),
             }
 
+    def texts_of(self, example: ClassificationExample) -> object:
+        """See `task_data.TaskData`."""
+        return sorted_texts(example)
+
+    def keys_of_records(self, columns: RecordColumns) -> Iterator[bytes]:
+        """Yields a key of the first two texts, in any order."""
+        hashes = np.sort(columns.field("text_hashes")[:, :2])
+        return (row.tobytes() for row in hashes)
+
     def _key(self, text: str, ids: list[int]) -> bytes:
         """Returns the same for texts that are one for the model, by their ids.
 
@@ -232,6 +242,11 @@ class SimilarityData(TaskData):
                     write_row(example, [cosine], cosine)
 
             yield write
+
+
+def sorted_texts(pair: ClassificationExample) -> list[str]:
+    """Returns the texts of a pair, the same if it is given the other way."""
+    return sorted([pair.text_a, pair.text_b])
 
 
 def _texts(examples: _Pairs) -> tuple[list[str], list[str]]:

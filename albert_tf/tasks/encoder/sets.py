@@ -80,7 +80,7 @@ def read_sets(
     config: SimilarityConfig, request: DataRequest
 ) -> Sets[ExampleSet]:
     """Reads the pairs of a run, and checks that they can be used."""
-    from albert_tf.tasks.encoder.data import SimilarityData
+    from albert_tf.tasks.encoder.data import SimilarityData, sorted_texts
 
     def read(use: str) -> list[ClassificationExample]:
         path = held_out.find(config, request, use)
@@ -90,7 +90,9 @@ def read_sets(
         )
         return labelled_texts.read_examples(path, columns, labels=())
 
-    examples, validation = held_out.read(config, request, read)
+    examples, validation = held_out.read(
+        config, request, read, texts=sorted_texts
+    )
     if config.label_column:
         for use, rows in examples.items():
             labelled_texts.check_rows(use, rows, labels=())

@@ -3,8 +3,11 @@
 import numpy as np
 import pytest
 
+from albert_tf.data import record_columns
 from albert_tf.tasks.encoder.data import SimilarityData
 from albert_tf.tasks.labelled_texts import ClassificationExample
+from albert_tf.tasks.task_data import ExampleSet
+from albert_tf.training import record_sets
 
 TEXTS = [
     ("Snow is white.", "Snow is white"),
@@ -90,6 +93,36 @@ def test_unknown_texts_differ_and_only_an_empty_one_has_no_hash(words):
     assert words.encode(texts[0]) == words.encode(texts[1])
     assert snow != comet
     assert [bool(one) for one, _ in (snow, comet, *others)] == [1, 1, 0, 1]
+
+
+def test_pairs_of_the_same_texts_are_one_in_any_order(words):
+    def columns(pairs, data):
+        records = data.records(pairs, is_training=True)
+        return record_columns.collect(
+            records, data.array_specs, max_seq_length=8
+        )
+
+    def pair(*texts):
+        names = ("text_a", "text_b", "text_c")
+        return ClassificationExample(
+            guid="", **dict(zip(names, texts, strict=False))
+        )
+
+    triplets = make_data(words, has_scores=False, num_texts=3)
+    pairs = make_data(words, has_scores=False)
+    [a, b], [c, d], _ = TEXTS
+    trained = [pair(a, b, "It rained, it was cold, and it snowed."), pair(c, d)]
+    others = [pair(b, a), pair(c, d), pair(a, c)]
+
+    seen = {*triplets.keys_of_records(columns(trained, triplets))}
+    keys = [*pairs.keys_of_records(columns(others, pairs))]
+    folds = record_sets.fold_numbers(
+        ExampleSet(examples=trained + others, data=pairs), 3
+    )
+
+    assert [key in seen for key in keys] == [True, True, False]
+    assert folds[:2].tolist() == folds[2:4].tolist()
+    assert {*folds.tolist()} == {0, 1, 2}
 
 
 def test_correlations_beside_common_words_and_the_start(words):

@@ -71,6 +71,22 @@ def test_rows_are_held_out(words):
     assert len(found.data.settings["validation"][2]) == 3
 
 
+def test_pairs_in_both_directions_are_held_out_together(words):
+    mirrored = [row | {"a": row["b"], "b": row["a"]} for row in ROWS]
+    flags = TRIPLETS | {"validation_share": 0.3}
+
+    found = read_sets(
+        words, ["train", "eval"], {"train": ROWS + mirrored}, **flags
+    )
+
+    train, evaluation = (
+        {frozenset((one.text_a, one.text_b)) for one in each.examples}
+        for each in (found.train, found.evaluation[0])
+    )
+    assert (len(train), len(evaluation)) == (7, 3)
+    assert not train & evaluation
+
+
 def test_pooling_is_that_of_the_start_and_of_the_weights():
     kept = {"pooling": "cls", "normalizes": True, "max_seq_length": 9}
     weights = Checkpoint(metadata=Metadata(settings=kept))
