@@ -162,6 +162,10 @@ class TaskData(AnswerData):
         """Returns the texts of an example, equal ones of which share a fold."""
         return dataclasses.replace(example, guid="", label=None)
 
+    def of_folds(self, folds: tuple[int, ...]) -> "TaskData":
+        """Returns the data half of rows with outputs of a model a fold."""
+        return self
+
     def keys_of_records(self, columns: RecordColumns) -> Iterator[bytes]:
         """Yields a key for each record, the same for those of equal texts."""
         # Columns have the narrowest type of their own ids.

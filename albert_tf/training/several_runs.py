@@ -128,7 +128,9 @@ def run_folds(
             ]
             for name in results[0].outputs
         }
-        scores = rows.data.scores(rows.examples, outputs)
+        data = rows.data.of_folds(tuple(fold_of_row.tolist()))
+        evaluated = dataclasses.replace(rows, data=data)
+        scores = data.scores(rows.examples, outputs)
         folder = os.path.join(config.output_dir, "eval")
         chunks = iter([(rows.examples, outputs)])
         record_outputs.write_predictions(rows, chunks, folder, scores, workers)
@@ -138,7 +140,7 @@ def run_folds(
             deviation = float(np.std(of_folds, ddof=1))
             entries.append(Score(f"{key}_mean", float(np.mean(of_folds))))
             entries.append(Score(f"{key}_std", deviation))
-        entries += observers.additional_scores(rows, outputs, scores)
+        entries += observers.additional_scores(evaluated, outputs, scores)
         scores = Scores(entries=tuple(entries))
         path = os.path.join(config.output_dir, run_folder.RESULTS_FILE)
         workers.run_in_chief(files.write_json, path, scores.flat())

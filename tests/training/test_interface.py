@@ -134,6 +134,29 @@ def test_every_row_is_predicted_by_a_run_that_has_not_seen_it(
         )
 
 
+def test_texts_are_ranked_among_vectors_of_their_own_fold(start, tmp_path):
+    rows = [{"a": f"cat {i}", "b": f"cat {20 - i}"} for i in range(9)]
+
+    result = albert_tf.finetune(
+        "similarity",
+        train_examples=rows,
+        output_dir="run",
+        text_columns=["a", "b"],
+        num_folds=2,
+        **start,
+    )
+
+    each = [results(tmp_path / "run" / f"fold-{i}") for i in range(2)]
+    # One for each row, whatever the vectors of other folds are.
+    for name in ("mrr_at_10", "word_overlap_baseline"):
+        mean = np.average([one[name] for one in each], weights=[5, 4])
+        found = results(tmp_path / "run")[name]
+        assert found == pytest.approx(mean)
+    assert (
+        result.scores["mrr_at_10_interval_high"] >= result.scores["mrr_at_10"]
+    )
+
+
 @pytest.mark.parametrize(
     ("values", "message"),
     [

@@ -16,6 +16,7 @@ from albert_tf.data.record_columns import RecordColumns
 from albert_tf.features import ArraySpec
 from albert_tf.metrics import classification, similarity
 from albert_tf.metrics.scores import Score, Scores
+from albert_tf.metrics.similarity import Measure, Rows
 from albert_tf.settings import SettingValues
 from albert_tf.tasks import encoder_records, prediction_tables
 from albert_tf.tasks.inputs import OneOrTwoTexts
@@ -81,6 +82,7 @@ class SimilarityData(TaskData):
         has_scores: Whether pairs have labels, the higher, the more similar;
             or else they belong together.
         validation: The rows held out.
+        folds: The fold of each row, if each fold has a model of its own.
     """
 
     name = "similarity"
@@ -96,6 +98,7 @@ class SimilarityData(TaskData):
     num_texts: int = 2
     has_scores: bool
     validation: list[object] | None = None
+    folds: tuple[int, ...] = ()
 
     @property
     def primary_metric(self) -> str:
@@ -140,6 +143,10 @@ class SimilarityData(TaskData):
                 "text_hashes": np.array(hashes, np.uint32).view(np.int32),
                 "scores": np.array(pair.label or 0.0, np.float32),
             }
+
+    def of_folds(self, folds: tuple[int, ...]) -> "SimilarityData":
+        """Returns the data half that compares the texts of a fold."""
+        return dataclasses.replace(self, folds=folds)
 
     def texts_of(self, example: ClassificationExample) -> object:
         """See `task_data.TaskData`."""
@@ -192,14 +199,23 @@ class SimilarityData(TaskData):
         entries = (Score(key, float(np.mean(x))) for key, x in values.items())
         return Scores(entries=tuple(entries))
 
-    def _ranks(self, examples: _Pairs, *rows: Any) -> np.ndarray:
+    def _ranks(
+        self, examples: _Pairs, first: Rows, second: Rows, *measure: Measure
+    ) -> np.ndarray:
         """Ranks the second text of each pair, see `similarity.ranks`."""
-        encode = self.tokenizer.encode
-        firsts, seconds = (
-            [*map(self._key, texts, map(encode, texts))]
+        keys = [
+            [*map(self._key, texts, map(self.tokenizer.encode, texts))]
             for texts in _texts(examples)
-        )
-        return similarity.ranks(firsts, seconds, *rows)
+        ]
+        folds = np.array(self.folds or [0] * len(examples))
+        result = np.zeros(len(examples), int)
+        for fold in {*folds.tolist()}:
+            rows = np.flatnonzero(folds == fold)
+            firsts, seconds = ([each[i] for i in rows] for each in keys)
+            result[rows] = similarity.ranks(
+                firsts, seconds, first[rows], second[rows], *measure
+            )
+        return result
 
     def baselines(
         self, examples: _Pairs, start_outputs: Outputs | None = None
