@@ -5,6 +5,7 @@ Data flow: flags -> [this file] -> sets -> run. Slow imports come after them.
 
 import dataclasses
 import functools
+import itertools
 from collections.abc import Sequence
 from typing import Any
 
@@ -96,6 +97,8 @@ def read_sets(
     if config.label_column:
         for use, rows in examples.items():
             labelled_texts.check_rows(use, rows, labels=())
+    elif "train" in examples:
+        _check_answers(examples["train"])
     if "predict" in request.uses:
         examples["predict"] = read("predict")
     is_cosine = config.label_column and config.loss == "cosine"
@@ -116,6 +119,15 @@ def read_sets(
     return dataclasses.replace(
         sets, train=dataclasses.replace(sets.train, data=data)
     )
+
+
+def _check_answers(pairs: Sequence[ClassificationExample]) -> None:
+    texts = ((pair.text_a, pair.text_b, pair.text_c) for pair in pairs)
+    if len({*itertools.chain(*texts)} - {""}) < 3:
+        raise ValueError(
+            f"The rows to train on ({len(pairs)}) have no wrong answers, which "
+            "are the second texts of other rows. Pass more rows."
+        )
 
 
 def _as_cosines(

@@ -14,6 +14,7 @@ ROWS = [
     for i in range(10)
 ]
 SCORED = {"text_columns": ("a", "b"), "label_column": "n"}
+PAIRS = {"text_columns": ("a", "b")}
 TRIPLETS = {"text_columns": ("a", "b", "c")}
 
 
@@ -127,11 +128,21 @@ def test_the_columns_decide_the_loss(flags, loss, labels, words):
         (SCORED | {"pooling": "max"}, ROWS, "`pooling` must be one of"),
         (SCORED, [ROWS[0] | {"n": "nan"}], "line 1: the label of a regression"),
         (SCORED, [], "rows has no examples"),
+        (PAIRS, ROWS[:1] * 2, r"on \(2\) have no wrong answers"),
     ],
 )
 def test_refusals(flags, rows, message, words):
     with pytest.raises(ValueError, match=message):
         read_sets(words, ["train"], {"train": rows}, **flags)
+
+
+@pytest.mark.parametrize(
+    ("flags", "rows"), [(TRIPLETS, ROWS[:1]), (PAIRS, ROWS[:2])]
+)
+def test_one_wrong_answer_is_enough(flags, rows, words):
+    found = read_sets(words, ["train"], {"train": rows}, **flags)
+
+    assert len(found.train.examples) == len(rows)
 
 
 def test_scores_that_are_all_equal_teach_nothing(words, caplog):
