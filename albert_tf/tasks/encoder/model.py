@@ -5,6 +5,7 @@ Source: Reimers and Gurevych 2019, "Sentence-BERT"; sentence-transformers 6,
 """
 
 import dataclasses
+import functools
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -112,6 +113,17 @@ class SimilarityTask(MeanLossTask):
         sequence = super().outputs(batch)["sequence_output"]
         mean = dataclasses.replace(self._data, pooling="mean")
         return {"vectors": pool(sequence, batch["input_mask"], mean)}
+
+    def loss(
+        self, batch: Batch, loss_denominators: Totals, **options: Any
+    ) -> tuple[Tensor, Totals]:
+        """See `Task`; a random depth is the same on all replicas."""
+        if compute_outputs := options.get("compute_outputs"):
+            (seeds,), _ = _of_all_replicas(options["seed"])
+            options["compute_outputs"] = functools.partial(
+                compute_outputs, depth_seed=seeds[:2]
+            )
+        return super().loss(batch, loss_denominators, **options)
 
     def _unit_vectors(self, outputs: Totals, batch: Batch) -> Tensor:
         sequence = outputs["sequence_output"]

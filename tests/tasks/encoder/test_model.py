@@ -1,5 +1,6 @@
 """The losses of pairs: their values, their negatives, several replicas."""
 
+import dataclasses
 import types
 
 import numpy as np
@@ -7,6 +8,7 @@ import pytest
 import tensorflow as tf
 
 import albert_tf
+from albert_tf.modeling import random_depth
 from albert_tf.tasks.encoder import model
 from albert_tf.tasks.encoder.data import SimilarityData
 from albert_tf.tasks.encoder.model import SimilarityTask
@@ -28,13 +30,11 @@ BATCH = {
 LOSSES = ("cosent", "cosine", "softmax")
 
 
-def make_task(loss="softmax", **changes):
+def make_task(loss="softmax", config=CONFIG):
     data = SimilarityData(
         tokenizer=TOKENIZER, max_seq_length=8, has_scores=loss != "softmax"
     )
-    return SimilarityTask(
-        CONFIG, data=data, loss=loss, temperature=0.1, **changes
-    )
+    return SimilarityTask(config, data=data, loss=loss, temperature=0.1)
 
 
 def loss_of(task, rows=BATCH):
@@ -155,29 +155,41 @@ def test_texts_that_are_not_wrong_are_no_negatives(hashes, left_out):
     )
 
 
-def gradients(task, batch, denominators):
+def gradients(task, batch, denominators, **options):
     with tf.GradientTape() as tape:
-        loss, _ = task.loss(batch, denominators, seed=None)
+        loss, _ = task.loss(batch, denominators, **options)
     variables = [v.value for v in task.model.trainable_variables]
     found = tape.gradient(loss, variables)
     return loss, [tf.convert_to_tensor(g) for g in found if g is not None]
 
 
-@pytest.mark.parametrize("loss", LOSSES)
-def test_two_replicas_give_loss_and_gradients_of_one(loss, two_replicas):
+@pytest.mark.parametrize(
+    ("loss", "options"),
+    [
+        *((loss, {}) for loss in LOSSES),
+        # Replicas have seeds of their own, but one depth.
+        ("softmax", {"compute_outputs": random_depth.outputs}),
+    ],
+)
+def test_two_replicas_give_loss_and_gradients_of_one(
+    loss, options, two_replicas
+):
     batch = {name: tf.constant(value) for name, value in BATCH.items()}
     denominators = {"weights": tf.constant(4.0)}
-    task = make_task(loss)
-    expected = gradients(task, batch, denominators)
+    config = dataclasses.replace(CONFIG, num_hidden_layers=7)
+    seeds = tf.constant([[1, 2], [3, 4]])
+    task = make_task(loss, config)
+    expected = gradients(task, batch, denominators, seed=seeds[0], **options)
     with two_replicas.scope():
-        divided = make_task(loss)
+        divided = make_task(loss, config)
     divided.model.set_weights(task.model.get_weights())
 
     @tf.function(autograph=False)
     def run(own):
         def on_replica(own):
             context = tf.distribute.get_replica_context()
-            found = gradients(divided, own, denominators)
+            seed = seeds[context.replica_id_in_sync_group]
+            found = gradients(divided, own, denominators, seed=seed, **options)
             flat = tf.nest.flatten(found)
             return context.all_reduce(tf.distribute.ReduceOp.SUM, flat)
 
