@@ -80,17 +80,16 @@ def ranks(
     candidates, chosen, own = np.unique(
         answers, return_index=True, return_inverse=True
     )
-    twice, others = np.tile(queries, 2), np.append(answers, queries)
-    shape = (len(texts),) * 2
     is_right = scipy.sparse.csr_array(
-        (np.ones(len(texts), bool), (twice, others)), shape
-    )[:, candidates]
+        (np.ones(len(queries), bool), (queries, own))
+    )
     result = []
     for start in range(0, len(queries), _ROWS_AT_A_TIME):
         rows = slice(start, start + _ROWS_AT_A_TIME)
         scores = to_all(first[rows], second[chosen], measure)
         right = scores[np.arange(len(scores)), own[rows]]
         scores[is_right[queries[rows]].toarray()] = -np.inf
+        scores[queries[rows, None] == candidates] = -np.inf
         # An equal score counts as higher: equal vectors are not all first.
         result.append(1 + np.sum(scores >= right[:, None], axis=1))
     return np.concatenate(result)

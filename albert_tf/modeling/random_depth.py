@@ -27,21 +27,18 @@ def outputs(
     batch: Mapping[str, Any],
     *,
     encode: Encode = AlbertModel.encode,
-    depth_seed: Tensor | None = None,
     **options: object,
 ) -> list[dict[str, Tensor]]:
     """Returns the outputs of a model for a batch, and outputs of fewer layers.
 
     `options` are arguments of a call, which must be one of training; `encode`
-    computes the hidden states; `depth_seed`, int `[2]`, decides the number of
-    layers, by default the seed of the call.
+    computes the hidden states.
     """
     inputs = model.inputs_of(batch)
     twice = {name: ops.concatenate([x, x]) for name, x in inputs.items()}
-    encode_both = functools.partial(
-        _encode, encode=encode, depth_seed=depth_seed
+    both = model(
+        twice, encode=functools.partial(_encode, encode=encode), **options
     )
-    both = model(twice, encode=encode_both, **options)
     halves = {name: ops.split(x, 2) for name, x in both.items()}
     return [{n: x[i] for n, x in halves.items()} for i in range(2)]
 
@@ -51,7 +48,6 @@ def _encode(
     inputs: Mapping[str, Tensor],
     *,
     encode: Encode,
-    depth_seed: Tensor | None,
     seed: Tensor,
     depth: int | None,
     output_positions: Tensor | None,
@@ -78,10 +74,7 @@ def _encode(
             layers.gather_positions(hidden, output_positions)
             for hidden in earlier
         ]
-    if depth_seed is None:
-        depth_seed = seed
-    own_seed = dropout.fold_in(depth_seed, _DROPOUT_INDEX)
-    generator = dropout.SeedOfCall(own_seed)
+    generator = dropout.SeedOfCall(dropout.fold_in(seed, _DROPOUT_INDEX))
     index = keras.random.randint((), 0, len(earlier), seed=generator)
     sequence_output = ops.concatenate(
         [hidden_states[-1], ops.stack(earlier)[index]]

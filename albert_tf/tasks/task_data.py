@@ -158,7 +158,8 @@ class TaskData(AnswerData):
     def scores(self, examples: Examples, outputs: Outputs) -> Scores:
         """Returns the official scores, and thresholds chosen by them."""
 
-    def texts_of(self, example: Any) -> object:
+    @staticmethod
+    def texts_of(example: Any) -> object:
         """Returns the texts of an example, equal ones of which share a fold."""
         return dataclasses.replace(example, guid="", label=None)
 
@@ -166,7 +167,7 @@ class TaskData(AnswerData):
         """Returns the data half of rows with outputs of a model a fold."""
         return self
 
-    def keys_of_records(self, columns: RecordColumns) -> Iterator[bytes]:
+    def keys_of(self, columns: RecordColumns) -> Iterator[bytes]:
         """Yields a key for each record, the same for those of equal texts."""
         # Columns have the narrowest type of their own ids.
         ids = columns.values["input_ids"].astype(np.int32)

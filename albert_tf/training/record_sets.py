@@ -97,15 +97,13 @@ def make_sets(
             config.train_batch_size,
             num_read / num_records,
         )
-    seen = set()
-    if train and evaluation:
-        seen = {*train.data.keys_of_records(train.columns)}
+    seen = (
+        {*train.data.keys_of(train.columns)} if train and evaluation else set()
+    )
     run = run_folder.read_fingerprint(config.output_dir)
     for key, records in evaluation.items():
         columns = records.columns
-        num_seen = sum(
-            key in seen for key in records.data.keys_of_records(columns)
-        )
+        num_seen = sum(key in seen for key in records.data.keys_of(columns))
         if not train and run.get("records") == columns.digest:
             num_seen = columns.num_records
         if num_seen:

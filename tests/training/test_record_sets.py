@@ -1,7 +1,6 @@
 """The records of a run."""
 
 import dataclasses
-import functools
 import types
 
 import numpy as np
@@ -191,7 +190,7 @@ def test_folds_follow_from_texts_and_share_every_label():
     def fold_numbers(examples, **data):
         data = types.SimpleNamespace(
             has_one_label=data.get("has_one_label", True),
-            texts_of=functools.partial(TaskData.texts_of, None),
+            texts_of=TaskData.texts_of,
         )
         examples = ExampleSet(examples=examples, data=data)
         return record_sets.fold_numbers(examples, 4)

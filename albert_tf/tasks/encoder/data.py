@@ -16,7 +16,6 @@ from albert_tf.data.record_columns import RecordColumns
 from albert_tf.features import ArraySpec
 from albert_tf.metrics import classification, similarity
 from albert_tf.metrics.scores import Score, Scores
-from albert_tf.metrics.similarity import Measure, Rows
 from albert_tf.settings import SettingValues
 from albert_tf.tasks import encoder_records, prediction_tables
 from albert_tf.tasks.inputs import OneOrTwoTexts
@@ -148,20 +147,17 @@ class SimilarityData(TaskData):
         """Returns the data half that compares the texts of a fold."""
         return dataclasses.replace(self, folds=folds)
 
-    def texts_of(self, example: ClassificationExample) -> object:
-        """See `task_data.TaskData`."""
-        return sorted_texts(example)
+    @staticmethod
+    def texts_of(example: ClassificationExample) -> list[str]:
+        """Returns the texts of a pair, the same for its mirror."""
+        return sorted([example.text_a, example.text_b])
 
-    def keys_of_records(self, columns: RecordColumns) -> Iterator[bytes]:
+    def keys_of(self, columns: RecordColumns) -> Iterator[bytes]:
         """Yields a key of the first two texts, in any order."""
-        hashes = np.sort(columns.field("text_hashes")[:, :2])
-        return (row.tobytes() for row in hashes)
+        return map(bytes, np.sort(columns.field("text_hashes")[:, :2]))
 
     def _key(self, text: str, ids: list[int]) -> bytes:
-        """Returns the same for texts that are one for the model, by their ids.
-
-        Texts of unknown tokens are not one, although their vectors are equal.
-        """
+        """Returns the same for texts of the same ids, if all are known."""
         is_unknown = self.tokenizer.special_ids.unk in ids
         return np.array(ids, np.int32).tobytes() + text.encode() * is_unknown
 
@@ -199,23 +195,21 @@ class SimilarityData(TaskData):
         entries = (Score(key, float(np.mean(x))) for key, x in values.items())
         return Scores(entries=tuple(entries))
 
-    def _ranks(
-        self, examples: _Pairs, first: Rows, second: Rows, *measure: Measure
-    ) -> np.ndarray:
-        """Ranks the second text of each pair, see `similarity.ranks`."""
-        keys = [
-            [*map(self._key, texts, map(self.tokenizer.encode, texts))]
-            for texts in _texts(examples)
-        ]
+    def _ranks(self, examples: _Pairs, *rows: Any) -> np.ndarray:
+        """Ranks the second text of each pair among the texts of its fold."""
+        first, second, *measure = rows
         folds = np.array(self.folds or [0] * len(examples))
-        result = np.zeros(len(examples), int)
+        ranks = np.zeros(len(folds), int)
         for fold in {*folds.tolist()}:
-            rows = np.flatnonzero(folds == fold)
-            firsts, seconds = ([each[i] for i in rows] for each in keys)
-            result[rows] = similarity.ranks(
-                firsts, seconds, first[rows], second[rows], *measure
+            of_fold = np.flatnonzero(folds == fold)
+            firsts, seconds = (
+                [*map(self._key, texts, map(self.tokenizer.encode, texts))]
+                for texts in _texts([examples[i] for i in of_fold.tolist()])
             )
-        return result
+            ranks[of_fold] = similarity.ranks(
+                firsts, seconds, first[of_fold], second[of_fold], *measure
+            )
+        return ranks
 
     def baselines(
         self, examples: _Pairs, start_outputs: Outputs | None = None
@@ -258,11 +252,6 @@ class SimilarityData(TaskData):
                     write_row(example, [cosine], cosine)
 
             yield write
-
-
-def sorted_texts(pair: ClassificationExample) -> list[str]:
-    """Returns the texts of a pair, the same if it is given the other way."""
-    return sorted([pair.text_a, pair.text_b])
 
 
 def _texts(examples: _Pairs) -> tuple[list[str], list[str]]:

@@ -5,7 +5,6 @@ Source: Reimers and Gurevych 2019, "Sentence-BERT"; sentence-transformers 6,
 """
 
 import dataclasses
-import functools
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -117,12 +116,10 @@ class SimilarityTask(MeanLossTask):
     def loss(
         self, batch: Batch, loss_denominators: Totals, **options: Any
     ) -> tuple[Tensor, Totals]:
-        """See `Task`; a random depth is the same on all replicas."""
-        if compute_outputs := options.get("compute_outputs"):
+        """See `Task`; replicas share the seed of a random depth."""
+        if "compute_outputs" in options:
             (seeds,), _ = _of_all_replicas(options["seed"])
-            options["compute_outputs"] = functools.partial(
-                compute_outputs, depth_seed=seeds[:2]
-            )
+            options["seed"] = seeds[:2]
         return super().loss(batch, loss_denominators, **options)
 
     def _unit_vectors(self, outputs: Totals, batch: Batch) -> Tensor:

@@ -81,7 +81,7 @@ def read_sets(
     config: SimilarityConfig, request: DataRequest
 ) -> Sets[ExampleSet]:
     """Reads the pairs of a run, and checks that they can be used."""
-    from albert_tf.tasks.encoder.data import SimilarityData, sorted_texts
+    from albert_tf.tasks.encoder.data import SimilarityData
 
     def read(use: str) -> list[ClassificationExample]:
         path = held_out.find(config, request, use)
@@ -92,7 +92,7 @@ def read_sets(
         return labelled_texts.read_examples(path, columns, labels=())
 
     examples, validation = held_out.read(
-        config, request, read, texts=sorted_texts
+        config, request, read, texts=SimilarityData.texts_of
     )
     if config.label_column:
         for use, rows in examples.items():

@@ -114,8 +114,8 @@ def test_pairs_of_the_same_texts_are_one_in_any_order(words):
     trained = [pair(a, b, "It rained, it was cold, and it snowed."), pair(c, d)]
     others = [pair(b, a), pair(c, d), pair(a, c)]
 
-    seen = {*triplets.keys_of_records(columns(trained, triplets))}
-    keys = [*pairs.keys_of_records(columns(others, pairs))]
+    seen = {*triplets.keys_of(columns(trained, triplets))}
+    keys = [*pairs.keys_of(columns(others, pairs))]
     folds = record_sets.fold_numbers(
         ExampleSet(examples=trained + others, data=pairs), 3
     )
