@@ -306,7 +306,8 @@ def tree(folder):
 def write_table(path, size, *, has_labels=True):
     rows = ["text\tkind" if has_labels else "text"]
     for i in range(size):
-        text = f"One {ANIMALS[i * 5 % 8]} sat {'here ' * (i % 4)}by {i}."
+        # What differs comes first: texts are cut.
+        text = f"{i}: one {ANIMALS[i * 5 % 8]} sat here{' here' * (i % 4)}."
         kind = "low" if i % 8 < 3 else "high"
         rows.append(f"{text}\t{kind}" if has_labels else text)
     path.write_text("".join(f"{row}\n" for row in rows))
