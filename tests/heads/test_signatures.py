@@ -173,8 +173,10 @@ def test_bfloat16_halves_the_matrices_and_hardly_changes_answers(served):
             largest = MAX_DIFFERENCE_IN_BFLOAT16 * np.linalg.norm(values)
             assert distance <= largest, output
         else:
-            # A near tie may change.
-            assert np.mean(found[output] == values) >= 0.5, output
+            # Among the five likeliest tokens, and beams, ties are near.
+            head = discovery.open(served.checkpoint).head().name
+            least = 0.5 if head in ("pretraining", "beam_span") else 1
+            assert np.mean(found[output] == values) >= least, output
 
 
 def _size_of_variables(one):
