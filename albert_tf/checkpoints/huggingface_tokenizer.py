@@ -8,7 +8,6 @@ import dataclasses
 import itertools
 import os
 import re
-import unicodedata
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
@@ -25,14 +24,17 @@ from albert_tf.checkpoints.checkpoint import (
 )
 from albert_tf.text import (
     base,
-    normalization,
     sentencepiece_tokenizer,
     tokenizer_json,
+    vocabulary_file,
 )
 from albert_tf.text.base import Tokenizer
 from albert_tf.text.vocabulary_file import (
+    AS_WRITTEN,
+    NORMALIZED,
     SENTENCEPIECE,
     SYMBOLS_FILE,
+    WHOLE_WORD,
     WORDPIECE,
     kind_of,
 )
@@ -139,7 +141,7 @@ def _read(
         added = _with_added([*pieces], entries)[len(pieces) :]
         content = sentencepiece_tokenizer.extended(content, added)
     facts["added_tokens"] = {
-        name: _is_any_case(name, entry, facts)
+        name: _kind(name, entry)
         for name, entry in entries.items()
         if name not in reserved
     } or None
@@ -187,7 +189,7 @@ def _with_added(
     for name, entry in entries.items():
         if name not in ids:
             missing = range(len(tokens), entry.get("id", 0))
-            tokenizer_json.check_gap(len(missing), name)
+            vocabulary_file.check_gap(len(missing), name)
             tokens += [*map(_placeholder, missing), name]
             ids[name] = len(tokens) - 1
         if entry.get("id", ids[name]) != ids[name]:
@@ -234,23 +236,15 @@ def _added_tokens(
     return stated | {n: {"special": True} for n in special if n not in stated}
 
 
-def _is_any_case(
-    name: str, entry: files.JsonObject, facts: files.JsonObject
-) -> bool:
-    """Returns whether an added token is found in any case.
-
-    transformers looks for a `normalized` token in normalized text.
-    """
-    lowers = facts["do_lower_case"] is not False
-    if entry.get("single_word") or entry.get("rstrip"):
-        raise ValueError(f"single_word or rstrip of {name!r} is not supported")
-    if not entry.get("normalized", not entry.get("special")):
-        return False
-    options = {"do_lower_case": lowers, "keep_accents": facts["keep_accents"]}
-    text = normalization.normalize(name, **options)
-    if unicodedata.normalize("NFC", text) != (name.lower() if lowers else name):
-        raise ValueError(f"normalized of {name!r} is not supported")
-    return lowers
+def _kind(name: str, entry: files.JsonObject) -> bool | str:
+    """Returns how an added token is found; see `added_tokens`."""
+    is_whole = bool(entry.get("single_word"))
+    is_normalized = entry.get("normalized", not entry.get("special"))
+    if entry.get("rstrip") or (is_whole and not is_normalized):
+        cause = "single_word without normalized" if is_whole else "rstrip"
+        raise ValueError(f"{cause} of {name!r} is not supported")
+    kind = WHOLE_WORD if is_whole else NORMALIZED
+    return kind if is_normalized else AS_WRITTEN
 
 
 def _object(folder: str, name: str) -> files.JsonObject:
@@ -287,8 +281,8 @@ def write(folder: str, checkpoint: Checkpoint) -> None:
         files.write_json(path, made)
     if ids:
         values["added_tokens_decoder"] = {
-            str(ids[name]): tokenizer_json.added_token(name, any_case)
-            for name, any_case in settings.added_tokens.items()
+            str(ids[name]): tokenizer_json.added_token(name, kind)
+            for name, kind in settings.added_tokens.items()
         }
     vocabularies.write(checkpoint, folder, name)
     files.write_json(os.path.join(folder, CONFIG_FILE), values)
@@ -364,6 +358,12 @@ def sentences(tokenizer: Tokenizer) -> list[str]:
     special_words = _WORDS.split()
     for name in tokenizer.settings.added_tokens:
         special_words += [name, name.upper(), name.capitalize()]
+        special_words += [
+            f"({name}),",
+            f"{name}s",
+            f"x{name}",
+            f"{name}-{name}",
+        ]
     texts = []
     for _ in range(_NUM_SENTENCES):
         tokens = map(tokenizer.id_to_token, rng.choice(starts, _NUM_WORDS))

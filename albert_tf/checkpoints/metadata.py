@@ -63,7 +63,7 @@ class Metadata:
     evaluation: Mapping[str, Any] | None = None
     keep_accents: bool | None = None
     tokenize_chinese_chars: bool | None = None
-    added_tokens: Mapping[str, bool] | None = None
+    added_tokens: Mapping[str, bool | str] | None = None
     output_names: tuple[str, ...] | None = None
 
     def __post_init__(self) -> None:

@@ -30,6 +30,7 @@ from albert_tf.text.vocabulary_file import (
     SENTENCEPIECE,
     SYMBOLS,
     SYMBOLS_FILE,
+    WHOLE_WORD,
     WORDPIECE,
 )
 
@@ -138,22 +139,33 @@ def _tokens(tokenizer: "Tokenizer") -> list[str]:
 def with_new_tokens(checkpoint: Checkpoint, names: Sequence[str]) -> Checkpoint:
     """Returns the weights with more tokens; see `Tokenizer.with_tokens`.
 
-    The rows of a new token are the means of the other tokens' rows.
+    The rows of a new word are the means of its pieces' rows, and the rows of
+    another token the means of all tokens' rows.
     """
     if not names:
         return checkpoint
     checkpoint = as_trained(checkpoint)
     old, new = checkpoint.tokenizer, checkpoint.tokenizer.with_tokens(names)
     size = max(checkpoint.known_config.vocab_size, new.vocab_size)
+    tokens = _tokens(new)[old.vocab_size :]
+    pieces = [
+        old.encode(token)
+        if new.settings.added_tokens.get(token) == WHOLE_WORD
+        else range(old.vocab_size)
+        for token in tokens
+    ]
+    known = [name for name in names if old.as_added(name) is None]
+    left_out = f". Left out, tokens already: {checks.listed(known)}"
+    text = f"{len(tokens)} new tokens: {checks.listed(tokens)}"
+    _LOGGER.info(text + (left_out if known else ""))
 
     def read(_: str) -> Mapping[str, np.ndarray]:
         arrays = checkpoint.weights
         for name in _ROWS_BY_TOKEN & arrays.keys():
             rows = arrays[name]
             used, padding = rows[: old.vocab_size], rows[new.vocab_size :]
-            mean = used.mean(0, keepdims=True)
-            added = mean.repeat(new.vocab_size - old.vocab_size, 0)
-            arrays[name] = np.concatenate([used, added, padding])
+            added = [used[ids].mean(0, keepdims=True) for ids in pieces]
+            arrays[name] = np.concatenate([used, *added, padding])
         return arrays
 
     old_hash = checkpoint.metadata.tokenizer_hash

@@ -100,6 +100,9 @@ def plan(
         vocab_size=tokenizer.vocab_size,
         special_ids=tokenizer.special_ids,
         forbidden_ids=tokenizer.forbidden_ids.tolist(),
+        added_tokens=(
+            tokenizer.settings.added_tokens if config.new_tokens else None
+        ),
     )
     shares = _shares(len(contents.block_sizes), len(paths))
     planned = {
@@ -216,6 +219,8 @@ def write_sidecar(shard: Shard) -> None:
     """Writes the sidecar of a shard, which may be remote."""
     fields = dataclasses.asdict(shard)
     path = fields.pop("path")
+    if fields["added_tokens"] is None:  # As in records of older versions.
+        del fields["added_tokens"]
     files.write_json(
         path + ".json",
         {"version": shards.FORMAT_VERSION, **fields},

@@ -158,6 +158,8 @@ class Shard:
         vocab_size: V.
         special_ids: Ids of the special tokens.
         forbidden_ids: Sorted ids that a random replacement must not be.
+        added_tokens: See `TokenizerSettings`; None if the config has no new
+            tokens, and in records of older versions.
         corpus_sha256: Digest of the documents of the corpus.
         duplicates: Documents that were left out of the whole corpus, if any
             were looked for.
@@ -172,6 +174,7 @@ class Shard:
     vocab_size: int = _UNKNOWN
     special_ids: SpecialIds = _UNKNOWN
     forbidden_ids: Sequence[int] = ()
+    added_tokens: Mapping[str, bool | str] | None = None
     corpus_sha256: str | None = None
     duplicates: Duplicates | None = None
     blocks: Sequence[int] = (0, 1)

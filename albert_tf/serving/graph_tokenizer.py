@@ -14,7 +14,7 @@ import abc
 import functools
 import itertools
 import unicodedata
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -23,7 +23,7 @@ import tensorflow as tf
 if TYPE_CHECKING:
     import tensorflow_text as tf_text
 
-from albert_tf.serving import ragged
+from albert_tf.serving import cut_added, ragged
 from albert_tf.serving.ragged import PagedTable, Ranges, Sequences
 from albert_tf.serving.text_normalization import (
     SPACE,
@@ -33,6 +33,7 @@ from albert_tf.serving.text_normalization import (
     is_space,
     may_change,
 )
+from albert_tf.text import added_tokens
 from albert_tf.text.base import WORD_MARK, Tokenizer
 from albert_tf.text.sentencepiece_tokenizer import SentencePieceTokenizer
 from albert_tf.text.symbol_tokenizer import SymbolTokenizer
@@ -75,12 +76,14 @@ class GraphTokenizer(abc.ABC):
         ids_within_words: As in `Tokenizer`.
         tokens: The token of each id.
         resource: The vocabulary, which a SavedModel has to track.
-        added_patterns: As in `Tokenizer`.
+        added: As in `Tokenizer`.
         like_nul: A character that becomes the same ids as U+0000.
     """
 
     resource: "tf.lookup.StaticHashTable | tf_text.SentencepieceTokenizer"
     like_nul: str
+    # Of text in which normalized added tokens are found.
+    _normalize_added: Callable[[tf.Tensor], NormalizedText]
 
     def __init__(self, tokenizer: Tokenizer) -> None:
         self.special_ids = tokenizer.special_ids
@@ -88,16 +91,14 @@ class GraphTokenizer(abc.ABC):
             map(tokenizer.id_to_token, range(tokenizer.vocab_size))
         )
         self.ids_within_words = tokenizer.ids_within_words
-        self.added_patterns = tokenizer.added_patterns
+        self.added = tokenizer.added
 
     @tf.function(
         autograph=False, input_signature=[tf.TensorSpec([None], tf.string)]
     )
     def __call__(self, texts: tf.Tensor) -> Tokens:
         """Tokenizes strings `[R]`; bytes that are not UTF-8 become U+FFFD."""
-        tokenize = (
-            self._tokenize_parts if self.added_patterns else self._tokenize
-        )
+        tokenize = self._tokenize_parts if self.added else self._tokenize
         # A GPU would only slow these many small operations down.
         with tf.device(CPU):
             ids, rows, starts, ends = tokenize(texts)
@@ -106,36 +107,27 @@ class GraphTokenizer(abc.ABC):
 
     def _tokenize_parts(self, texts: tf.Tensor) -> tuple[tf.Tensor, ...]:
         """Cuts out added tokens and tokenizes the rest; see `_tokenize`."""
-        import tensorflow_text as tf_text  # Not every Python has it.
-
-        pattern = f"({'|'.join(self.added_patterns)})"
-        texts = tf.strings.unicode_transcode(texts, "UTF-8", "UTF-8")
-        # `regex_split` would end a text at U+0000.
-        texts = tf.strings.regex_replace(texts, r"\x00", self.like_nul)
-        split = tf_text.regex_split(texts, pattern, pattern)
-        parts, splits = split.values, tf.cast(split.row_splits, tf.int32)
-        ids = tf.fill(tf.shape(parts), -1)
-        for pattern, token_id in reversed(self.added_patterns.items()):
-            is_token = tf.strings.regex_full_match(parts, pattern)
-            ids = tf.where(is_token, token_id, ids)
+        texts = _plain(texts, self.like_nul)
+        parts, rows, ids = cut_added.written(texts, self.added)
+        if self.added.normalized:
+            normalized = self._normalize_added(parts)
+            parts, whole, new = cut_added.in_normalized(
+                parts, ids < 0, normalized, self.added
+            )
+            rows, ids = tf.gather(rows, whole), tf.gather(ids, whole)
+            ids = tf.maximum(ids, new)
         others = self._tokenize(tf.where(ids < 0, parts, ""))
+        part_starts, part_ends = _places(parts, rows, ragged.size(texts))
         indices = ragged.indices(ids >= 0)
-        sizes = tf.strings.length(parts, "UTF8_CHAR")
-        added = (
-            tf.gather(ids, indices),
-            indices,
-            tf.zeros_like(indices),
-            tf.gather(sizes, indices),
-        )
+        sizes = tf.gather(part_ends - part_starts, indices)
+        added = tf.gather(ids, indices), indices, tf.zeros_like(sizes), sizes
         tokens = [
             tf.concat(pair, 0) for pair in zip(others, added, strict=True)
         ]
         # Back to the order of the text.
         order = tf.argsort(tokens[1], stable=True)
         ids, part, starts, ends = (tf.gather(x, order) for x in tokens)
-        rows, begins = ragged.row_ids(splits), ragged.sums_before(sizes)
-        begins = begins[:-1] - tf.gather(begins, tf.gather(splits, rows))
-        begins = tf.gather(begins, part)
+        begins = tf.gather(part_starts, part)
         return ids, tf.gather(rows, part), starts + begins, ends + begins
 
     @abc.abstractmethod
@@ -157,6 +149,7 @@ class SentencePieceGraph(GraphTokenizer):
         self._normalization = SentencePieceNormalization(
             **tokenizer.normalization
         )
+        self._normalize_added = self._normalization
         self._foreign = PagedTable(_foreign_characters(tokenizer))
         self._replacements = _Replacements(tokenizer)
         self._vocabulary = tokenizer.vocabulary
@@ -302,7 +295,11 @@ class WordPieceGraph(GraphTokenizer):
 
     def __init__(self, tokenizer: WordPieceTokenizer) -> None:
         super().__init__(tokenizer)
-        self._normalization = WordPieceNormalization(**tokenizer.normalization)
+        options = tokenizer.normalization
+        self._normalization = WordPieceNormalization(**options)
+        if self.added.normalized:
+            options = {**options, "space_marks": False}
+            self._normalize_added = WordPieceNormalization(**options)
         with tf.device(CPU):
             self.resource = tf.lookup.StaticHashTable(
                 tf.lookup.KeyValueTensorInitializer(
@@ -366,6 +363,7 @@ class SymbolGraph(GraphTokenizer):
     def __init__(self, tokenizer: SymbolTokenizer) -> None:
         super().__init__(tokenizer)
         self._are_separated = tokenizer.are_separated
+        self._long_symbols = tokenizer.long_symbols
         names, ids = [*tokenizer.symbols], [*tokenizer.symbols.values()]
         with tf.device(CPU):
             self.resource = tf.lookup.StaticHashTable(
@@ -376,6 +374,13 @@ class SymbolGraph(GraphTokenizer):
             )
 
     def _tokenize(self, texts: tf.Tensor) -> tuple[tf.Tensor, ...]:
+        if self._long_symbols and not self._are_separated:
+            texts = _plain(texts, self.like_nul)
+            symbols, rows = cut_added.split(
+                texts, f"{added_tokens.pattern(self._long_symbols)}|(?s:.)"
+            )
+            starts, ends = _places(symbols, rows, ragged.size(texts))
+            return self.resource.lookup(symbols), rows, starts, ends
         code_points, splits = ragged.decode(texts)
         rows = ragged.row_ids(splits)
         is_solid = is_start = tf.ones_like(rows, tf.bool)
@@ -392,6 +397,22 @@ class SymbolGraph(GraphTokenizer):
         ends = tf.gather(solid, parts[1:] - 1) + 1
         ids = self.resource.lookup(symbols)
         return ids, rows, starts - begins, ends - begins
+
+
+def _plain(texts: tf.Tensor, like_nul: str) -> tf.Tensor:
+    """Returns valid UTF-8 without U+0000, which would end a text."""
+    texts = tf.strings.unicode_transcode(texts, "UTF-8", "UTF-8")
+    return tf.strings.regex_replace(texts, r"\x00", like_nul)
+
+
+def _places(
+    parts: tf.Tensor, rows: tf.Tensor, num_rows: tf.Tensor
+) -> tuple[tf.Tensor, tf.Tensor]:
+    """Returns where parts of the rows start and end, in code points."""
+    places = ragged.sums_before(tf.strings.length(parts, "UTF8_CHAR"))
+    first_parts = tf.gather(ragged.row_splits(rows, num_rows), rows)
+    begins = tf.gather(places, first_parts)
+    return places[:-1] - begins, places[1:] - begins
 
 
 _GRAPHS: Mapping[type[Tokenizer], type[GraphTokenizer]] = {

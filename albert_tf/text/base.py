@@ -8,14 +8,22 @@ import abc
 import functools
 import hashlib
 import itertools
-import re
-from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from albert_tf import checks, files
-from albert_tf.text.vocabulary_file import SpecialIds, TokenizerSettings
+from albert_tf.text.added_tokens import AddedTokens, is_word
+from albert_tf.text.vocabulary_file import (
+    AS_WRITTEN,
+    WHOLE_WORD,
+    SpecialIds,
+    TokenizerSettings,
+)
+
+if TYPE_CHECKING:
+    from albert_tf.text.normalization import TracedText
 
 SENTENCEPIECE_NAMES = ("<pad>", "<unk>", "[CLS]", "[SEP]", "[MASK]")
 # SentencePiece's mark of the start of a word.
@@ -36,11 +44,9 @@ class Tokenizer(abc.ABC):
 
     Attributes:
         kind: Kind of the vocabulary.
-        added_patterns: The id of each added token, by a regular expression of
-            Python and of RE2; where several match, the first is found.
+        added: The added tokens, which are cut out of a text first.
         vocab_size: Number of tokens, V.
-        num_own: Number of tokens without the added tokens at the end, which
-            are found by `added_patterns` alone.
+        num_own: Number of tokens without the added tokens at the end.
         special_ids: Ids of padding, unknown, `[CLS]`, `[SEP]`, `[MASK]`.
         forbidden_ids: Int32, sorted: ids that a random replacement of a
             masked token must not have, because no text is encoded to them.
@@ -85,13 +91,11 @@ class Tokenizer(abc.ABC):
         self.num_own = len(tokens)
         while tokens[self.num_own - 1] in added:
             self.num_own -= 1
-        # The longer of two tokens that begin alike is found.
-        self.added_patterns = {
-            "".join(map(_any_case, name)) if added[name] else re.escape(name): (
-                self._ids[name]
-            )
-            for name in sorted(added, key=len, reverse=True)
-        }
+        self.added = AddedTokens(
+            {name: self._ids[name] for name in added},
+            added,
+            self._normalize,
+        )
 
     def encode(self, text: str) -> list[int]:
         """Encodes a text; `[CLS]` and `[SEP]` are not added."""
@@ -107,7 +111,7 @@ class Tokenizer(abc.ABC):
             The ids of all texts, int32, one text after the other; and the
             number of ids of each text, int64 `[len(texts)]`.
         """
-        if not self.added_patterns:
+        if not self.added:
             return self._encode_batch(texts)
         return self.encode_batch_with_offsets(texts)[:2]
 
@@ -119,45 +123,64 @@ class Tokenizer(abc.ABC):
         Returns ids and numbers of ids, as `encode_batch` does; and starts and
         ends, int32 `[2, n]`, as `encode_with_offsets` does.
         """
-        if not self.added_patterns:
+        if not self.added:
             return self._encode_batch_with_offsets(texts)
-        rows = [self._encode_parts(text) for text in texts]
-        spans = [span for _, row in rows for span in row]
-        offsets = np.array(spans, np.int32).reshape(-1, 2).T
-        return *joined([ids for ids, _ in rows]), offsets
-
-    def _encode_parts(
-        self, text: str
-    ) -> tuple[list[int], list[tuple[int, int]]]:
-        """Cuts added tokens out of a text; see `encode_with_offsets`."""
-        all_ids: list[int] = []
-        spans: list[tuple[int, int]] = []
-        start = 0
-        added = self.added_patterns.items()
-        for number, part in enumerate(
-            re.split(f"({'|'.join(self.added_patterns)})", text)
-        ):
-            # Every other part is an added token.
-            if number % 2:
-                all_ids += [i for p, i in added if re.fullmatch(p, part)][:1]
-                spans.append((start, start + len(part)))
-            else:
-                ids, _, offsets = self._encode_batch_with_offsets([part])
-                all_ids += ids.tolist()
-                spans += zip(*(offsets + start).tolist(), strict=True)
-            start += len(part)
-        return all_ids, spans
+        cut = [
+            [*self.added.cut(text, self._normalize, self._trace)]
+            for text in texts
+        ]
+        others = [
+            text[start:end]
+            for text, parts in zip(texts, cut, strict=True)
+            for start, end, token_id in parts
+            if token_id is None
+        ]
+        ids, sizes, offsets = self._encode_batch_with_offsets(others)
+        ends = iter(sizes.cumsum().tolist())
+        rows, spans, done = [], [np.zeros((2, 0), np.int32)], 0
+        for parts in cut:
+            row: list[int] = []
+            for start, end, token_id in parts:
+                if token_id is None:
+                    part = slice(done, done := next(ends))
+                    row += ids[part].tolist()
+                    spans.append(offsets[:, part] + np.int32(start))
+                else:
+                    row.append(token_id)
+                    spans.append(np.array([[start], [end]], np.int32))
+            rows.append(row)
+        return *joined(rows), np.concatenate(spans, axis=1)
 
     def with_tokens(self, names: Sequence[str]) -> "Tokenizer":
-        """Returns a tokenizer that also finds these tokens, as written.
+        """Returns a tokenizer that also finds new tokens; see `as_added`.
 
         Tokens of the vocabulary keep their ids; new tokens get the next ids.
         """
-        if not names:
+        return self.with_added(dict(filter(None, map(self.as_added, names))))
+
+    def as_added(self, name: str) -> tuple[str, bool | str] | None:
+        """Returns a new token as it is found, and how; see `AddedTokens`.
+
+        Words, such as `desk`, are normalized and found as whole words; None if
+        a word is a token already. Marks, such as `[E1]`, are found as written.
+        """
+        if not is_word(name):
+            return name, AS_WRITTEN
+        word = "".join(self._normalize(name).split())
+        if name.split() != [name] or not word:
+            raise ValueError(f"A new word has no spaces: {name!r}.")
+        ids = self.encode(word)
+        is_piece = len(ids) == 1 and ids[0] != self.special_ids.unk
+        is_token = is_piece or word in self._ids
+        return None if is_token else (word, WHOLE_WORD)
+
+    def with_added(self, added: Mapping[str, bool | str]) -> "Tokenizer":
+        """Returns a tokenizer with more `TokenizerSettings.added_tokens`."""
+        if not added:
             return self
-        new = [name for name in names if name not in self._ids]
-        added = {**self.settings.added_tokens, **dict.fromkeys(names, False)}
-        settings = vars(self.settings) | {"added_tokens": added}
+        new = [name for name in added if name not in self._ids]
+        all_added = {**added, **self.settings.added_tokens}
+        settings = vars(self.settings) | {"added_tokens": all_added}
         make: Callable[..., Tokenizer] = type(self)
         return make("", self._extended(new), **settings)
 
@@ -188,6 +211,14 @@ class Tokenizer(abc.ABC):
         self, texts: Sequence[str]
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """As `encode_batch_with_offsets`, but no added token is looked for."""
+
+    @abc.abstractmethod
+    def _normalize(self, text: str) -> str:
+        """Returns the normalized text in which added tokens are found."""
+
+    @abc.abstractmethod
+    def _trace(self, text: str) -> "TracedText":
+        """Returns the same with its origin."""
 
     @abc.abstractmethod
     def decode(self, ids: Iterable[int]) -> str:
@@ -309,13 +340,6 @@ def joined(rows: Sequence[list[int]]) -> tuple[np.ndarray, np.ndarray]:
     lengths = np.fromiter(map(len, rows), np.int64, len(rows))
     flat = itertools.chain.from_iterable(rows)
     return np.fromiter(flat, np.int32, int(lengths.sum())), lengths
-
-
-def _any_case(character: str) -> str:
-    """Returns a pattern of a character, small or capital."""
-    cases = character.lower() + character.upper()
-    is_letter = character.isalpha() and len(cases) == 2
-    return f"[{cases}]" if is_letter else re.escape(character)
 
 
 def encode_pair(

@@ -18,6 +18,7 @@ import sentencepiece
 from albert_tf import files
 from albert_tf.text import base, normalization, vocabulary_file
 from albert_tf.text.base import WORD_MARK, Tokenizer
+from albert_tf.text.normalization import TracedText
 from albert_tf.text.vocabulary_file import TokenizerSettings
 
 _PUNCTUATION = frozenset('!"#$%&()*+,-./:;?@[\\]^_`{|}~')
@@ -72,7 +73,7 @@ class SentencePieceTokenizer(Tokenizer):
             reserved.update(filter(is_kind, range(len(processor))))
         self.forbidden_ids = np.array(sorted(reserved), np.int32)
         self.word_starts = np.array([*map(_starts_word, self._tokens)])
-        self.word_starts[[*self.added_patterns.values()]] = True
+        self.word_starts[[self._ids[n] for n in options.added_tokens]] = True
         self.vocabulary = model
         self.fingerprint = self._fingerprint()
         unk = self.special_ids.unk
@@ -131,6 +132,10 @@ class SentencePieceTokenizer(Tokenizer):
 
     def _normalize(self, text: str) -> str:
         return normalization.normalize(text, **self.normalization)
+
+    def _trace(self, text: str) -> TracedText:
+        row = self._normalize(text)
+        return normalization.trace_all([text], [row], **self.normalization)
 
     def _commas_after_digits(self) -> dict[int, tuple[int, ...]]:
         """Maps pieces that end in a digit and a comma to their parts.

@@ -70,8 +70,9 @@ class NewTokens(Settings):
 
     new_tokens: str | None = setting(
         None,
-        "Tokens to add, separated by commas, such as [E1],[/E1]. Texts have "
-        "them as they are written. Their embeddings start as the mean of all.",
+        "Tokens to add, separated by commas. Words, such as desk, are found as "
+        "whole words of normalized text and start as the mean of their pieces; "
+        "marks, such as [E1], as they are written, as the mean of all tokens.",
     )
 
     @property
@@ -102,11 +103,10 @@ class Vocabulary(NewTokens):
 
     @property
     def settings(self) -> TokenizerSettings:
-        """Steps before the vocabulary splits a text."""
+        """Steps before the vocabulary splits a text, without new tokens."""
         return TokenizerSettings(
             do_lower_case=self.do_lower_case,
             keep_accents=self.keep_accents,
-            added_tokens=dict.fromkeys(self.new_token_names, False),
         )
 
     def load_tokenizer(self) -> "Tokenizer":
@@ -114,7 +114,7 @@ class Vocabulary(NewTokens):
         tokenizer = load_tokenizer(
             spm_model_file=self.spm_model_file,
             vocab_file=self.vocab_file,
-            **vars(self.settings) | {"added_tokens": {}},
+            **vars(self.settings),
         )
         return tokenizer.with_tokens(self.new_token_names)
 

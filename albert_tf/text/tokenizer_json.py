@@ -15,9 +15,13 @@ import unicodedata
 from typing import Any
 
 from albert_tf import files
-from albert_tf.text import base
+from albert_tf.text import base, vocabulary_file
 from albert_tf.text.sentencepiece_tokenizer import is_number_comma, model_class
-from albert_tf.text.vocabulary_file import TokenizerSettings
+from albert_tf.text.vocabulary_file import (
+    AS_WRITTEN,
+    WHOLE_WORD,
+    TokenizerSettings,
+)
 
 FILE_NAME = "tokenizer.json"
 _NORMALIZERS = {"NFKD", "StripAccents", "Lowercase", "Precompiled"}
@@ -32,8 +36,6 @@ _REPLACEMENTS = (
 # transformers lowers the scores of pieces such as `▁25,` by this much, so that
 # the comma stands alone.
 _LOWERED_BY = 100.0
-# Released vocabularies have no gap; other vocabularies, some hundred ids.
-_LARGEST_GAP = 100_000
 # White space, with characters that are a space to Python only.
 _SPACES = r"[\s\x0b\x1c-\x1f\x85]"
 
@@ -82,7 +84,7 @@ def _sentencepiece(values: files.JsonObject) -> tuple[bytes, files.JsonObject]:
 
 def _wordpiece(values: files.JsonObject) -> tuple[list[str], files.JsonObject]:
     ids: dict[str, int] = values["model"]["vocab"]
-    check_gap(max(ids.values()) - len(ids), "its vocabulary")
+    vocabulary_file.check_gap(max(ids.values()) - len(ids), "its vocabulary")
     tokens = [""] * (max(ids.values()) + 1)
     for token, token_id in ids.items():
         tokens[token_id] = token
@@ -95,12 +97,6 @@ def _wordpiece(values: files.JsonObject) -> tuple[list[str], files.JsonObject]:
         "keep_accents": None if strips is None else not strips,
         "tokenize_chinese_chars": None if chinese else False,
     }
-
-
-def check_gap(num_ids: int, name: str) -> None:
-    """Checks that not too many ids have no token: each becomes one."""
-    if num_ids > _LARGEST_GAP:
-        raise ValueError(f"{name} has an id after {num_ids} without a token")
 
 
 def joins_words(values: files.JsonObject) -> bool:
@@ -254,8 +250,7 @@ def make(model_bytes: bytes, settings: TokenizerSettings) -> files.JsonObject:
     if not settings.keep_accents:
         every_character = map(chr, range(sys.maxunicode + 1))
         accents = f"[{''.join(filter(unicodedata.combining, every_character))}]"
-    added = {n: False for n in base.SENTENCEPIECE_NAMES}
-    added |= settings.added_tokens
+    added = {**dict.fromkeys(base.SENTENCEPIECE_NAMES, AS_WRITTEN), **names}
     steps = _normalizers(
         rules.decode(), accents, do_lower_case=settings.do_lower_case
     )
@@ -298,13 +293,13 @@ def make(model_bytes: bytes, settings: TokenizerSettings) -> files.JsonObject:
     }
 
 
-def added_token(name: str, any_case: bool) -> files.JsonObject:
+def added_token(name: str, kind: bool | str) -> files.JsonObject:
     """Returns the settings of an added token, as transformers writes them."""
     return {
         "content": name,
-        "special": not any_case,
-        "normalized": any_case,
-        "single_word": False,
+        "special": kind is AS_WRITTEN,
+        "normalized": kind is not AS_WRITTEN,
+        "single_word": kind == WHOLE_WORD,
         "lstrip": name == "[MASK]",
         "rstrip": False,
     }

@@ -12,6 +12,11 @@ from albert_tf import files, registry
 SETTINGS = "tokenizer_settings"
 # Kinds of vocabularies.
 SENTENCEPIECE, WORDPIECE, SYMBOLS = "sentencepiece", "wordpiece", "symbols"
+# How an added token is found: as it is written, even inside words; in
+# normalized text, even inside words; or in normalized text, as a whole word.
+AS_WRITTEN, NORMALIZED, WHOLE_WORD = False, True, "word"
+# Released vocabularies have no gap; other vocabularies, some hundred ids.
+_LARGEST_GAP = 100_000
 # The name of a file with a list of symbols ends with this.
 SYMBOLS_FILE = "symbols.json"
 
@@ -35,6 +40,12 @@ def read(vocabulary: files.Path) -> bytes:
         make = registry.load(registry.SENTENCEPIECE_FILES[ending])
         return bytes(make(vocabulary))
     return files.read_bytes(vocabulary)
+
+
+def check_gap(num_ids: int, name: str) -> None:
+    """Checks that not too many ids have no token: each becomes one."""
+    if num_ids > _LARGEST_GAP:
+        raise ValueError(f"{name} has an id after {num_ids} without a token")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -75,14 +86,16 @@ class TokenizerSettings:
             also whether they are not decomposed (NFKD). None for the rule of
             the original: no, except for WordPiece of cased text.
         tokenize_chinese_chars: WordPiece: each Chinese character is a word.
-        added_tokens: Tokens that are cut out of a text first, even inside
-            words, each with whether it is found in any case.
+        added_tokens: Tokens that are cut out of a text first, each with how
+            it is found: `AS_WRITTEN`, `NORMALIZED` or `WHOLE_WORD`.
     """
 
     do_lower_case: bool = True
     keep_accents: bool | None = None
     tokenize_chinese_chars: bool = True
-    added_tokens: Mapping[str, bool] = dataclasses.field(default_factory=dict)
+    added_tokens: Mapping[str, bool | str] = dataclasses.field(
+        default_factory=dict
+    )
 
     def stated(self) -> files.JsonObject:
         """Returns `do_lower_case`, and the fields that are not the default."""

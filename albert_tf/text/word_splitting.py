@@ -34,7 +34,7 @@ def split_words(text: str, **options: Any) -> list[str]:
     Control characters are removed, Chinese characters and punctuation marks
     become words of their own, letters are lower-cased if `do_lower_case`, and
     lose their accents unless `keep_accents`; `tokenize_chinese_chars` may be
-    false.
+    false, and so may `space_marks`: then punctuation marks stay in words.
 
     >>> split_words("Café，你好!", do_lower_case=True, keep_accents=False)
     ['cafe', '，', '你', '好', '!']
@@ -57,12 +57,18 @@ def split_words_traced(
     return traced, [word.span() for word in normalization.WORD.finditer(spaced)]
 
 
+def normalize(text: str, **options: Any) -> str:
+    """Returns normalized text whose punctuation marks stay in words."""
+    return _space_words(text, **options, space_marks=False)
+
+
 def _space_words(
     text: str,
     *,
     do_lower_case: bool,
     keep_accents: bool,
     tokenize_chinese_chars: bool = True,
+    space_marks: bool = True,
 ) -> str:
     text = text.translate(
         normalization.character_table(_clean, chinese=tokenize_chinese_chars)
@@ -73,7 +79,9 @@ def _space_words(
         text = unicodedata.normalize("NFD", text)
     return text.translate(
         normalization.character_table(
-            _space_punctuation, keep_accents=keep_accents
+            _space_punctuation,
+            keep_accents=keep_accents,
+            space_marks=space_marks,
         )
     )
 
@@ -91,12 +99,15 @@ def _clean(character: str, *, chinese: bool) -> str:
     return f" {character} " if is_word else character
 
 
-def _space_punctuation(character: str, *, keep_accents: bool) -> str:
+def _space_punctuation(
+    character: str, *, keep_accents: bool, space_marks: bool
+) -> str:
     category = unicodedata.category(character)
     if category == "Mn" and not keep_accents:
         return ""
     # TF1: every ASCII symbol counts as punctuation, even "$" and "^", which
     # Unicode classifies as symbols.
-    if category.startswith("P") or character in string.punctuation:
+    is_mark = category.startswith("P") or character in string.punctuation
+    if space_marks and is_mark:
         return f" {character} "
     return character

@@ -16,6 +16,7 @@ import numpy as np
 from albert_tf import checks, files
 from albert_tf.text import base, normalization, vocabulary_file, word_splitting
 from albert_tf.text.base import Tokenizer
+from albert_tf.text.normalization import TracedText
 
 CONTINUATION = "##"
 MAX_WORD_SIZE = 200
@@ -105,6 +106,13 @@ class WordPieceTokenizer(Tokenizer):
         lengths = np.diff(offsets[0].searchsorted(text_starts), append=len(ids))
         offsets -= text_starts.repeat(lengths)
         return np.array(ids, np.int32), lengths, offsets.astype(np.int32)
+
+    def _normalize(self, text: str) -> str:
+        return word_splitting.normalize(text, **self.normalization)
+
+    def _trace(self, text: str) -> TracedText:
+        options = {**self.normalization, "space_marks": False}
+        return word_splitting.split_words_traced(text, **options)[0]
 
     def decode(self, ids: Iterable[int]) -> str:
         """See `Tokenizer.decode`; words are joined by single spaces."""

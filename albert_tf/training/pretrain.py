@@ -25,7 +25,7 @@ from albert_tf.metrics.scores import Scores
 from albert_tf.tasks.pretraining.objectives import PretrainingTask
 from albert_tf.tasks.task import Batch
 from albert_tf.text.tokenizer import Vocabulary
-from albert_tf.text.vocabulary_file import TokenizerSettings
+from albert_tf.text.vocabulary_file import AS_WRITTEN, TokenizerSettings
 from albert_tf.training import (
     loop,
     pretrain_config,
@@ -198,7 +198,12 @@ def _output_folder(
     for shard in described:
         if shard.has_sidecar:
             vocabulary = settings.read(Vocabulary, shard.config)
-            tokenizer = vocabulary.settings.identity(shard.tokenizer_hash)
+            added = shard.added_tokens
+            if added is None:  # Older records: all as written.
+                added = dict.fromkeys(vocabulary.new_token_names, AS_WRITTEN)
+            tokenizer = dataclasses.replace(
+                vocabulary.settings, added_tokens=added
+            ).identity(shard.tokenizer_hash)
     num_readers = None
     if config.read_order == "files":
         # Among which the files are divided.

@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import logging
 import shutil
 
 import numpy as np
@@ -158,7 +159,14 @@ def test_a_wordpiece_tokenizer_json_is_a_vocabulary(write):
             {"config": {"added_tokens_decoder": {"6": _E1 | {"rstrip": True}}}},
             r"rstrip of '\[E1\]' is not supported",
         ),
-        ({"added_tokens": {"[é1]": 6}}, r"normalized of '\[é1\]' is not"),
+        (
+            {
+                "config": {
+                    "added_tokens_decoder": {"6": _E1 | {"single_word": True}}
+                }
+            },
+            r"single_word without normalized of '\[E1\]' is not supported",
+        ),
         ({"added_tokens": {"[E1]": 3}}, r"the id of .*'\[E1\]' is another's"),
     ],
 )
@@ -250,36 +258,44 @@ def test_a_symbol_of_the_model_that_is_an_added_token_stays_one(
         assert found.tokenizer.encode(text) == ids
 
 
-def test_new_tokens_get_rows_that_are_the_mean(source, tiny_spm_model):
+def test_new_tokens_get_rows_that_are_means(source, tiny_spm_model, caplog):
     weights = dict(source.arrays)
     rows = np.float32(np.arange(300 * 4).reshape(300, 4))
     weights["bert/embeddings/word_embeddings"] = rows
+    weights["cls/predictions/output_bias"] = rows[:, 0]
     config = dataclasses.replace(source.config, vocab_size=300)
     old = dataclasses.replace(
         source, arrays=weights, config=config, vocabulary=str(tiny_spm_model)
     )
 
-    new = vocabularies.with_new_tokens(old, ["[E1]", "[/E1]"])
+    caplog.set_level(logging.INFO)
+
+    new = vocabularies.with_new_tokens(old, ["[E1]", "Falkon", "the"])
 
     assert new.config.vocab_size == new.tokenizer.vocab_size == 302
     table = new.arrays["bert/embeddings/word_embeddings"]
     np.testing.assert_array_equal(table[:300], rows)
-    np.testing.assert_array_equal(table[300:], [rows.mean(0)] * 2)
+    pieces = rows[old.tokenizer.encode("falkon")]
+    assert len(pieces) > 1
+    np.testing.assert_array_equal(table[300:], [rows.mean(0), pieces.mean(0)])
     assert new.tokenizer.encode("[E1]") == [300]
-    again = vocabularies.with_new_tokens(new, ["[E1]"])
+    # "the" is one piece, and stays it.
+    assert new.tokenizer.encode("the") == old.tokenizer.encode("the")
+    expected = "2 new tokens: [E1], falkon. Left out, tokens already: the"
+    assert expected in caplog.text
+    again = vocabularies.with_new_tokens(new, ["[E1]", "falkon"])
     assert again.config.vocab_size == 302
 
 
 @pytest.mark.parametrize("lines", [None, [*"acdiov", "##o", "##v", "##d"]])
-def test_a_new_token_that_looks_like_a_word_is_found_as_written_alone(
+def test_a_new_word_is_found_as_a_whole_word_by_both(
     lines, source, tiny_spm_model, write, tmp_path
 ):
     if lines is None:
         tokenizer = discovery.load_tokenizer(spm_model_file=tiny_spm_model)
     else:
         tokenizer = discovery.load_tokenizer(write(lines))
-    tokenizer = tokenizer.with_tokens(["covid", "[E1]"])
-    texts = ["covid", "COVID", "a covid, covido [E1]x", "ACOVID"]
+    tokenizer = tokenizer.with_tokens(["COVID", "[E1]", "dó-d"])
     named = dataclasses.replace(
         source,
         vocabulary=str(tiny_spm_model if lines is None else "vocab.txt"),
@@ -295,9 +311,12 @@ def test_a_new_token_that_looks_like_a_word_is_found_as_written_alone(
     read = Checkpoint(metadata=Metadata(**facts), **fields).tokenizer
     assert read.fingerprint == tokenizer.fingerprint
     theirs = huggingface_tokenizer._tokenizer_of(str(folder))
-    for text in texts:
+    new = tokenizer.token_to_id("covid")
+    texts = {"Covid": 1, "a covíd, covido [E1]covid-x": 2, "acovid_covid": 0}
+    texts |= {"DO-D xdo-d": 0, "[E1] [e1] (covid)'s Covids": 1}
+    for text, count in texts.items():
         ids = tokenizer.encode(text)
-        assert (tokenizer.token_to_id("covid") in ids) == ("covid" in text)
+        assert ids.count(new) == count
         assert read.encode(text) == ids
         assert theirs.encode(text, add_special_tokens=False).ids == ids
 

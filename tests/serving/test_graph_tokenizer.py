@@ -37,7 +37,9 @@ def test_hard_cases(name, graph_of):
     assert graph_of(name).differences(HARD_CASES) == []
 
 
-@pytest.mark.parametrize("values", [symbols.PHONEMES, symbols.EVENTS])
+@pytest.mark.parametrize(
+    "values", [symbols.PHONEMES, symbols.EVENTS, symbols.LONG]
+)
 @pytest.mark.parametrize("new_tokens", [[], ["<en>", "<en-us>"]])
 def test_symbols_that_are_no_words(
     values, new_tokens, graph_tokenizer, tmp_path

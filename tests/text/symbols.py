@@ -12,6 +12,10 @@ PHONEMES = {
     "special": {"pad": "$", "unk": "U", "mask": "M"},
     "word_border": " ",
 }
+LONG = {
+    "symbols": {"$": 0, "t": 3, "ʃ": 4, "tʃ": 9, "aɪ": 7, "U": 5, "M": 6},
+    "special": {"pad": "$", "unk": "U", "mask": "M"},
+}
 EVENTS = {
     "symbols": ["<pad>", "?", "login", "buy", "[CLS]", "[SEP]", "[MASK]"],
     "special": {

@@ -132,9 +132,19 @@ def test_no_vocabulary_at_all_is_an_error():
         load_tokenizer()
 
 
-def test_a_token_with_a_space_is_refused_by_wordpiece(wordpiece):
-    with pytest.raises(ValueError, match=r"have no spaces\. Received: foo bar"):
-        wordpiece.with_tokens(["foo bar"])
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("[foo bar]", r"have no spaces\. Received: \[foo bar\]"),
+        ("foo bar", "A new word has no spaces: 'foo bar'"),
+        ("\u200d", "A new word has no spaces"),
+    ],
+)
+def test_a_new_token_that_no_text_would_have_is_refused(
+    name, message, wordpiece
+):
+    with pytest.raises(ValueError, match=message):
+        wordpiece.with_tokens([name])
 
 
 def test_a_model_whose_words_end_with_the_mark_is_an_error(

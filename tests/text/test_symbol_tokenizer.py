@@ -70,6 +70,24 @@ def test_blanks_may_separate_symbols(tmp_path):
     ]
 
 
+def test_symbols_may_have_ids_and_several_characters(tmp_path):
+    ids = {"$": 0, "t": 3, "ʃ": 4, "tʃ": 9, "a": 2, "aɪ": 7, "U": 5, "M": 6}
+    special = {"pad": "$", "unk": "U", "mask": "M"}
+
+    found = load(tmp_path, {"symbols": ids, "special": special})
+
+    assert found.vocab_size == 10
+    assert found.encode_with_offsets("tʃaɪtaʃ[id1]") == (
+        [9, 7, 3, 2, 4, *[5] * 5],
+        [(0, 2), (2, 4), *((i, i + 1) for i in range(4, 12))],
+    )
+    assert found.decode([9, 7, 3]) == "tʃaɪt"
+    # No text is encoded to an id without a symbol.
+    assert found.forbidden_ids.tolist() == [0, 1, 5, 6, 8]
+    longer = found.with_tokens(["ŋg", "a"])
+    assert longer.encode("aŋg") == [2, 10]
+
+
 def test_added_tokens_travel_in_the_list(tmp_path):
     phonemes = load(tmp_path, PHONEMES).with_tokens(["<en-us>"])
 
@@ -88,6 +106,9 @@ def test_added_tokens_travel_in_the_list(tmp_path):
         ({"word_border": "|"}, "is no list of symbols.*is not in list"),
         ({"word_borders": " "}, r"unknown fields: \['word_borders'\]"),
         ({"symbols": []}, "is no list of symbols"),
+        ({"symbols": {"$": 0, "U": 1, "M": 1}}, "are not different numbers"),
+        ({"symbols": {"$": 0, "U": 1, "M": "2"}}, "are not different numbers"),
+        ({"symbols": {"$": 0, "U": 1, "M": 5_000_000}}, "without a token"),
     ],
 )
 def test_a_list_that_contradicts_itself_is_refused(tmp_path, changes, message):

@@ -323,7 +323,7 @@ def records(tmp_path_factory):
             "single": {"pair_objective": "none"},
             "next": {"pair_objective": "nsp"},
             "cased": {"do_lower_case": False},
-            "marked": {"new_tokens": "[E1]", "keep_accents": True},
+            "marked": {"new_tokens": "[E1],Neu", "keep_accents": True},
         }.items()
     }
 
@@ -373,8 +373,8 @@ def test_new_tokens_and_accents_of_records_are_kept_by_the_run(
     files = {f: records["marked"] for f in ("input_file", "eval_file")}
     one = job(
         init_checkpoint=trained[0].output_dir,
-        new_tokens="[E1]",
-        albert_config=runs.config(vocab_size=runs.V + 1),
+        new_tokens="[E1],Neu",
+        albert_config=runs.config(vocab_size=runs.V + 2),
         **files,
     )
     # The start was trained without accents.
@@ -388,7 +388,8 @@ def test_new_tokens_and_accents_of_records_are_kept_by_the_run(
 
     again = dataclasses.replace(vocabulary, metadata=folder.metadata)
 
-    assert again.tokenizer.encode("w10[E1]") == [5, runs.V]
+    ids = again.tokenizer.encode("w10[E1] neu")
+    assert ids == [5, runs.V, runs.V + 1]
     assert again.tokenizer.settings.keep_accents
     assert vocabularies.as_trained(again) == again
 

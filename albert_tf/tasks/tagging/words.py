@@ -99,7 +99,7 @@ def split(text: str, tokenizer: Tokenizer, kind: str) -> TextWords:
     the mark alone, as in transformers.
     """
     if kind != TOKENS:
-        pattern = word_pattern(kind, tuple(tokenizer.added_patterns))
+        pattern = word_pattern(kind, tuple(tokenizer.added.patterns))
         matches = [*re.finditer(pattern, text)]
         words = [match.group() for match in matches]
         return TextWords.of(words, [m.start() for m in matches], tokenizer)
