@@ -10,6 +10,7 @@ import keras
 import numpy as np
 from keras import ops
 
+from albert_tf import registry
 from albert_tf.data.record_columns import GPU_BUCKET_WIDTH, Padding
 
 # Of lengths of batches, where each shape is compiled.
@@ -59,7 +60,9 @@ def compiled(
             for name, array in batch.items()
         }
         traced = tf.function(function, autograph=False)
-        run = traced.get_concrete_function(specs)
+        kernels = registry.load(registry.COMPUTATION["kernels"])
+        with kernels.casting_once(model):
+            run = traced.get_concrete_function(specs)
     elif backend == "jax":
         run = _jitted(function, model.variables)
     else:

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import tqdm
 
+from albert_tf import registry
 from albert_tf.data import record_columns
 from albert_tf.data.record_columns import (
     EvaluationPlan,
@@ -180,11 +181,14 @@ class OutputComputer:
             context = tf.distribute.get_replica_context()
             return {n: context.all_gather(v, 0) for n, v in outputs.items()}
 
+        kernels = registry.load(registry.COMPUTATION["kernels"])
+
+        def compute_all(batches: Iterator[task_lib.Batch]) -> object:
+            with kernels.casting_once(self._task.model):
+                return strategy.run(compute, args=(next(batches),))
+
         if strategy not in self._compiled:
-            self._compiled[strategy] = tf.function(
-                lambda batches: strategy.run(compute, args=(next(batches),)),
-                autograph=False,
-            )
+            self._compiled[strategy] = tf.function(compute_all, autograph=False)
         make_dataset = functools.partial(
             bucketed_batches.evaluation_dataset,
             columns,

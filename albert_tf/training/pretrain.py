@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 import numpy as np
 import tensorflow as tf
 
-from albert_tf import checks, files, settings
+from albert_tf import checks, files, registry, settings
 from albert_tf.checkpoints import discovery, vocabularies
 from albert_tf.checkpoints.checkpoint import Checkpoint
 from albert_tf.checkpoints.metadata import Metadata
@@ -314,10 +314,12 @@ def evaluator(
     """
     names = task.total_names
     of_replica = functools.partial(_replica_totals, task)
+    kernels = registry.load(registry.COMPUTATION["kernels"])
 
     @tf.function(autograph=False)
     def batch_totals(batch: Batch) -> tf.Tensor:
-        totals = strategy.run(of_replica, args=(batch,))
+        with kernels.casting_once(task.model):
+            totals = strategy.run(of_replica, args=(batch,))
         return strategy.reduce(tf.distribute.ReduceOp.SUM, totals, axis=None)
 
     def evaluate() -> Scores:

@@ -3,6 +3,10 @@
 The models do not know this folder. A training step finds it in `registry`.
 """
 
-from albert_tf.modeling.fused.kernels import Kernels, computing_with
+from albert_tf.modeling.fused.kernels import (
+    Kernels,
+    casting_once,
+    computing_with,
+)
 
-__all__ = ["Kernels", "computing_with"]
+__all__ = ["Kernels", "casting_once", "computing_with"]

@@ -199,6 +199,16 @@ def computing_with(
             inner.operations = previous
 
 
+def casting_once(
+    model: keras.Model,
+) -> contextlib.AbstractContextManager[None]:
+    """Casts matrices that blocks share once a call, and compiles nothing.
+
+    For graphs without gradients; they keep it when the context has ended.
+    """
+    return computing_with(model, Kernels())
+
+
 @functools.cache
 def has_float32_softmax(dtype: str) -> bool:
     """Returns whether the softmax of a dtype is computed in float32.

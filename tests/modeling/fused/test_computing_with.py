@@ -2,7 +2,9 @@
 
 import keras
 import pytest
+import tensorflow as tf
 
+from albert_tf.devices import engine
 from albert_tf.modeling.albert_model import AlbertModel
 from albert_tf.modeling.fused import computing_with
 from albert_tf.modeling.operations import PLAIN, Operations
@@ -37,3 +39,21 @@ def test_a_functional_model_has_operations_of_its_own():
 
     assert model.operations == nodes
     assert albert.pooler.operations is PLAIN
+
+
+def test_a_prediction_casts_shared_matrices_once():
+    size = 24  # of the square matrices of sublayers and pooler alone
+    config = tiny.config(hidden_size=size)
+    model = AlbertModel(config, dtype="mixed_bfloat16")
+    graphs = []
+
+    def outputs(batch):
+        graphs.append(tf.compat.v1.get_default_graph())
+        return {"pooled": model(batch)["pooled_output"]}
+
+    engine.compiled(outputs, model, tiny.batch())
+
+    operations = graphs[0].get_operations()
+    casts = [x.outputs[0].shape for x in operations if x.type == "Cast"]
+    # Query, key, value and output of the shared block, and the pooler.
+    assert casts.count((size, size)) == 5
