@@ -13,7 +13,7 @@ from albert_tf import checks, files
 
 # Its name in the folders of runs, checkpoints and exports.
 CONFIG_FILE = "albert_config.json"
-ACTIVATIONS = ("gelu", "gelu_erf", "relu", "tanh", "linear")
+ACTIVATIONS = ("gelu", "gelu_erf", "relu", "silu", "tanh", "linear")
 # A limit, because more blocks with shared weights need no more memory.
 _MOST_BLOCKS = 10_000
 SHARING_STRATEGIES = ("all", "attention", "ffn", "none")
@@ -61,7 +61,7 @@ class AlbertConfig:
         num_attention_heads: Number of heads, N; must divide `hidden_size`.
         intermediate_size: Width of the feed-forward layer, F.
         hidden_act: One of `gelu` (the tanh form), `gelu_erf` (the exact one),
-            `relu`, `tanh`, `linear`.
+            `relu`, `silu`, `tanh`, `linear`.
         hidden_dropout_prob: Dropout of embeddings and sublayer outputs.
         attention_probs_dropout_prob: Dropout of the attention weights.
         max_position_embeddings: Longest sequence.

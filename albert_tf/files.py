@@ -98,8 +98,11 @@ def read_json(path: Path) -> Any:
 
 def _parse_json(text: str, path: Path, part: str) -> Any:
     try:
-        return json.loads(text)
-    except (json.JSONDecodeError, RecursionError) as error:
+        value = json.loads(text)
+        if "\\u" in text:  # Half of a surrogate pair could not be written.
+            json.dumps(value, ensure_ascii=False).encode()
+        return value
+    except (RecursionError, ValueError) as error:
         raise ValueError(
             f"{os.fspath(path)} is damaged: {part} is not JSON ({error}). "
             "Restore it."

@@ -19,7 +19,7 @@ def test_defaults_are_those_of_xxlarge():
         ({"initializer_range": "wide"}, "`initializer_range`.*'wide'"),
         (
             {"hidden_act": "swish"},
-            "one of gelu, gelu_erf, relu, tanh, linear.*'swish'",
+            "one of gelu, gelu_erf, relu, silu, tanh, linear.*'swish'",
         ),
         ({"parameter_sharing": "half"}, "one of all, attention, ffn, none"),
         (

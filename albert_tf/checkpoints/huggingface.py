@@ -61,6 +61,8 @@ _ACTIVATIONS = {
     "gelu_new": "gelu",
     "gelu_pytorch_tanh": "gelu",
     "relu": "relu",
+    "silu": "silu",
+    "swish": "silu",
     "tanh": "tanh",
     "linear": "linear",
 }

@@ -35,7 +35,8 @@ def _name(token_id: int, tokenizer: Tokenizer | None) -> tuple[str, str]:
     if tokenizer is None:
         return " ", str(token_id)
     token = tokenizer.id_to_token(token_id)
-    if token in base.SENTENCEPIECE_NAMES:
+    added = tokenizer.settings.added_tokens
+    if token in base.SENTENCEPIECE_NAMES or token in added:
         return " ", token
     if isinstance(tokenizer, WordPieceTokenizer):
         rest = token.removeprefix("##")

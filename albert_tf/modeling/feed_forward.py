@@ -18,6 +18,7 @@ ACTIVATIONS: dict[str, Callable[..., Tensor]] = {
     "gelu": operations.gelu,
     "gelu_erf": operations.gelu_erf,
     "relu": ops.relu,
+    "silu": ops.silu,
     "tanh": ops.tanh,
     "linear": keras.activations.linear,
 }

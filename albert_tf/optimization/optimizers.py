@@ -119,20 +119,24 @@ def is_orthogonalized(path: str) -> bool:
 def orthogonalized(matrix: Tensor, dtype: str = "float32") -> Tensor:
     """Returns a matrix with its singular vectors and values near 1, float32.
 
-    Five Newton-Schulz iterations, with products of type `dtype`, bring most
-    of them between 0.7 and 1.2.
+    Five Newton-Schulz iterations bring most of them between 0.7 and 1.2.
+    Products of matrices are of type `dtype`, sums are in float32.
     """
+
+    def product(first: Tensor, second: Tensor) -> Tensor:
+        result = ops.matmul(ops.cast(first, dtype), ops.cast(second, dtype))
+        return ops.cast(result, "float32")
+
     is_tall = matrix.shape[0] > matrix.shape[1]
     x = ops.transpose(matrix) if is_tall else matrix
     # At most 1, so that the iterations converge.
     x = x / (ops.sqrt(ops.sum(ops.square(x))) + 1e-7)
-    x = ops.cast(x, dtype)
     a, b, c = _NEWTON_SCHULZ
     for _ in range(_NUM_ITERATIONS):
-        squared = ops.matmul(x, ops.transpose(x))
-        polynomial = b * squared + c * ops.matmul(squared, squared)
-        x = a * x + ops.matmul(polynomial, x)
-    return ops.cast(ops.transpose(x) if is_tall else x, "float32")
+        squared = product(x, ops.transpose(x))
+        polynomial = b * squared + c * product(squared, squared)
+        x = a * x + product(polynomial, x)
+    return ops.transpose(x) if is_tall else x
 
 
 @keras.saving.register_keras_serializable("albert_tf")

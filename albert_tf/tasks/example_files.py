@@ -48,7 +48,18 @@ def rows_in_memory(name: str, rows: Any) -> RowsInMemory:
     rows = list(rows)
     if not all(isinstance(row, Mapping) for row in rows):
         raise ValueError(f"`{name}` must be rows: dicts of values by column.")
+    for number, row in enumerate(rows, 1):
+        if "\\ud" in repr(row):
+            try:  # As of a file of JSON lines.
+                _check_writable(row)
+            except ValueError as error:
+                raise ValueError(f"{name}, row {number}: {error}") from error
     return RowsInMemory(name, rows)
+
+
+def _check_writable(values: object) -> None:
+    """Checks that no text has half of a surrogate pair."""
+    json.dumps(values, default=repr, ensure_ascii=False).encode()
 
 
 def read_header(path: Source) -> tuple[str, ...]:
@@ -123,9 +134,8 @@ def read_objects(path: Source) -> Iterator[tuple[int, files.JsonObject]]:
         try:
             values = json.loads(text)
             if "\\u" in text:
-                # Half of a surrogate pair could not be written.
-                json.dumps(values, ensure_ascii=False).encode()
-        except ValueError as error:
+                _check_writable(values)
+        except (RecursionError, ValueError) as error:
             raise ValueError(
                 f"{path}, line {line} is not JSON: {error}."
             ) from error

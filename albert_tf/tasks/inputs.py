@@ -19,7 +19,7 @@ def parse_line(number: int, line: bytes) -> object:
     try:
         is_json = text.lstrip().startswith(("{", "["))
         value = json.loads(text) if is_json else text
-    except ValueError as error:
+    except (RecursionError, ValueError) as error:
         # A text may begin like JSON, such as `[MASK] is here.`
         if text.lstrip().startswith("["):
             return text

@@ -176,6 +176,8 @@ def read_labels(
     ):
         where = f"{path}, line {line}"
         row = split_labels(text, separator, where) if separator else [text]
+        if separator and text.lstrip().startswith("["):
+            row += _numbered(_listed(text))  # Some may have no example.
         for label in row:
             if label not in labels:
                 _check_label(label, where)
@@ -207,7 +209,9 @@ def _labels_with_one(cells: Mapping[str, str], where: str) -> list[str]:
     return [name for name, mark in marks.items() if mark]
 
 
-def split_labels(text: str, separator: str, where: str) -> list[str]:
+def split_labels(
+    text: str, separator: str, where: str, labels: Sequence[str] = ()
+) -> list[str]:
     """Returns the labels of a row, divided by `separator` or listed in JSON.
 
     >>> split_labels("news, sport", ",", "line 1")
@@ -216,25 +220,49 @@ def split_labels(text: str, separator: str, where: str) -> list[str]:
     ['news, local', 'sport']
 
     A list may also be written as Python writes it; its labels may be numbers.
+    A list of more than two zeros and ones marks each of `labels`, or numbers
+    from 0, in their order:
+
+    >>> split_labels("[0, 1, 1]", ",", "line 1", ["news", "local", "sport"])
+    ['local', 'sport']
     """
     if not text.lstrip().startswith("["):
         parts = (part.strip() for part in text.split(separator))
         return [part for part in parts if part]
-    # As Python writes it, with other quotes.
-    quoted = text if '"' in text else text.replace("'", '"')
-    try:
-        labels = json.loads(quoted)
-    except json.JSONDecodeError:
-        labels = [None]
-    numbers = [label for label in labels if isinstance(label, int | float)]
-    strings = [label for label in labels if isinstance(label, str)]
-    if len({*numbers}) + len(strings) < len(labels):
+    row = _listed(text)
+    if names := _numbered(row):
+        if labels and {*labels} != {*names}:
+            names = [*labels]
+        if len(names) == len(row):
+            return [name for name, mark in zip(names, row, strict=True) if mark]
+    numbers = [label for label in row if isinstance(label, int | float)]
+    strings = [label for label in row if isinstance(label, str)]
+    if len({*numbers}) + len(strings) < len(row):
         raise ValueError(
             f"{where}: labels that begin with a bracket must be a list of "
-            "strings, or of different numbers, in JSON. A 0 or 1 for every "
-            f"label needs a column for each. Received: {text!r}."
+            "strings, or of different numbers, in JSON, or a 0 or 1 for every "
+            f"label, if there are more than two. Received: {text!r}."
         )
-    return [x if isinstance(x, str) else json.dumps(x) for x in labels]
+    return [x if isinstance(x, str) else json.dumps(x) for x in row]
+
+
+def _listed(text: str) -> list[object]:
+    """Returns a list of JSON, or as Python writes it; [None] if it is none."""
+    quoted = text if '"' in text else text.replace("'", '"')
+    try:
+        row: list[object] = json.loads(quoted)
+        return row
+    except (json.JSONDecodeError, RecursionError):
+        return [None]
+
+
+def _numbered(row: Sequence[object]) -> list[str]:
+    """Returns a number for each label if a list marks all; else nothing.
+
+    Of more than two zeros and ones, one comes twice, so they are no labels.
+    """
+    are_marks = all(isinstance(x, int | float) and x in (0, 1) for x in row)
+    return [*map(str, range(len(row)))] if are_marks and len(row) > 2 else []
 
 
 def check_labels(labels: Sequence[str], where: str) -> None:
@@ -276,7 +304,7 @@ def _parse_label(
         if others:
             row = _labels_with_one(cells, where)
         else:
-            row = split_labels(text, separator, where)
+            row = split_labels(text, separator, where, labels)
         return tuple(sorted({_index(label, labels, where) for label in row}))
     if labels:
         return _index(text, labels, where)

@@ -406,7 +406,7 @@ _ROWS = [
     (_metadata(_FEW_THRESHOLDS), "a number for each label"),
     # Hugging Face.
     (_config(pruned_heads={"0": [1]}), "pruned_heads={'0': .* not supported"),
-    (_config(hidden_act="silu"), "config.json.*one of gelu,.*'silu'"),
+    (_config(hidden_act="mish"), "config.json.*one of gelu,.*'mish'"),
     (_config(model_type="bert"), "model_type='bert'.*only an ALBERT"),
     (_config(**_EPSILON), "config.json.*norm_eps"),
     (_modules([{"path": ""}]), "is damaged or incomplete.*'type'"),

@@ -32,6 +32,7 @@ def test_the_output_is_dropped_before_the_residual_sum():
     ("name", "expected"),
     [
         ("relu", [0.0, 2.0]),
+        ("silu", [x / (1 + math.exp(-x)) for x in (-1, 2)]),
         ("tanh", np.tanh([-1, 2])),
         ("linear", [-1.0, 2.0]),
         # x times the normal distribution; the tanh form gives 1.954598.

@@ -43,6 +43,16 @@ def test_the_interval_is_that_of_a_share(num_right, num_rows):
     assert found == pytest.approx((exact.low, exact.high), abs=0.025)
 
 
+def test_the_interval_of_many_rows_is_as_narrow():
+    values = np.random.default_rng(0).random(60_000) < 0.9
+
+    low, high = interval_of(values)
+
+    exact = scipy.stats.binomtest(values.sum(), values.size).proportion_ci()
+    width = exact.high - exact.low
+    assert (low, high) == pytest.approx(exact, abs=0.1 * width)
+
+
 def test_the_interval_is_in_the_range_of_the_score():
     assert interval_of([100] * 10, best=100.0) == (63, 100)
 

@@ -134,6 +134,7 @@ def test_json_lines_give_text_numbers_and_truth_values(name, write):
         ("a.csv", 'a,b\n1,"x" y\n', "line 2: not CSV: ',' expected"),
         ("a.jsonl", '{"a": ""}\n{', "line 2 is not JSON"),
         ("a.jsonl", '{"a": "\\ud800"}', "line 1 is not JSON.*surrogates"),
+        ("a.jsonl", '{"a": ' + "[" * 100_000, "line 1 is not JSON: maximum"),
         ("a.jsonl", '{"a": ""}\n[1]', "line 2 must be a JSON object"),
         ("a.jsonl", '{"b": 1}', "line 1: 'a' must be .*None; the keys are 'b'"),
         ("a.jsonl", '{"a": null}', "line 1: 'a' must be a string or a number"),
@@ -145,6 +146,14 @@ def test_broken_rows_are_refused_with_their_line(name, text, message, write):
 
     with pytest.raises(ValueError, match=message):
         rows(path, "a")
+
+
+def test_rows_in_memory_may_be_written_again():
+    names = [{"a": "\\ud83d"}, {"a": ["\U0001f600"]}]
+    assert example_files.rows_in_memory("train", names).rows == names
+
+    with pytest.raises(ValueError, match="train, row 2: .* surrogates not"):
+        example_files.rows_in_memory("train", [{"a": ""}, {"a": ["\ud83d"]}])
 
 
 def test_ids_differ():

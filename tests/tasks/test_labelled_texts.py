@@ -1,3 +1,5 @@
+import json
+
 import pytest
 
 from albert_tf.tasks import labelled_texts
@@ -60,6 +62,22 @@ def test_labels_are_those_of_the_file_sorted(table):
 )
 def test_a_row_may_have_several_labels(text, expected):
     assert labelled_texts.split_labels(text, ";", "line 1") == expected
+
+
+def test_a_list_of_marks_is_of_all_labels(tmp_path):
+    path = tmp_path / "train.jsonl"
+    rows = [[0, 1, 0], [0.0, 1.0, 1.0], [False, False, False]]
+    lines = (json.dumps({"text": "a", "kinds": row}) for row in rows)
+    path.write_text("".join(f"{line}\n" for line in lines))
+    columns = Columns(texts=("text",), label="kinds", separator=",")
+
+    labels = labelled_texts.read_labels(path, "kinds", separator=",")
+    for names in (labels, ("c", "b", "a")):
+        found = read(path, columns, labels=names)
+        assert [example.label for example in found] == [(1,), (1, 2), ()]
+    assert labels == ("0", "1", "2")
+    with pytest.raises(ValueError, match="if there are more than two"):
+        read(path, columns, labels=("a", "b"))
 
 
 def test_several_labels_become_their_places(tmp_path):
