@@ -153,6 +153,8 @@ def _value(values: files.JsonObject, key: str, kind: type) -> Any:
     elif kind is not str:
         with contextlib.suppress(ValueError):  # Texts such as "31", "false".
             value = json.loads(str(value).lower())
+        if kind is bool and value in (0, 1):
+            value = bool(value)
     if type(value) is not kind:
         raise TypeError(f"{key!r} must be a {kind.__name__}, not {value!r}")
     return value

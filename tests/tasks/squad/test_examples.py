@@ -76,6 +76,8 @@ ROW = {"id": "q0", "question": "What?", "context": CONTEXT, "answers": [SNOW]}
         ({"answers": []}, 0),
         ({"answers": {"text": [], "answer_start": []}}, 0),
         ({"answers": [], "is_impossible": "True"}, 0),
+        ({"answers": [], "is_impossible": 1}, 0),
+        ({"answers": [SNOW], "is_impossible": 0}, 1),
         ({"answers": [SNOW, {"text": "", "answer_start": 0}]}, 1),
         ({"answers": [SNOW], "is_impossible": "false"}, 1),
         # Neither says that there is none.
