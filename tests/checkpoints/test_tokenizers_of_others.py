@@ -105,6 +105,7 @@ _MARKS = added("[E1]", "[/E1]", special=True)
 _NEW = added("[E1]", "[/E1]", "covid", "<user>")
 _UNUSED = added("[unused1]", "ok", special=True)
 _WORD, _ACCENT = added("ok", single_word=True), added("caf\u00e9")
+_RIGHT = added("ok", rstrip=True)
 _LOWER, _CASED = {"do_lower_case": True}, {"do_lower_case": False}
 _KEEP, _ACCENTS = {"keep_accents": True}, {"strip_accents": False}
 _CHINESE = {"tokenize_chinese_chars": False}
@@ -139,15 +140,11 @@ _CASES = [
     ("zh", wordpiece, [repeat], _LOWER, _MARKS, ""),
     ("zh", wordpiece, [], _LOWER, _NEW, ""),
     ("zh", wordpiece, [], _LOWER, _UNUSED, ""),
-    (
-        "zh",
-        wordpiece,
-        [],
-        _LOWER,
-        _WORD,
-        "single_word or rstrip of 'ok' is not",
-    ),
-    ("zh", wordpiece, [], _LOWER, _ACCENT, "normalized of 'caf\u00e9' is not"),
+    ("zh", wordpiece, [], _LOWER, _WORD, ""),
+    ("zh", wordpiece, [], _LOWER, _ACCENT, ""),
+    ("vi", spm, [], _LOWER, _WORD, ""),
+    ("vi", spm, [], _LOWER, _ACCENT, ""),
+    ("vi", spm, [], _LOWER, _RIGHT, "rstrip of 'ok' is not supported"),
     ("vi", spm, [], _LOWER | _KEEP, None, ""),
     ("vi", spm, [], _LOWER, _NEW, ""),
     ("vi", wordpiece, [], _LOWER | _ACCENTS, None, ""),
