@@ -154,10 +154,6 @@ def with_new_tokens(checkpoint: Checkpoint, names: Sequence[str]) -> Checkpoint:
         else range(old.vocab_size)
         for token in tokens
     ]
-    known = [name for name in names if old.as_added(name) is None]
-    left_out = f". Left out, tokens already: {checks.listed(known)}"
-    text = f"{len(tokens)} new tokens: {checks.listed(tokens)}"
-    _LOGGER.info(text + (left_out if known else ""))
 
     def read(_: str) -> Mapping[str, np.ndarray]:
         arrays = checkpoint.weights

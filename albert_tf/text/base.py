@@ -8,6 +8,7 @@ import abc
 import functools
 import hashlib
 import itertools
+import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -25,6 +26,7 @@ from albert_tf.text.vocabulary_file import (
 if TYPE_CHECKING:
     from albert_tf.text.normalization import TracedText
 
+_LOGGER = logging.getLogger(__name__)
 SENTENCEPIECE_NAMES = ("<pad>", "<unk>", "[CLS]", "[SEP]", "[MASK]")
 # SentencePiece's mark of the start of a word.
 WORD_MARK = "▁"
@@ -156,7 +158,17 @@ class Tokenizer(abc.ABC):
 
         Tokens of the vocabulary keep their ids; new tokens get the next ids.
         """
-        return self.with_added(dict(filter(None, map(self.as_added, names))))
+        if not names:
+            return self
+        added = {name: self.as_added(name) for name in names}
+        result = self.with_added(dict(filter(None, added.values())))
+        new = map(result.id_to_token, range(self.vocab_size, result.vocab_size))
+        num_new = result.vocab_size - self.vocab_size
+        text = f"{num_new} new tokens: {checks.listed(new)}"
+        if known := [name for name, found in added.items() if not found]:
+            text += f". Left out, tokens already: {checks.listed(known)}"
+        _LOGGER.info(text)
+        return result
 
     def as_added(self, name: str) -> tuple[str, bool | str] | None:
         """Returns a new token as it is found, and how; see `AddedTokens`.
