@@ -4,6 +4,7 @@ import collections
 import dataclasses
 import hashlib
 import json
+import logging
 import math
 import os
 from collections.abc import Callable, Collection, Sequence
@@ -15,6 +16,7 @@ from albert_tf.tasks.example_files import Source
 from albert_tf.tasks.spec import DataRequest, TaskConfig
 from albert_tf.tasks.task_data import SPLITS
 
+_LOGGER = logging.getLogger(__name__)
 Example = TypeVar("Example")
 
 
@@ -135,6 +137,13 @@ def read(
         digests_of_rows = _digests(rows, start[1], texts)
         if has_seen := not {*start[2]}.isdisjoint(digests_of_rows):
             *before, digests = start
+    elif request.start.settings.get("task") == config.name:
+        _LOGGER.warning(
+            "%s was trained for this task, and no rows were held out. If it "
+            "was trained on this table, it has seen the rows to evaluate, and "
+            "their scores are too good.",
+            request.start.path,
+        )
     if has_seen and before != [share, seed]:
         raise ValueError(
             "The weights have seen rows to evaluate: they were trained "

@@ -392,7 +392,7 @@ def test_a_later_evaluation_keeps_what_the_training_chose(start, tmp_path):
 
 
 def test_a_start_does_not_train_on_rows_that_are_evaluated_later(
-    start, tmp_path
+    start, tmp_path, caplog
 ):
     first = albert_tf.finetune(
         "custom",
@@ -419,3 +419,10 @@ def test_a_start_does_not_train_on_rows_that_are_evaluated_later(
     others = [row | {"text": row["text"] + " now"} for row in ROWS]
     second |= {"train_examples": others, "validation_seed": 1}
     albert_tf.finetune("custom", **second, output_dir="three")
+    # A start that held out nothing may have seen any row.
+    table = TABLE | {"train_examples": ROWS, "eval_examples": ROWS[::3]}
+    plain = albert_tf.finetune("custom", **start | table, output_dir="four")
+    assert "has seen the rows to evaluate" not in caplog.text
+    second |= {"init_checkpoint": plain.weights}
+    albert_tf.finetune("custom", **second, output_dir="five")
+    assert "has seen the rows to evaluate" in caplog.text
