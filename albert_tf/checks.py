@@ -1,6 +1,6 @@
-"""Checks and compares values, and says in plain words how to correct them.
+"""Checks and compares values; error messages say how to correct them.
 
-Every config checks its fields with these functions when it is made.
+Every config checks its fields with these functions when it is created.
 """
 
 import contextlib
@@ -96,7 +96,7 @@ def differences(
 
     Inner objects are compared value by value, under the name `outer.inner`;
     tuples and lists are the same. Long values, such as digests, are shortened.
-    A setting that only one set has, and does not use, makes no difference.
+    A setting in one set alone is a difference only if its value is truthy.
 
     >>> differences({"rate": 0.1, "a": {"b": 1}}, {"rate": 0.1, "a": {"b": 2}})
     ['a.b=1 (now 2)']

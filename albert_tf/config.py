@@ -11,10 +11,10 @@ from typing import Any
 
 from albert_tf import checks, files
 
-# Its name in the folders of runs, checkpoints and exports.
+# Name of the config file in the folders of runs, checkpoints and exports.
 CONFIG_FILE = "albert_config.json"
 ACTIVATIONS = ("gelu", "gelu_erf", "relu", "silu", "tanh", "linear")
-# A limit, because more blocks with shared weights need no more memory.
+# Needed because more blocks with shared weights take no more memory.
 _MOST_BLOCKS = 10_000
 SHARING_STRATEGIES = ("all", "attention", "ffn", "none")
 # Fields that the paper does not have; written only where they have an effect.
@@ -63,17 +63,17 @@ class AlbertConfig:
         hidden_act: One of `gelu` (the tanh form), `gelu_erf` (the exact one),
             `relu`, `silu`, `tanh`, `linear`.
         hidden_dropout_prob: Dropout of embeddings and sublayer outputs.
-        attention_probs_dropout_prob: Dropout of the attention weights.
+        attention_probs_dropout_prob: Dropout of the attention probabilities.
         max_position_embeddings: Longest sequence.
         type_vocab_size: Number of segment types.
         initializer_range: Standard deviation of the initial weights.
-        parameter_sharing: What the layers of one group share: `all`,
-            `attention`, `ffn` or `none` (Lan et al. 2020, table 4).
-        attention_window: Number of tokens, on either side, that a token
-            attends to, W, besides a few global ones, see `modeling.windows`;
-            0 for all. Not in the paper.
-        always_projects: Whether there is a projection even if E equals H, as
-            in transformers and KerasHub.
+        parameter_sharing: Weights that layers of one group share: `all`,
+            `attention`, `ffn` (feed-forward), `none`; Lan et al. 2020, table 4.
+        attention_window: Number of tokens on either side that a token attends
+            to, W, in addition to a few global tokens, see `modeling.windows`;
+            0 for full attention. Not in the paper.
+        always_projects: Whether to project from E to H even if they are equal,
+            as in transformers and KerasHub. Not in the paper.
     """
 
     vocab_size: int
@@ -130,14 +130,14 @@ class AlbertConfig:
         return self.embedding_size != self.hidden_size or self.always_projects
 
     def group_of_layer(self, layer: int) -> int:
-        """Returns which group of weights layer `layer` uses.
+        """Returns the index of the group whose weights `layer` uses.
 
         >>> AlbertConfig(vocab_size=9, num_hidden_groups=3).group_of_layer(8)
         2
         """
-        # Differs: the reference computes int(layer / L * G) in floating
-        # point, which gives the wrong group for 22 layers in 22 groups, among
-        # others.
+        # Differs: google-research/albert computes int(layer / L * G), L layers
+        # and G groups, in floating point, which gives a wrong group for L = G =
+        # 22, among others.
         return layer * self.num_hidden_groups // self.num_hidden_layers
 
     def is_shared(self, half: str) -> bool:
@@ -145,7 +145,7 @@ class AlbertConfig:
         return self.parameter_sharing in ("all", half)
 
     def weight_set(self, half: str, layer: int) -> int:
-        """Returns the index of the weight set that a layer uses for a half."""
+        """Returns the index of the weight set of one half of a layer."""
         return self.group_of_layer(layer) if self.is_shared(half) else layer
 
     def num_weight_sets(self, half: str) -> int:
@@ -176,7 +176,7 @@ class AlbertConfig:
 
         Args:
             values: Fields by name; inert keys may be among them.
-            where: Prefix of error messages: the file that has the values.
+            where: Path of the file, to begin error messages with.
         """
         known = {field.name for field in dataclasses.fields(cls)}
         fields = {key: values[key] for key in values if key in known}

@@ -1,4 +1,4 @@
-"""Files, local or remote: text and JSON, whole writes.
+"""Files, local or remote: text, JSON, atomic writes.
 
 A path with a scheme (`gs://`, `s3://`, `hdfs://`) is opened by `storage.py`.
 """
@@ -20,7 +20,7 @@ from albert_tf import registry
 Path = str | os.PathLike[str]
 JsonObject = dict[str, Any]
 
-# Bytes of a name in a temporary name made of it: the limit of both is 255.
+# Bytes of a file name that its temporary name keeps; a name has at most 255.
 _STEM_SIZE = 200
 PARTIAL = re.compile(r"(?P<stem>.*)\.[0-9a-f]{8}\.partial", re.DOTALL)
 
@@ -36,7 +36,7 @@ def remote_files() -> Any:
 
 
 def check_local(path: Path) -> str:
-    """Returns a path as a string; one with a scheme is a ValueError."""
+    """Returns a path as a string; raises ValueError if it has a scheme."""
     text = os.fspath(path)
     if is_remote(text):
         raise ValueError(
@@ -92,7 +92,7 @@ def read_text(path: Path) -> str:
 
 
 def read_json(path: Path) -> Any:
-    """Reads a JSON file; one that is damaged is a ValueError that names it."""
+    """Reads a JSON file; if it is damaged, a ValueError names the file."""
     return _parse_json(read_text(path).removeprefix("\ufeff"), path, "it")
 
 
@@ -154,12 +154,12 @@ def partial_name(path: Path) -> str:
 
 
 def stem(name: str) -> str:
-    """Returns the beginning of a name, for names that are made of it."""
+    """Returns the beginning of a file name, for its temporary names."""
     return os.fsencode(name)[:_STEM_SIZE].decode(errors="ignore")
 
 
 def find_partials(path: Path) -> list[str]:
-    """Returns the names of incomplete files of the writers of a path."""
+    """Returns the names of incomplete files that writers of `path` made."""
     folder, name = os.path.split(os.path.abspath(check_local(path)))
     names = os.listdir(folder) if os.path.isdir(folder) else []
     matches = map(PARTIAL.fullmatch, names)
@@ -210,12 +210,12 @@ def remove(path: str) -> None:
 
 @contextlib.contextmanager
 def atomic_write(path: Path) -> Iterator[IO[bytes]]:
-    """Opens a file for writing that takes its name only when it is whole.
+    """Opens a file for writing; it gets its name only when it is complete.
 
     Bytes go to a file named by `partial_name`, which is flushed to disk and
     renamed when the block ends, and removed when it fails. Missing folders are
-    made. Incomplete files of killed writers are removed first. A remote
-    file is written to a local one without a name, and sent when the block ends.
+    created. Incomplete files of killed writers are removed first. A remote
+    file is written to an unnamed local file, and sent when the block ends.
     """
     name = os.fspath(path)
     if is_remote(name):
@@ -234,7 +234,7 @@ def atomic_write(path: Path) -> Iterator[IO[bytes]]:
         os.replace(partial, name)
     except BaseException as error:
         remove(partial)
-        # Errors of writes do not know the name of the file.
+        # Errors of writes do not have the name of the file.
         if isinstance(error, OSError) and error.errno and not error.filename:
             raise OSError(error.errno, error.strerror, name) from error
         raise

@@ -2,24 +2,24 @@
 
 Letters of the shape comments: B batch, S sequence, E embedding, H hidden,
 N heads, D head size (H = N x D), F feed-forward, V vocabulary, P masked
-positions, C choices, K labels or beams.
+positions, Q queries (`output_positions`), C choices, K labels or beams.
 
 Every layer and model takes the `config` of the whole model, unless it takes
 sizes; the `seed` of its initial weights; `dtype`, a Keras dtype policy; and a
 `name`. Checkpoints identify the variables of heads by their names.
 
-A model is called on a dict of tensors: its own inputs, and those that only
-other models have, which it ignores; any other name is an error. Its call
-arguments are those of `AlbertModel`. Its encoder starts with the weights of an
-`AlbertModel` of the same seed.
+A model is called on a dict of tensors. It ignores inputs that only other
+models use; an unknown name is an error. It takes the call arguments of
+`AlbertModel`, and its encoder starts with the weights of an `AlbertModel` of
+the same seed.
 
-One of these arguments is handed down to all layers: `seed`, an int tensor
-`[2]`, decides the dropout masks; without one, a layer drops nothing.
-`dropout_index` is the number, in the model, of the first dropout of a layer.
+The call argument `seed`, an int tensor `[2]`, is passed to all layers and
+decides the dropout masks; without a seed, a layer drops nothing. A layer's
+`dropout_index` numbers its first dropout among all dropouts of the model.
 """
 
 from typing import Any, TypeAlias
 
-# A tensor of the back end, eager, in a graph or symbolic; or what `keras.ops`
-# makes one of: a NumPy array, a variable, a number. They have no common class.
+# A tensor of the back end, eager, in a graph or symbolic; or anything that
+# `keras.ops` converts to a tensor: an array, a variable, a number.
 Tensor: TypeAlias = Any

@@ -30,8 +30,8 @@ class AlbertModel(BaseModel):
     Args:
         output_hidden_states: Whether to return the output of every block,
             which can be large.
-        global_segment: Segment whose tokens are global, like `[CLS]`, if the
-            config has an `attention_window`; None if `[CLS]` alone is.
+        global_segment: With an `attention_window`, segment whose tokens attend
+            without a window, as `[CLS]` does; None for `[CLS]` alone.
         **kwargs: `seed` of the initial weights, and of dropout if the call has
             none; `dtype` and `name`, as for any Keras layer.
 
@@ -44,16 +44,16 @@ class AlbertModel(BaseModel):
             from the model's own generator. Ignored unless `training`.
         depth: Number of layers to compute, from the first on; None for all.
         output_positions: Int tensor `[B, Q]`, the positions that the last
-            block computes; the first must be 0, that of `[CLS]`. None for all.
-        encode: Function that replaces the method `encode`, in training; its
-            first argument is the model.
+            block computes; the first must be 0, for `[CLS]`. None for all.
+        encode: Function that replaces the method `encode` in training, such as
+            `packing.encode`; its first argument is the model.
 
     Returns:
         Dict of float tensors in the compute dtype:
         `sequence_output` `[B, S, H]`, or `[B, Q, H]`: the output of the last
         block; rows where `input_mask` is 0 hold values that must not be used.
-        `pooled_output` `[B, H]`: the transformed vector of the first token.
-        `embedding_output` `[B, S, E]`: before the projection.
+        `pooled_output` `[B, H]`: the vector of `[CLS]` after a linear layer
+        and tanh. `embedding_output` `[B, S, E]`: before the projection to H.
         With `output_hidden_states`, also `hidden_states`, a list of
         `[B, S, H]`: the projected embeddings, then the output of every block.
     """
@@ -80,9 +80,9 @@ class AlbertModel(BaseModel):
         self.encoder = Encoder(
             config, seed=derive(seed, "encoder"), dtype=self.dtype_policy
         )
-        size = config.hidden_size
-        self.pooler = layers.dense(self, "pooler", size, size)
-        self.build({name: x.shape for name, x in self.input.items()})
+        hidden_size = config.hidden_size
+        self.pooler = layers.dense(self, "pooler", hidden_size, hidden_size)
+        self.build({name: tensor.shape for name, tensor in self.input.items()})
 
     def build(self, input_shape: object = None) -> None:
         self.embeddings.build((None, None))
@@ -90,10 +90,10 @@ class AlbertModel(BaseModel):
         self.pooler.build((None, self.config.hidden_size))
 
     def enable_lora(self, rank: int) -> None:
-        """Freezes the encoder, except for low-rank matrices that it adds.
+        """Adds trainable low-rank matrices, and freezes other weights.
 
-        The matrices are added to the query and value kernels, whose biases are
-        trained, too. A saved encoder has the sums. Source: Hu et al. 2021.
+        The product of two matrices is added to each query and value kernel;
+        their biases stay trainable. Saving merges it. Source: Hu et al. 2021.
         """
         for layer in self._flatten_layers(include_self=False):
             if layer.name in ("query", "value"):
@@ -106,7 +106,7 @@ class AlbertModel(BaseModel):
     ) -> Tensor:
         """Returns the seed of one call, int `[2]`; None if not `training`.
 
-        Models whose heads have dropout use it for encoder and head.
+        A model whose head has dropout passes it to both encoder and head.
         """
         if not training:
             return None
@@ -148,7 +148,7 @@ class AlbertModel(BaseModel):
     ) -> tuple[Tensor, list[Tensor]]:
         """Returns the embeddings, and the hidden states of `Encoder`.
 
-        For the arguments, see `AlbertModel`; no seed means no dropout.
+        For the arguments, see `AlbertModel`; without a `seed`, no dropout.
         """
         input_ids, input_mask, segment_ids = self.all_inputs(inputs)
         embedded = self.embeddings(input_ids, segment_ids, seed=seed)
@@ -164,27 +164,27 @@ class AlbertModel(BaseModel):
     def all_inputs(
         self, inputs: Mapping[str, Tensor]
     ) -> tuple[Tensor, Tensor, Tensor]:
-        """Returns ids, mask and segments, `[B, S]`, with their defaults."""
+        """Returns ids, mask and segments, `[B, S]`; fills in defaults."""
         input_ids = ops.convert_to_tensor(inputs["input_ids"])
         input_mask = inputs.get("input_mask", ops.ones_like(input_ids))
         segment_ids = inputs.get("segment_ids", ops.zeros_like(input_ids))
         return input_ids, input_mask, segment_ids
 
     def attention_mask(self, input_mask: Tensor, segment_ids: Tensor) -> Tensor:
-        """Returns the attention mask for two int tensors `[B, S]`."""
+        """Returns the mask, int `[B, 1, 1, S]`, or as in `windows`."""
         return self.encoder.attention_sublayers[0].attention_mask(
             input_mask, segment_ids, self.global_segment
         )
 
     def pool(self, sequence_output: Tensor) -> Tensor:
-        """Returns the transformed vectors of the first tokens, `[B, H]`."""
+        """Applies a linear layer and tanh to the `[CLS]` vectors, `[B, H]`."""
         return ops.tanh(self.pooler(sequence_output[:, 0]))
 
 
 class ModelWithHead(BaseModel):
     """Base class of models with an encoder, `albert`, and a head."""
 
-    # An argument of the encoder.
+    # Argument of `albert`.
     global_segment: int | None = None
 
     def __init__(self, config: AlbertConfig, **kwargs: Any) -> None:

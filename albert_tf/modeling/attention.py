@@ -24,13 +24,13 @@ class AttentionSublayer(base.AlbertLayer):
         attention_mask: Int tensor `[B, 1, 1, S]` or `[B, 1, S, S]`, 1 where a
             key may be attended to. Integer, so that Keras does not cast it to
             a lower precision.
-        output_positions: Int tensor `[B, Q]`, to be computed; None for all.
+        output_positions: Int tensor `[B, Q]`, positions to compute; or None.
 
     Returns:
         Float tensor `[B, S, H]`, or `[B, Q, H]`, in the compute dtype.
     """
 
-    # Whether only the queries at `output_positions` need to be computed.
+    # Whether `attend` can compute the queries at `output_positions` alone.
     attends_by_query = True
 
     def __init__(self, config: AlbertConfig, **kwargs: Any) -> None:
@@ -61,13 +61,13 @@ class AttentionSublayer(base.AlbertLayer):
         query = self.query(to_query)  # [B, Q, H]
         key = self.key(to_key)  # [B, S, H]
         value = self.value(to_value)
-        # Read once for key and value: else tf2onnx takes the shape that they
-        # have inside `linear`.
-        shape = ops.shape(key)
+        # Read once for key and value: if it is read twice, tf2onnx takes their
+        # shape inside `linear`.
+        key_shape = ops.shape(key)
         attended = self.attend(
             self._split_heads(query, ops.shape(query)),  # [B, N, Q, D]
-            self._split_heads(key, shape),
-            self._split_heads(value, shape),
+            self._split_heads(key, key_shape),
+            self._split_heads(value, key_shape),
             attention_mask,
             seed=seed,
             dropout_index=dropout_index,
@@ -85,7 +85,7 @@ class AttentionSublayer(base.AlbertLayer):
     def attention_mask(
         input_mask: Tensor, segment_ids: Tensor, global_segment: int | None
     ) -> Tensor:
-        """Returns the mask for a call, from two int tensors `[B, S]`."""
+        """Turns a mask `[B, S]` into an attention mask `[B, 1, 1, S]`."""
         return ops.expand_dims(input_mask, (1, 2))
 
     def attend(

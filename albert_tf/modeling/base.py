@@ -20,26 +20,26 @@ register = keras.saving.register_keras_serializable(package="albert_tf")
 class SerializableLayer(keras.layers.Layer):
     """A layer that is saved as the arguments of its constructor.
 
-    It keeps them as attributes of the same names.
+    Each argument must be an attribute of the same name.
     """
 
-    # Of a model: fields of `checkpoints.metadata.Metadata`, saved with it.
+    # Models only: fields of `checkpoints.metadata.Metadata`, saved with them.
     metadata: Mapping[str, Any] = types.MappingProxyType({})
     # Computes the formulas; `fused.computing_with` replaces it temporarily.
     operations: Operations = PLAIN
 
     def __init_subclass__(cls, **kwargs: object) -> None:
         super().__init_subclass__(**kwargs)
-        # Not classes of users, whose names could equal ours.
+        # Our classes only: a user's class may have the name of one of ours.
         if cls.__module__.startswith("albert_tf."):
             register(cls)
 
     def get_config(self) -> dict[str, Any]:
         """Returns the arguments of the constructor, and later changes.
 
-        These are `trainable` of the layer itself, and, among all layers inside
-        it, the positions of frozen layers and of quantized layers, the latter
-        with their mode and configuration.
+        The changes are the layer's own `trainable`; which inner layers are
+        frozen; and which are quantized, in which mode and configuration. Inner
+        layers are numbered in the order of `_flatten_layers`.
         """
         saved: dict[str, Any] = super().get_config()
         for name in _argument_names(type(self)):
@@ -86,7 +86,7 @@ class SerializableLayer(keras.layers.Layer):
 
 
 def _argument_names(layer_class: type) -> list[str]:
-    """Returns the arguments of a constructor, and those in its `**kwargs`."""
+    """Returns names of a constructor's arguments, also in its `**kwargs`."""
     names: list[str] = []
     for ancestor in layer_class.__mro__:
         if "__init__" not in vars(ancestor):
@@ -101,7 +101,7 @@ def _argument_names(layer_class: type) -> list[str]:
 
 
 class AlbertLayer(SerializableLayer):
-    """A layer with the config of its model, named after its class."""
+    """A layer that takes the whole model's config; named after its class."""
 
     def __init__(
         self,

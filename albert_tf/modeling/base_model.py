@@ -81,8 +81,8 @@ class BaseModel(base.AlbertLayer, keras.Model):
 
     @property
     def _default_save_signature(self) -> None:
-        # TensorFlow traces it for every model inside an exported one. Keras's
-        # signature has float inputs. `export` has a signature of its own.
+        # Keras's signature, which TensorFlow traces for every model inside an
+        # exported one, has float inputs. `export` has its own signature.
         return None
 
     def export(
@@ -102,7 +102,7 @@ class BaseModel(base.AlbertLayer, keras.Model):
 def _checked(
     inputs: Tensor, specs: Mapping[str, InputSpec], model_name: str
 ) -> Tensor:
-    """Checks inputs, and returns them by our names, ids as integers.
+    """Checks the inputs; returns them under our names, ids as integers.
 
     Without a check, wrong shapes could be broadcast silently.
     """
@@ -114,12 +114,12 @@ def _checked(
             f"{checks.listed(required)}; `tokenizer.batch` makes one. Missing: "
             f"{checks.listed(missing)}."
         )
-    # An input given under both names is an error: which is meant?
+    # If an input is given under both names, the foreign name is an error.
     renames = {k: v for k, v in OUR_NAMES.items() if v not in names}
     inputs = {renames.get(name, name): value for name, value in inputs.items()}
     if unknown := inputs.keys() - specs.keys() - _OTHER_INPUTS:
         raise ValueError(
-            f"Unknown inputs: {checks.listed(sorted(unknown))}. Those "
+            f"Unknown inputs: {checks.listed(sorted(unknown))}. The inputs "
             f"of the model are {checks.listed(specs)}."
         )
     for name, spec in specs.items():

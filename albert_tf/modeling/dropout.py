@@ -1,11 +1,11 @@
 """Dropout whose masks depend on an explicit seed and on nothing else.
 
-A model hands one seed to all its layers; every dropout folds its index in the
-model into it. So the same seed gives the same masks, in one process or many,
-also when a block is recomputed; only XLA (`--jit_compile`) draws others. A
-shared block has other indices, and so other masks, each time it is applied.
+A model passes one seed to all its layers; every dropout has an index in the
+model, and folds it into the seed. So the same seed gives the same masks, in one
+process or many, also when a block is recomputed; only XLA (`--jit_compile`)
+draws others. A shared block has new indices, so new masks, at each application.
 
-Source: the places are those of google-research/albert, `modeling.py`.
+Source: google-research/albert, `modeling.py`, for the places of dropout.
 """
 
 import keras
@@ -15,7 +15,7 @@ from keras import ops
 from albert_tf.modeling import Tensor
 
 EMBEDDINGS_INDEX = 0
-# The draw of `random_depth` has the index 2.
+# Index 2 is the random draw of `random_depth`.
 HEAD_INDEX = 1  # of the one dropout that a fine-tuning head may have
 _FIRST_BLOCK_INDEX = 16
 # Attention probabilities, attention output, feed-forward output.
@@ -23,7 +23,7 @@ NUM_PER_BLOCK = 3
 
 # Odd multipliers: a product modulo 2**32 never maps two indices to one number,
 # and spreads neighbouring indices over all bits, so that seeds that differ a
-# little (as those of successive steps do) do not collide after folding.
+# little, as in successive steps, do not collide after folding.
 _MULTIPLIERS = (0x9E3779B9, 0x85EBCA6B)
 _SEED_MODULUS = 2**32
 
@@ -50,7 +50,7 @@ def dropout(
 
 
 def first_index(block: int) -> int:
-    """Returns the index of the first dropout in a block, given by index."""
+    """Returns the index of the first dropout in block number `block`."""
     return _FIRST_BLOCK_INDEX + NUM_PER_BLOCK * block
 
 

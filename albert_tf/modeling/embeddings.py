@@ -21,10 +21,10 @@ from albert_tf.modeling import Tensor, base, dropout, layers
 class Table(keras.layers.Embedding):
     """An `Embedding` layer whose weights are float32, or quantized.
 
-    Its variable has the path of the layer, as in checkpoints.
+    Its variable has the path of the layer itself, as in TF1 checkpoints.
     """
 
-    input_width = None
+    input_width = None  # The inputs are ids, `[B, S]`.
 
     def add_weight(self, *args: object, **kwargs: object) -> keras.Variable:
         return super().add_weight(*args, **(kwargs | {"autocast": False}))
@@ -59,7 +59,6 @@ class Embeddings(base.AlbertLayer):
 
     def __init__(self, config: AlbertConfig, **kwargs: Any) -> None:
         super().__init__(config, **kwargs)
-        size = config.embedding_size
         self.word_embeddings = self._table("word_embeddings", config.vocab_size)
         self.token_type_embeddings = self._table(
             "token_type_embeddings", config.type_vocab_size
@@ -67,7 +66,8 @@ class Embeddings(base.AlbertLayer):
         self.position_embeddings = self._table(
             "position_embeddings", config.max_position_embeddings
         )
-        self.layer_norm = layers.LayerNorm(size, dtype="float32")
+        embedding_size = config.embedding_size
+        self.layer_norm = layers.LayerNorm(embedding_size, dtype="float32")
 
     def _table(self, name: str, num_rows: int) -> Table:
         return Table(
@@ -100,12 +100,12 @@ class Embeddings(base.AlbertLayer):
             positions = ops.cast(positions, "float32")
         else:
             positions = self.position_embeddings(position_ids)
-        # As in transformers 5, whose ALBERT tokenizer returns no segments.
+        # With one type, ids are ignored: transformers 5 returns no segments.
         if self.config.type_vocab_size == 1:
             segment_ids = ops.zeros_like(segment_ids)
         words = self.word_embeddings(input_ids)  # [B, S, E]
         types = self.token_type_embeddings(segment_ids)
-        embedded = self.layer_norm(words, types, positions)  # of their sum
+        embedded = self.layer_norm(words, types, positions)  # adds them first
         rate, index = self.config.hidden_dropout_prob, dropout.EMBEDDINGS_INDEX
         embedded = dropout.dropout(embedded, rate, seed, index)
         return ops.cast(embedded, self.compute_dtype)

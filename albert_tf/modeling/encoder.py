@@ -29,9 +29,9 @@ def apply_block(
     dropout_index: int = 0,
     **options: object,
 ) -> Tensor:
-    """Applies one block of the stack: attention, then feed-forward.
+    """Applies the two sublayers of a block: attention, then feed-forward.
 
-    `options` is the `seed`, which both sublayers take.
+    `options` are further arguments of both sublayers: the `seed`, or none.
     """
     hidden = attention(
         hidden,
@@ -45,7 +45,7 @@ def apply_block(
 
 
 def at_first_position(block: Block) -> Block:
-    """Returns the block that computes `[CLS]` alone, `[B, 1, H]`."""
+    """Returns a block that computes `[CLS]` alone, `[B, 1, H]`."""
 
     def call(hidden: Tensor, attention_mask: Tensor) -> Tensor:
         first = ops.zeros((ops.shape(hidden)[0], 1), "int32")
@@ -57,9 +57,9 @@ def at_first_position(block: Block) -> Block:
 def walk(
     blocks: Sequence[Block], hidden: Tensor, attention_mask: Tensor
 ) -> list[Tensor]:
-    """Applies blocks to sequences, one after the other.
+    """Applies the blocks one after the other.
 
-    Returns `hidden`, and then the output of every block, `[B, S, H]`.
+    Returns `hidden`, then the output of every block, `[B, S, H]`.
     """
     hidden_states = [hidden]
     for block in blocks:
@@ -72,9 +72,9 @@ class Encoder(base.AlbertLayer):
     """Applies blocks that share weights to a sequence.
 
     A block is an attention sublayer and a feed-forward sublayer; each layer
-    runs `inner_group_num` blocks. Two lists hold the distinct sublayers, each
-    named by its weight set and its position in the set; `sublayers_of_blocks`
-    holds, for each block, the index of its sublayer in either list.
+    runs `inner_group_num` blocks. Two lists hold the distinct sublayers, named
+    `<kind>_<weight set>_<block in the set>`; `sublayers_of_blocks` holds, for
+    each block, the indices of its two sublayers in the lists.
 
     Call arguments:
         embedded: Float tensor `[B, S, E]`.
@@ -93,11 +93,11 @@ class Encoder(base.AlbertLayer):
     def __init__(self, config: AlbertConfig, **kwargs: Any) -> None:
         super().__init__(config, **kwargs)
         num_inner = config.inner_group_num
-        width, size = config.embedding_size, config.hidden_size
+        embedding_size, hidden_size = config.embedding_size, config.hidden_size
         self.embedding_projection = None
         if config.has_projection:
             self.embedding_projection = layers.dense(
-                self, "embedding_projection", width, size
+                self, "embedding_projection", embedding_size, hidden_size
             )
         self.sublayers_of_blocks = tuple(
             (
@@ -149,7 +149,7 @@ class Encoder(base.AlbertLayer):
         return walk([*blocks, last], hidden, attention_mask)
 
     def project(self, embedded: Tensor) -> Tensor:
-        """Returns the input of the first block, `[B, S, H]`."""
+        """Projects from E to H; returns the first block's input."""
         if self.embedding_projection is None:
             return embedded
         return self.embedding_projection(embedded)
@@ -157,7 +157,7 @@ class Encoder(base.AlbertLayer):
     def blocks(
         self, seed: Tensor | None = None, depth: int | None = None
     ) -> list[Block]:
-        """Returns the blocks as functions, for two arguments of the call."""
+        """Returns the blocks as functions of hidden vectors and mask."""
         num_blocks = len(self.sublayers_of_blocks)
         if depth is not None:
             num_blocks = depth * self.config.inner_group_num

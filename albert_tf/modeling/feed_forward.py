@@ -13,7 +13,7 @@ from keras import ops
 from albert_tf.config import AlbertConfig
 from albert_tf.modeling import Tensor, base, dropout, layers, operations
 
-# By the name of `hidden_act` in the config.
+# Activation functions by the value of `hidden_act` in the config.
 ACTIVATIONS: dict[str, Callable[..., Tensor]] = {
     "gelu": operations.gelu,
     "gelu_erf": operations.gelu_erf,
@@ -36,7 +36,7 @@ class FeedForwardSublayer(base.AlbertLayer):
 
     def __init__(self, config: AlbertConfig, **kwargs: Any) -> None:
         super().__init__(config, **kwargs)
-        size, inner_size = config.hidden_size, config.intermediate_size
+        size, inner_size = config.hidden_size, config.intermediate_size  # H, F
         activation = ACTIVATIONS[config.hidden_act]
         self.intermediate = layers.dense(
             self, "intermediate", size, inner_size, activation=activation

@@ -18,7 +18,7 @@ from keras import ops
 from albert_tf.modeling import Tensor, base
 from albert_tf.modeling.operations import PLAIN, Operations
 
-# TF1: the heads of the tasks do not use `initializer_range`.
+# TF1: fine-tuning heads do not use `initializer_range`.
 TASK_STDDEV = 0.02
 
 
@@ -74,8 +74,8 @@ def dense(
 ) -> Linear:
     """Returns a linear layer for `parent` to contain.
 
-    The parent gives the dtype policy, the seed and the deviation of the kernel,
-    `[input_width, units]`; the bias starts at 0. `Dense` takes the `options`.
+    The parent gives dtype policy, seed and standard deviation of the kernel,
+    `[input_width, units]`; the bias starts at 0. `options` go to `Dense`.
     """
     stddev, seed = parent.config.initializer_range, parent.seed
     layer = Linear(
@@ -92,10 +92,10 @@ def dense(
 
 
 class LayerNorm(base.SerializableLayer):
-    """Adds up float tensors `[..., H]`, normalizes, scales and shifts rows.
+    """Adds up float tensors, then normalizes, scales and shifts each row.
 
-    Scale and shift are trainable. Weights and arithmetic are float32 in every
-    precision. `size` is the width of a row, H.
+    The tensors are `[..., size]`, H or E wide. The scale, `gamma`, and shift,
+    `beta`, are trainable. Weights and arithmetic are always float32.
     """
 
     def __init__(
@@ -119,7 +119,7 @@ class LayerNorm(base.SerializableLayer):
 
 
 def output_layer(parent: Any, name: str, units: int) -> "OutputLayer":
-    """Returns the output layer of the model of a task.
+    """Returns the output layer of a fine-tuning model, `parent`.
 
     It is float32 in every precision: bfloat16 has only 128 values from 2 to 4,
     so that logits would tie.

@@ -1,7 +1,7 @@
 """The formulas of a block: linear layer, GELU, layer normalization, attention.
 
-A layer calls them as methods of its `operations`. A training step may replace
-them temporarily by compiled ones; see `fused`.
+A layer calls them as methods of its `operations`, an `Operations`. A training
+step may replace this object temporarily by compiled kernels; see `fused`.
 
 Source: google-research/albert, `modeling.gelu`,
 `modeling.dot_product_attention`, and its calls of
@@ -43,8 +43,8 @@ class Operations:
         `[out]`; the result has the dtype of the inputs.
         """
         outputs, shape = product(inputs, kernel)
-        # TensorFlow computes product, bias and activation in one kernel if the
-        # shape stays. Only with an activation is that faster.
+        # TensorFlow computes product, bias and activation in one kernel if no
+        # reshape separates them. Only with an activation is that faster.
         if activation is keras.activations.linear:
             outputs = ops.reshape(outputs, shape)
         if bias is not None:
@@ -56,9 +56,9 @@ class Operations:
     ) -> Tensor:
         """Normalizes every row of a sum, scales it by `gamma`, adds `beta`.
 
-        Both are float32 `[H]`. The addends are `[..., H]` of any float dtype;
-        the arithmetic is in float32, and the result has the dtype of the first
-        addend.
+        `gamma` and `beta` are float32 `[H]`, the addends `[..., H]` of any
+        float dtype; the arithmetic is in float32, and the result has the dtype
+        of the first addend.
         """
         inputs = add(*addends)
         standard, _ = standardize(inputs, row_means)
@@ -76,11 +76,11 @@ class Operations:
     ) -> Tensor:
         """Computes scaled dot-product attention, `softmax(Q K^T / sqrt(D)) V`.
 
-        Query, key, value and the result are `[B, N, S, D]` of one float dtype;
-        the softmax is computed in float32 in every precision. The mask is int
-        `[B, 1, 1, S]`, or `[B, 1, S, S]` with one row for each query: 1 where
-        the key may be attended to, else 0. `drop` drops a share of the
-        probabilities, `[B, N, S, S]`, by the `seed`; see `dropout.dropout`.
+        Query and result are `[B, N, Q, D]`, key and value `[B, N, S, D]`, of
+        one float dtype; the softmax is always computed in float32. The mask is
+        int `[B, 1, 1, S]`, or `[B, 1, Q, S]` with one row for each query: 1
+        where the key may be attended to, else 0. `drop` drops a share of the
+        probabilities, `[B, N, Q, S]`, by the `seed`; see `dropout.dropout`.
         """
         scores = attention_scores(query, key, attention_mask)
         return ops.matmul(drop(softmax(*scores), seed=seed), value)
@@ -89,20 +89,20 @@ class Operations:
         """Returns minus the logarithm of each label's probability, float32.
 
         The logits are float `[..., K]`, the labels int `[...]`, 0 to K - 1.
-        Another label gives an error, or NaN for loss and gradient, or 0 on JAX.
+        A label out of range is an error, or gives NaN, or a loss of 0 on JAX.
         """
         return ops.sparse_categorical_crossentropy(
             labels, ops.cast(logits, "float32"), from_logits=True
         )
 
     def copies(self, tensor: Tensor, num_copies: int) -> list[Tensor]:
-        """Returns a tensor for each use; a subclass may sum their gradients."""
+        """Returns one tensor several times; `fused` adds gradients at once."""
         return [tensor] * num_copies
 
     def calls(
         self, layers: Sequence[keras.layers.Layer], order: Sequence[int]
     ) -> list[Function]:
-        """Returns the layers, given by index, as functions to call in order."""
+        """Returns the layers at indices `order`; `fused` casts weights once."""
         return [layers[index] for index in order]
 
     def update(self, function: Function, *arrays: Tensor) -> Tensor:
@@ -116,15 +116,15 @@ class Operations:
 PLAIN = Operations()
 
 
-# TF1: every released model was trained with the tanh form; the exact one (by
-# erf) moves the outputs by 5e-4 of their largest value.
+# TF1: every released model was trained with the tanh form; the exact formula,
+# with erf, moves the outputs by 5e-4 of their largest value.
 def gelu(inputs: Tensor) -> Tensor:
-    """Computes the Gaussian error linear unit, by the hyperbolic tangent."""
+    """Computes GELU (Gaussian error linear unit), approximated by tanh."""
     return ops.gelu(inputs, approximate=True)
 
 
 def gelu_erf(inputs: Tensor) -> Tensor:
-    """Computes the exact `gelu`, by the error function."""
+    """Computes GELU exactly, with the error function (erf)."""
     return ops.gelu(inputs, approximate=False)
 
 
@@ -139,7 +139,7 @@ def add(first: Tensor, *others: Tensor) -> Tensor:
 
 
 def product(inputs: Tensor, kernel: Tensor) -> tuple[Tensor, tuple[Tensor]]:
-    """Returns a product `[rows, out]`, and the shape with leading axes."""
+    """Returns a product `[rows, out]`, and its shape with all leading axes."""
     *leading, size = ops.shape(inputs)
     rows = ops.reshape(inputs, (-1, size))
     outputs = ops.matmul(rows, ops.cast(kernel, inputs.dtype))
@@ -154,7 +154,7 @@ def row_means(inputs: Tensor) -> Tensor:
 def standardize(
     inputs: Tensor, row_means: Callable[[Tensor], Tensor]
 ) -> tuple[Tensor, Tensor]:
-    """Returns rows of mean 0 and deviation 1, and the factor used."""
+    """Returns rows of mean 0 and variance 1, and 1 / standard deviation."""
     inputs = ops.cast(inputs, "float32")
     centered = inputs - row_means(inputs)
     variance = row_means(ops.square(centered))
@@ -165,8 +165,8 @@ def standardize(
 def attention_scores(
     query: Tensor, key: Tensor, attention_mask: Tensor
 ) -> tuple[Tensor, Tensor, float]:
-    """Returns unscaled scores, the mask to add, and their scale."""
-    scores = ops.matmul(query, ops.swapaxes(key, -1, -2))  # [B, N, S, S]
+    """Returns `Q K^T`, the mask to add after scaling, and `1 / sqrt(D)`."""
+    scores = ops.matmul(query, ops.swapaxes(key, -1, -2))  # [B, N, Q, S]
     mask = MASKED_SCORE * (1.0 - ops.cast(attention_mask, "float32"))
     return scores, mask, query.shape[-1] ** -0.5
 

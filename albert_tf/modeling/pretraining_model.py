@@ -25,12 +25,12 @@ NUM_ORDERS = 2
 class MaskedLmHead(base.AlbertLayer):
     """Predicts the tokens at masked positions.
 
-    H to E, activation, layer normalization; then the word embeddings serve
-    as decoder, so that the only weight of width V here is a bias.
+    A linear layer from H to E, activation, layer normalization; the output
+    matrix is the table of word embeddings, so only a bias of width V is new.
 
     Call arguments:
         hidden: Float tensor `[B, P, H]`, the vectors of masked positions.
-        word_embeddings: Float tensor `[V, E]`, the table of the embeddings.
+        word_embeddings: Float tensor `[V, E]`, as in `Embeddings`.
 
     Returns:
         Float32 tensor `[B, P, V]`, logits.
@@ -38,7 +38,7 @@ class MaskedLmHead(base.AlbertLayer):
 
     def __init__(self, config: AlbertConfig, **kwargs: Any) -> None:
         super().__init__(config, **kwargs)
-        size, hidden_size = config.embedding_size, config.hidden_size
+        size, hidden_size = config.embedding_size, config.hidden_size  # E, H
         activation = ACTIVATIONS[config.hidden_act]
         self.transform = layers.dense(
             self, "transform", hidden_size, size, activation=activation

@@ -44,7 +44,7 @@ _SHORT = {"input_ids": _IDS}
         (
             AlbertModel,
             _SHORT | {"mask": _IDS},
-            "Unknown inputs: mask. Those of the model are input_ids, input_m",
+            "Unknown inputs: mask. The inputs of the model are input_ids, in",
         ),
         (PretrainingModel, _SHORT, "Missing: masked_lm_positions"),
         (MultipleChoiceModel, _SHORT, r"rank 3.*shape \(2, 5\)"),
