@@ -16,7 +16,7 @@ STEPS_AFTER_EXAMPLES = {
     "early_exit": "albert_tf.tasks.head_flags:check_devices",
 }
 
-# Functions that return the factors of the learning rates of weights, by path.
+# Functions that return learning-rate multipliers of weights, by path.
 RATES = {
     "layerwise": (
         "albert_tf.optimization.layerwise_decay:learning_rate_multipliers"
@@ -38,9 +38,9 @@ PLAN_CALLBACKS = {"export_dir": "albert_tf.observers.export:Export"}
 # Functions that summarize several runs: their folders, and why others failed.
 SUMMARIES = {"grid": "albert_tf.observers.comparison:summarize"}
 
-# Records and text: what builds shards elsewhere (`--runner`), what reads other
-# text files (by the end of their name), what finds documents that come again
-# (`--deduplicate`), reading by files and packing, and remote files.
+# Records and text: runners that build shards elsewhere (`--runner`), readers of
+# other text files (by ending), finders of repeated documents (`--deduplicate`),
+# reading by files and packing, and remote files.
 RUNNERS = {"beam": "albert_tf.data.beam_runner:run"}
 DOCUMENT_READERS = {
     ".parquet": "albert_tf.text.parquet_files:read_texts",
@@ -88,7 +88,7 @@ SIGNATURES = {
 }
 # Measures of vectors, for `Predictor.similarity`.
 MEASURES = {"similarity": "albert_tf.metrics.similarity"}
-# Outputs of a head over the pooled output whose examples leave it early.
+# Functions that compute the outputs of a head with early exit.
 EARLY_EXIT = {"outputs": "albert_tf.tasks.early_exit:outputs"}
 # Instances of `tasks.spec.FinetuningSpec`, by the names that users know.
 TASKS = {
@@ -152,7 +152,7 @@ TOKENIZERS = {
     "symbols": "albert_tf.text.symbol_tokenizer:SymbolTokenizer",
     "wordpiece": "albert_tf.text.wordpiece_tokenizer:WordPieceTokenizer",
 }
-# Functions that make a SentencePiece model of another file, by its ending.
+# Functions that read a SentencePiece model from another file, by its ending.
 SENTENCEPIECE_FILES = {".json": "albert_tf.text.tokenizer_json:read_model"}
 
 # Functions that write an export which `load_predictor` runs, by its format.
@@ -160,15 +160,15 @@ EXPORTS = {
     "litert": "albert_tf.export.litert:write",
     "onnx": "albert_tf.export.onnx_folder:write",
 }
-# What a model computes with in place of the paper's formulas: the kernels of a
-# training step, and the choices of a config by the names of their fields.
+# Replacements of the paper's formulas: the kernels of a training step, and
+# options of a config, by the names of their fields.
 COMPUTATION = {
     "kernels": "albert_tf.modeling.fused",
     "attention_window": "albert_tf.modeling.windows:AttentionWithinWindow",
     "pack": "albert_tf.modeling.packing:encode",
     "random_depth": "albert_tf.modeling.random_depth:outputs",
 }
-# What exports a model to another runtime, by the format of `Model.export`.
+# Functions that export a model to another runtime, by its format.
 MODEL_FORMATS = dict.fromkeys(
     ["onnx", "litert", "openvino"], "albert_tf.modeling.runtimes:export"
 )

@@ -2,7 +2,7 @@
 
 The name, type, default and help of a setting stand in one place, the field of
 the dataclass that holds its value. The settings that a user gave, by flags or
-keywords, are a mapping that holds nothing else; `read` makes a config of it.
+keywords, are a mapping that holds nothing else; `read` makes a config from it.
 """
 
 import dataclasses

@@ -59,7 +59,7 @@ def _weights(names: Iterable[str]) -> list[str]:
 
 
 def head_groups(names: Iterable[str]) -> set[str]:
-    """Returns the groups of heads, of `variable_names.head_of`, of arrays."""
+    """Returns the groups, by `variable_names.head_of`, of arrays of heads."""
     return {*map(variable_names.head_of, _weights(names))} - {""}
 
 
@@ -179,7 +179,7 @@ class Checkpoint:
 
     @property
     def heads(self) -> set[str]:
-        """Groups of its heads' variables, of `variable_names.head_of`."""
+        """Groups, by `variable_names.head_of`, of the variables of heads."""
         return head_groups(self.arrays)
 
     def head(self, wanted: str | Head | None = None) -> Head:
@@ -195,7 +195,7 @@ class Checkpoint:
             if others:
                 raise ValueError(
                     f"Checkpoint {self.path!r} has the heads of several tasks: "
-                    f"{', '.join(names)}. Name the one to use, such as "
+                    f"{', '.join(names)}. Name the head to use, such as "
                     f"head={name!r}, or by --head."
                 )
             if name not in heads.HEADS and not heads.in_package(name):
@@ -215,7 +215,7 @@ class Checkpoint:
         ):
             raise ValueError(
                 f"{self.path!r} has a {trained.name} head, whose variables "
-                f"only look like those of {head.name}. Pass another checkpoint."
+                f"look like variables of {head.name}. Pass another checkpoint."
             )
         is_there = head.name == named or head.groups & self.heads
         if head.groups and not is_there:
@@ -248,10 +248,10 @@ class Checkpoint:
             reasons = [text for text in texts if text.startswith(VOCABULARY)]
             raise ValueError(
                 f"There is no one vocabulary beside {self.path!r}"
-                f"{''.join(f': {reason}' for reason in reasons)}. Name the one "
-                "of the training: --spm_model_file or --vocab_file, in Python "
-                "vocabulary. Or put it there, alone (beside a .keras file, "
-                "only the vocabulary of a run is used)."
+                f"{''.join(f': {reason}' for reason in reasons)}. Name the "
+                "vocabulary of the training: --spm_model_file or --vocab_file, "
+                "in Python vocabulary. Or put it there, alone (beside a .keras "
+                "file, only the vocabulary of a run is used)."
             )
         for note in self.notes:
             if note.kind == DIFFERS:

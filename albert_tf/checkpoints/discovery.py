@@ -35,7 +35,7 @@ def open(  # noqa: A001
         albert_config: Replaces the config of the checkpoint, which must agree
             with it, and settles ambiguities there. A text is the argument of
             `load_config`, or empty.
-        may_change_layers: Whether it may have other layers.
+        may_change_layers: Whether `albert_config` may have other layers.
     """
     wanted = albert_config or None
     if isinstance(wanted, str):
@@ -115,13 +115,13 @@ def load_tokenizer(
     """Loads the tokenizer of a checkpoint, or of a vocabulary.
 
     Args:
-        path: A checkpoint of any format, or a run; or else:
+        path: A checkpoint of any format, or a run; None for a file below.
         spm_model_file: SentencePiece model, as in the English checkpoints.
         vocab_file: WordPiece vocabulary, as in the Chinese checkpoints.
-        do_lower_case: None for what the checkpoint says, or else true: the
+        do_lower_case: Default: the setting of the checkpoint, or true: the
             released English vocabulary has no capitals.
-        keep_accents: Whether letters keep their accents. None for what the
-            checkpoint says, or else no, but for WordPiece of cased text.
+        keep_accents: Whether letters keep their accents. Default: the setting
+            of the checkpoint, or no, but for WordPiece of cased text.
     """
     if path is None:
         return tokenizer.load_tokenizer(

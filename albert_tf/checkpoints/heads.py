@@ -38,8 +38,8 @@ class Head:
         groups: Groups of variables, of `variable_names.head_of`; a checkpoint
             with one of them may have this head. Empty for the bare encoder.
         over_pooler: The groups that are trained on the pooled output.
-        transformers: The class there that has exactly these groups, if any.
-        pipeline: What model hubs call its task; "" if it has learnt none.
+        transformers: Class of transformers with exactly these groups, if any.
+        pipeline: Name of its task on model hubs; "" if it has learnt none.
         command: The command that trains it.
     """
 
@@ -141,7 +141,7 @@ OF_TASKS = {
 
 
 def named(head: str | Head) -> Head:
-    """Returns the head of a name, of the table or of another package.
+    """Returns the head with a name, in the table or in another package.
 
     Raises:
         ValueError: There is none; the message lists all of the table.
@@ -149,8 +149,8 @@ def named(head: str | Head) -> Head:
     if isinstance(head, Head):
         return head
     if head not in HEADS and (head_spec := in_package(head)):
-        found: Head = head_spec.head
-        return found
+        package_head: Head = head_spec.head
+        return package_head
     checks.check_choice("head", head, tuple(HEADS))
     return HEADS[head]
 
@@ -190,7 +190,7 @@ def in_package(name: str) -> Any:
 
 
 def present(groups: Collection[str], metadata: Metadata) -> list[Head]:
-    """Returns the heads that have one of some groups, heads of tasks first.
+    """Returns the heads with any of these groups, heads of tasks first.
 
     Of several heads with the same groups, the result has the head that the
     metadata name, or else the first.
@@ -218,6 +218,6 @@ def candidates(groups: Collection[str], metadata: Metadata) -> list[str]:
 def unknown(
     groups: Collection[str], others: Collection[Head] = ()
 ) -> list[str]:
-    """Returns the groups of no head of the table, nor of some others."""
+    """Returns the groups that neither the table nor `others` have."""
     known = (head.groups for head in (*HEADS.values(), *others))
     return sorted({*groups}.difference(*known))

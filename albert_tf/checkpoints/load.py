@@ -50,7 +50,7 @@ def load_checkpoint(
             checkpoint's first group. Its other groups are not used.
 
     Returns:
-        Sorted names of its arrays of heads that the model does not have.
+        Sorted names of unused arrays: of heads that the model does not have.
     """
     config = getattr(model, "config", None)
     options = {"may_change_layers": from_group_0}

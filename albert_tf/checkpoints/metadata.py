@@ -109,7 +109,7 @@ class Metadata:
         )
 
     def evaluated(self, evaluation: Mapping[str, Any]) -> "Metadata":
-        """Returns metadata with an evaluation; it keeps what that left open."""
+        """Returns metadata with an evaluation; other facts are kept."""
         return self.measured(evaluation["scores"], evaluation).combined(self)
 
     @property
@@ -148,7 +148,7 @@ class Metadata:
             return tuple(map(str, range(num_labels)))
         if len(labels) != num_labels:
             raise ValueError(
-                f"{'The checkpoint' if new is None else 'What is given'} names "
+                f"{'The checkpoint' if new is None else '--labels'} names "
                 f"{len(labels)} labels ({checks.listed(labels)}), but the "
                 f"model has {num_outputs} outputs, which means {num_labels} "
                 "labels. Pass a name for each, in their order: --labels, in "
@@ -178,7 +178,7 @@ class Metadata:
         return {n: value for n, value in fields.items() if value is not None}
 
     def combined(self, other: "Metadata") -> "Metadata":
-        """Returns the facts of both; where they differ, its own decide."""
+        """Returns the facts of both; these facts take precedence."""
         return Metadata(**other.known() | self.known())
 
     def write(self, folder: files.Path, *, name: str = METADATA_FILE) -> None:

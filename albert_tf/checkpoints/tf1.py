@@ -106,7 +106,7 @@ def resolve(path: files.Path) -> str:
             prefixes = [named] if named in prefixes else prefixes
     if not prefixes or not os.path.isfile(prefixes[0] + ending):
         raise FileNotFoundError(
-            f"There is no checkpoint {name!r} ({_found(name)}). Pass a "
+            f"There is no checkpoint {name!r} ({_hint(name)}). Pass a "
             "prefix, the folder of a run, of KerasHub, or of Hugging Face with "
             "model.safetensors. Pickles are never read."
         )
@@ -119,8 +119,8 @@ def resolve(path: files.Path) -> str:
     return prefixes[0]
 
 
-def _found(name: str) -> str:
-    """Returns what is at a path without a checkpoint, for a message."""
+def _hint(name: str) -> str:
+    """Describes a path without a checkpoint, for a message."""
     if os.path.isfile(name):
         return f"it is a file; its folder is {os.path.dirname(name) or '.'!r}"
     if not os.path.isdir(name):

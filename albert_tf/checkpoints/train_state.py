@@ -80,7 +80,7 @@ class Checkpointer:
             _write_folder(path, arrays, state, self.metadata)
             steps = run_checkpoints.steps(self._output_dir)
             for name in map(self._path, steps[: -self._keep_max]):
-                # Renamed, too, so that a kill leaves no half of it.
+                # Renamed first: a killed run leaves no half of it.
                 os.replace(name, partial := files.partial_name(name))
                 shutil.rmtree(partial)
 

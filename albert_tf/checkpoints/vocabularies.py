@@ -71,7 +71,7 @@ def find(folder: str) -> tuple[str | None, list[Note]]:
 def write(checkpoint: Checkpoint, folder: str, name: str | None = None) -> None:
     """Writes the vocabulary of a checkpoint that has one into a folder.
 
-    Without `name`, it keeps its name if `find` finds that.
+    Without `name`, the file keeps its name if `find` finds such names.
     """
     path, kind = str(checkpoint.vocabulary), checkpoint.vocabulary_kind
     if name is None:

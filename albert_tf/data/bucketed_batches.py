@@ -97,8 +97,8 @@ def evaluation_dataset(
 ) -> tf.data.Dataset:
     """Returns the batches of a plan, in its order.
 
-    They have the form of `training_dataset`, and `RecordColumns.batch` fills
-    them. The `plan` was made with the same `padding`.
+    They have the form of batches of `training_dataset`; `RecordColumns.batch`
+    makes them. The `plan` was made with the same `padding`.
 
     The caller keeps `columns` and `plan` until all batches are read. The
     dataset does not: TensorFlow keeps its functions until the program ends.

@@ -118,10 +118,10 @@ def deliver(
     start_step: int = 0,
     end_step: int | None = None,
 ) -> tf.data.Dataset:
-    """Returns the arrays that `read` makes of each delivery of a shard.
+    """Returns the arrays that `read` makes for each delivery of a shard.
 
     `read` takes the number of a delivery and returns the arrays of `specs`.
-    Delivered are the steps from `start_step` to before `end_step`.
+    Steps from `start_step` to before `end_step` are delivered.
     """
     gate = _gate()
 
@@ -208,9 +208,9 @@ def ahead(batches: tf.data.Dataset) -> tf.data.Dataset:
     options.deterministic = True
     # Batches are made in parallel, so each needs only one thread.
     options.threading.max_intra_op_parallelism = 1
-    # The thread that tunes numbers of threads and batches sleeps twice as long
-    # each time, and who lets go of an iterator waits until it wakes up: as long
-    # again as an evaluation took. Without it, all cores make batches.
+    # The thread of autotuning doubles its sleep each time, and the end of an
+    # iterator waits until it wakes up, which can double the time of evaluation.
+    # Without autotuning, all cores make batches.
     options.autotune.enabled = False
     # Each pipeline already reads its own share.
     options.experimental_distribute.auto_shard_policy = (

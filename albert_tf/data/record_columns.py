@@ -3,9 +3,9 @@
 Data flow: records of a task -> columns -> padded batches. NumPy.
 
 A column holds the values of one array of all records, one record after the
-other (ragged), in the smallest type that holds them exactly, so that the
-windows of a whole SQuAD fit in memory. In an evaluation, every record occurs
-once, see `plan_evaluation`; `bucketed_batches` has the batches of a training.
+other (ragged), in the smallest type that holds them exactly, so that large data
+sets fit in memory. In an evaluation, every record occurs once, see
+`plan_evaluation`; `bucketed_batches` has the batches of a training.
 """
 
 import collections
@@ -58,8 +58,8 @@ class RecordColumns:
     ) -> dict[str, np.ndarray]:
         """Returns some rows of a planned batch, with `example_weights`.
 
-        These are float32 `[B]`, 1, and 0 for a row that fills the batch up,
-        which repeats its first record.
+        Weights are float32 `[B]`: 1, or 0 for a row that fills the batch up
+        with a copy of its first record.
         """
         numbers = np.arange(planned.num_rows)[rows]
         is_real = numbers < len(planned.indices)
@@ -115,8 +115,8 @@ def collect(
     chunks: dict[str, list[np.ndarray]] = {spec.name: [] for spec in specs}
     sequences = [spec.name for spec in specs if spec.is_sequence]
     lengths: list[int] = []
-    left = iter(records)
-    while chunk := list(itertools.islice(left, _CHUNK_SIZE)):
+    remaining = iter(records)
+    while chunk := list(itertools.islice(remaining, _CHUNK_SIZE)):
         for record in chunk:
             sizes = {np.shape(record[name])[-1] for name in sequences}
             if len(sizes) != 1 or not 1 <= min(sizes) <= max_seq_length:
@@ -155,11 +155,11 @@ def _smallest(values: np.ndarray) -> np.ndarray:
 class Padding:
     """The lengths that batches are padded to: multiples of `bucket_width`.
 
-    Without one, the multiples grow with the length, from 1 to 8, so that no
-    batch is more than a sixteenth longer than needed. A width of
-    `max_seq_length` gives all the same shape, as TPUs need it. With
-    `is_compiled`, where shapes are compiled, all of a length have as many rows,
-    but for the last batch of a plan, whose rows are a power of two.
+    Without a width, it grows with the length, from 1 to 8, so that no batch is
+    more than a sixteenth longer than needed. A width of `max_seq_length` gives
+    all batches the same shape, as TPUs need it. With `is_compiled`, batches of
+    the same length have the same number of rows, because each shape is
+    compiled; the rows of the last batch of a plan are a power of two.
     """
 
     max_seq_length: int
@@ -188,7 +188,7 @@ class Padding:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class EvaluationBatch:
-    """Records of a batch, by number; the rows beyond them fill it up.
+    """Indices of the records in a batch; up to `num_rows`, rows fill it up.
 
     `length` is S, the length that the batch is padded to.
     """

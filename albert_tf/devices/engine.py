@@ -13,7 +13,7 @@ from keras import ops
 from albert_tf import registry
 from albert_tf.data.record_columns import GPU_BUCKET_WIDTH, Padding
 
-# Of lengths of batches, where each shape is compiled.
+# Lengths of batches are multiples of it where each shape is compiled.
 COMPILED_BUCKET_WIDTH = 32
 Arrays = Mapping[str, np.ndarray]
 

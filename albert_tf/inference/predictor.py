@@ -130,20 +130,20 @@ def load_predictor(  # noqa: PLR0913
         text = "The thresholds of %s are not known; using %s."
         _LOGGER.warning(text, path, assumed)
     # 2. The settings of records and answers.
-    most = checkpoint.known_config.max_position_embeddings
+    num_positions = checkpoint.known_config.max_position_embeddings
     if max_seq_length is None:
         longest = settings.get("max_seq_length", head_spec.max_seq_length)
-        max_seq_length = min(longest, most)
+        max_seq_length = min(longest, num_positions)
     checks.check_integer(
-        "max_seq_length", max_seq_length, at_least=1, at_most=most
+        "max_seq_length", max_seq_length, at_least=1, at_most=num_positions
     )
-    arguments = {
+    options = {
         "max_seq_length": max_seq_length,
         "pooling": pooling,
         "normalizes": normalize,
         "given_labels": None if labels is None else tuple(labels),
     }
-    chosen = {n: value for n, value in arguments.items() if value is not None}
+    chosen = {n: value for n, value in options.items() if value is not None}
     return Predictor(head_spec, checkpoint, model, {**settings, **chosen})
 
 
@@ -290,5 +290,5 @@ class Predictor:
             # Not `self.data`: RACE adapts it to the number of choices.
             data = example_set.data
             # A single chunk: chunks of `record_outputs` are larger.
-            for some, outputs in self.run_chunks(example_set, batch_size):
-                yield from data.answers(some, outputs)
+            for answered, outputs in self.run_chunks(example_set, batch_size):
+                yield from data.answers(answered, outputs)

@@ -109,7 +109,7 @@ def beam_span_sums(
     """Returns the sums for spans, and for whether there is an answer.
 
     The loss of a row is half the sum of the cross entropies of start, end and
-    whether there is an answer. The outputs are those of `BeamSpanModel` with
+    whether there is an answer. The `outputs` come from `BeamSpanModel` with
     teacher forcing. The targets are `start_positions` and `end_positions`, int
     `[B]`, 0 where there is no answer; and `is_impossible` `[B]`, 1 there.
     """

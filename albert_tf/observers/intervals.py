@@ -9,7 +9,7 @@ from albert_tf.metrics.scores import Role, Score, Scores
 from albert_tf.tasks.task_data import ExampleSet, Outputs
 from albert_tf.training.callbacks import Callback
 
-# Of more examples, samples are of this many, and deviate the less.
+# Samples have at most this many examples.
 _LARGEST_SAMPLE = 10_000
 _LOGGER = logging.getLogger(__name__)
 
@@ -29,9 +29,9 @@ def interval(
 ) -> list[Score]:
     """Returns the bounds of the 95% interval of the primary metric.
 
-    By bootstrap: quantiles of the metric of N examples that are drawn from the
-    N with replacement; of a large N, of 10,000, whose deviations are the larger
-    by the root of N / 10,000. Where nearly all answers are right, samples have
+    By bootstrap: quantiles of the metric of N examples, drawn with replacement.
+    Of a larger N, only 10,000 are drawn, and deviations are divided by the root
+    of N / 10,000. Where nearly all answers are right, samples have
     no error, but other examples may: after N examples without an error, the
     rate of errors may be up to 3.7 / N. Without `score_of_rows`, there is no
     interval.

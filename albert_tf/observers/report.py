@@ -184,7 +184,7 @@ def _draw(chart: Section) -> str:
     figure.legend(loc="outside upper left", ncols=2, frameon=False)
     svg = io.StringIO()
     # Text stays text. The ids of the drawing's parts are digests with this
-    # salt, so that those of two charts differ.
+    # salt, so that the ids of two charts differ.
     settings: Any = {"svg.fonttype": "none", "svg.hashsalt": chart["title"]}
     # Empty, or they would hold the time and the version of matplotlib.
     metadata = dict.fromkeys(["Creator", "Date", "Format", "Type"])

@@ -54,7 +54,7 @@ def of_pair(
 
 
 def of_two(ids_a: np.ndarray, ids_b: np.ndarray, special: SpecialIds) -> Record:
-    """Returns the arrays of `array_specs` of two texts that fit together."""
+    """Returns the arrays of `array_specs` of two texts, without truncation."""
     start = len(ids_a) + special.num_around(2) - 1
     input_ids = np.full(start + len(ids_b) + 1, special.sep, np.int32)
     input_ids[0] = special.cls or 0

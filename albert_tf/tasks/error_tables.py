@@ -22,7 +22,7 @@ _MAX_TEXT_CHARACTERS = 300
 def sections(
     data: TaskData, examples: Examples, outputs: Outputs, scores: Scores
 ) -> list[Section]:
-    """Returns the sections of a task: its errors, sections and classes."""
+    """Returns tables of errors, the task's sections and class scores."""
     task_sections = data.report_sections(examples, outputs, scores)
     predicted = data.predictions_of(examples, outputs, scores)
     if not predicted:

@@ -1,4 +1,4 @@
-r"""Files of examples: rows of tables, lines of JSON, and what they must have.
+r"""Reads files of examples, rows of tables or lines of JSON, and checks them.
 
 Data flow: file -> [this file] -> examples of a task.
 
@@ -50,7 +50,7 @@ def rows_in_memory(name: str, rows: Any) -> RowsInMemory:
         raise ValueError(f"`{name}` must be rows: dicts of values by column.")
     for number, row in enumerate(rows, 1):
         if "\\ud" in repr(row):
-            try:  # As of a file of JSON lines.
+            try:  # As for a file of JSON lines.
                 _check_writable(row)
             except ValueError as error:
                 raise ValueError(f"{name}, row {number}: {error}") from error

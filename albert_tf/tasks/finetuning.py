@@ -1,7 +1,7 @@
 """The base of the model halves of fine-tuning: a loss that is a mean.
 
 Each has one loss, the weighted mean over the rows of a batch (sequences,
-questions or windows), and so are its scores in the training log.
+questions or windows). Its scores in the training log are means, too.
 """
 
 import abc
@@ -23,7 +23,7 @@ _LEAST_WEIGHT = 1e-30
 
 
 class MeanLossTask(AnswerTask, abc.ABC):
-    """A `task.Task`, but for `model` and `_measure`.
+    """A `task.Task` whose subclasses have the `model` and `_measure`.
 
     `accuracies` maps fields of `LossSums` to names of scores in the log;
     `loss_options` are extra arguments of the model's call in `loss`.
@@ -39,7 +39,7 @@ class MeanLossTask(AnswerTask, abc.ABC):
     def _measure(
         self, outputs: Totals, batch: Batch, weights: Tensor
     ) -> losses.LossSums:
-        """Returns the sums of a batch, of a kind of `modeling.losses`.
+        """Returns the sums of a batch, by a function of `modeling.losses`.
 
         `weights` are 0 for rows that only pad the batch.
         """
@@ -66,7 +66,7 @@ class MeanLossTask(AnswerTask, abc.ABC):
         compute_outputs: ComputeOutputs = model_outputs,
         **options: object,
     ) -> tuple[Tensor, Totals]:
-        """Returns the share of a mean over all rows, and the totals."""
+        """Returns the batch's share of the mean loss, and metric totals."""
         is_real = losses.example_weights(batch)
         weights = self._weights(batch)
         by_depth = compute_outputs(
@@ -80,7 +80,7 @@ class MeanLossTask(AnswerTask, abc.ABC):
         measured, *shallow = (
             self._measure(outputs, batch, weights) for outputs in by_depth
         )
-        losses_by_depth = [one.loss for one in (measured, *shallow)]
+        losses_by_depth = [sums.loss for sums in (measured, *shallow)]
         loss = sum(losses_by_depth) / len(losses_by_depth)
         mask = ops.cast(batch["input_mask"], "float32")
         # [B, ...]: all axes but the first belong to one example.

@@ -24,7 +24,7 @@ Example = TypeVar("Example")
 class FileFlags(TaskConfig):
     """The files of each use, and which rows are held out."""
 
-    # Of the files in the folder.
+    # Endings of the files in `data_dir`.
     endings: ClassVar = (".tsv", ".csv", ".jsonl", ".json")
 
     data_dir: str | None = setting(
@@ -93,7 +93,7 @@ def find(
     if len(existing) > 1:
         raise ValueError(
             f"There are several files for {split}: {', '.join(existing)}. Name "
-            "the one to read."
+            "the file to read."
         )
     if not (existing or is_optional):
         few = checks.listed(names[: len(config.endings)])
@@ -113,13 +113,13 @@ def read(
     texts: Callable[[Example], list[str]] = _both_texts,
     label: Callable[[Example], str] = lambda _: "",
 ) -> tuple[dict[str, list[Example]], list[object] | None]:
-    """Returns examples to train on and to evaluate, and how they were divided.
+    """Reads the examples to train on and to evaluate, by use.
 
-    With `validation_share`, the latter are a part of the training file, see
-    `hold_out`. A run stores share, seed and digests, the setting `validation`.
-    Without training, the weights in use have the digests. So has the start of a
-    training, if it was trained on rows of the same table. `read_use` returns
-    the examples of the file of a use.
+    With `validation_share`, `hold_out` takes the rows to evaluate from the
+    training file. Share, seed and digests of these rows are returned, too: a
+    run stores them as the setting `validation`. Weights in use, or a start that
+    was trained on rows of this table, have digests that hold out the same rows.
+    `read_use` reads the file of a use.
     """
     uses = [use for use in request.uses if use != "predict"]
     share, seed = config.validation_share, config.validation_seed
@@ -131,12 +131,12 @@ def read(
             f"but there is {str(to_evaluate)!r}. Leave one of them out."
         )
     rows = read_use("train")
-    *before, digests = request.weights.settings.get("validation") or [None]
+    *old_split, digests = request.weights.settings.get("validation") or [None]
     has_seen = request.weights.settings.get("task") == config.name
     if start := request.start.settings.get("validation"):
         digests_of_rows = _digests(rows, start[1], texts)
         if has_seen := not {*start[2]}.isdisjoint(digests_of_rows):
-            *before, digests = start
+            *old_split, digests = start
     elif request.start.settings.get("task") == config.name:
         _LOGGER.warning(
             "%s was trained for this task, and no rows were held out. If it "
@@ -144,10 +144,10 @@ def read(
             "their scores are too good.",
             request.start.path,
         )
-    if has_seen and before != [share, seed]:
+    if has_seen and old_split != [share, seed]:
         raise ValueError(
             "The weights have seen rows to evaluate: they were trained "
-            f"with {before or None}, not {[share, seed]}, as "
+            f"with {old_split or None}, not {[share, seed]}, as "
             "--validation_share and --validation_seed. Pass the same, or "
             "an --eval_file."
         )
@@ -175,10 +175,10 @@ def hold_out(
 ) -> tuple[list[Example], list[Example], Collection[str]]:
     """Divides examples; about a `share` of each label is in the second part.
 
-    A row's texts and the seed give it a digest. Those with the lowest of each
-    label are held out, unless their digests are given; they are returned, too.
-    Then a row's part depends on its texts alone, whatever rows are added,
-    removed or sorted, and whatever labels are corrected.
+    Each row has a digest of the seed and its texts. The rows with the digests
+    `held_out` are held out; None for the lowest digests of each label. Digests
+    of these rows are returned, too: with them, the part of a row depends on its
+    texts alone, whatever rows are added or removed, or labels corrected.
     """
     digests = _digests(examples, seed, texts)
     by_label = collections.defaultdict(set)
@@ -188,11 +188,11 @@ def hold_out(
     if held_out is None:
         chosen: list[str] = []
         num_seen = 0
-        for _, of_label in sorted(by_label.items()):
-            num_seen += len(of_label)
+        for _, label_digests in sorted(by_label.items()):
+            num_seen += len(label_digests)
             # The remainders of many rare labels add up.
             num_chosen = math.floor(num_seen * share + 0.5) - len(chosen)
-            chosen += sorted(of_label)[:num_chosen]
+            chosen += sorted(label_digests)[:num_chosen]
         held_out = sorted({*chosen})
     chosen_digests = {*held_out}
     parts: tuple[list[Example], list[Example]] = ([], [])

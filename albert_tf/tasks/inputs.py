@@ -1,6 +1,6 @@
 """Inputs of `Predictor.predict` as texts by name, checked.
 
-`position` is which of the inputs it is, for messages.
+`position` is the number of the input, from 0, for messages.
 """
 
 import json
@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 
 def parse_line(number: int, line: bytes) -> object:
-    """Returns an input of a line, which is a text or JSON; 1 is the first.
+    """Returns the input in a line, a text or JSON; `number` is from 1.
 
     >>> parse_line(1, b'["Who?", "Ann."]')
     ('Who?', 'Ann.')

@@ -1,10 +1,10 @@
 """Compares a model with chance: always predicting the label frequencies.
 
-Fine-tuning with few examples ends for a good part of the seeds in a model that
-knows no more than these (Mosbach et al. 2021, "On the stability of fine-tuning
-BERT"). A model is better than chance if its loss is below theirs. The labels
-that it predicts show nothing: where 3% of the records are positive, a good
-model may call none of them positive.
+With few examples, many seeds end in a model that has learnt only the label
+frequencies (Mosbach et al. 2021, "On the stability of fine-tuning BERT"). A
+model is better than chance if its loss is lower than their loss. Predicted
+labels show nothing: where 3% of the records are positive, a good model may call
+none of them positive.
 """
 
 from collections.abc import Mapping, Sequence
@@ -12,19 +12,19 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-# A loss is below that at chance level if it is at most this fraction of it.
+# A loss is below chance level if it is at most this fraction of that level.
 _LOSS_BELOW_CHANCE = 0.98
-# The start of an answer takes about so much of the logarithm of the length, in
-# nats, for a model that only knows where answers tend to be (SQuAD 1.1: 0.98).
+# Questions: the loss of an answer's start, as a fraction of the length's
+# logarithm, if a model only knows where answers tend to be (SQuAD 1.1: 0.98).
 _SPAN_PRIOR = 0.9
 
 
 class Comparison(NamedTuple):
     """Losses on a set of records: cross entropies in nats, or squared errors.
 
-    `loss` is their mean, `weighted_loss` that with the class weights of the
-    training, which change the frequencies that a model learns; `chance_loss`
-    is the latter of predicting these frequencies, or the mean, for all records.
+    `loss` is their mean; `weighted_loss` is the mean with the class weights of
+    the training, which change the frequencies that a model learns.
+    `chance_loss` is the `weighted_loss` of predicting frequencies or the mean.
     """
 
     loss: float
@@ -43,7 +43,7 @@ def compare_labels(
 ) -> Comparison:
     """Compares logits `[N, K]` with labels.
 
-    They are int `[N]`; numbers, `[N]`; or several, 0 and 1 `[N, K]`.
+    Labels are int `[N]`; numbers `[N]`; or 0 and 1 `[N, K]`, any number of 1.
     """
     from scipy import special  # slow, where flags alone are read
 

@@ -13,7 +13,7 @@ from albert_tf.tasks.task import Batch, Totals
 
 
 class LabelTask(MeanLossTask):
-    """A `MeanLossTask` of `logits` and `label_ids`, but for `model`."""
+    """A `MeanLossTask` of `logits` and `label_ids`; subclasses set `model`."""
 
     def __init__(self, head: HeadFlags) -> None:
         self._exit_patience = head.exit_patience

@@ -27,7 +27,7 @@ _MAX_LABELS = 1000
 _LARGEST_NUMBER = 3.4e38
 # Up to so many different numbers may be ratings or numbered classes.
 _FEW_NUMBERS = 20
-# The cells of columns that are a label each.
+# Cells of a column that stands for one label.
 _MARKS = {"0": False, "1": True, "false": False, "true": True}
 # 1,234 may be a large number with a separator, or have a decimal comma.
 _UNCLEAR_NUMBER = re.compile(r"[-+]?[1-9]\d{0,2},\d{3}")
@@ -37,8 +37,8 @@ _UNCLEAR_NUMBER = re.compile(r"[-+]?[1-9]\d{0,2},\d{3}")
 class ClassificationExample:
     """One text, two or three, and its label, if that is known.
 
-    `guid` is unique in a set. `label` is the index among the task's labels;
-    for several a row, their increasing indices; for regression, the number.
+    `guid` is unique in a set. `label` is an index of the task's labels; with
+    any number of labels, the tuple of their indices; in a regression, a number.
     """
 
     guid: str
@@ -50,12 +50,12 @@ class ClassificationExample:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Columns:
-    """Which columns of a file hold what.
+    """Names of the columns to read from a file.
 
     Without a `label`, no labels are read; without a `guid`, rows are numbered.
     `header` is for a file that has none; `separator` divides the labels of a
-    row that may have several. These may have a column each, of 0 and 1: then
-    `label` is their names, separated by commas.
+    row that may have several. Or each label has a column of 0 and 1: then
+    `label` lists these columns, separated by commas.
     """
 
     texts: tuple[str, ...]
@@ -163,8 +163,8 @@ def read_labels(
 ) -> tuple[str, ...]:
     """Returns the different labels of a training file, sorted.
 
-    Of labels that are the same number, `1` and `1.0`, it is the shortest. A
-    label that has a column of its own is named by it.
+    Of labels that are equal numbers, `1` and `1.0`, only the shortest is
+    returned. Columns that stand for one label each are the labels.
     """
     if separator and "," in column:
         names = column.split(",")
@@ -177,7 +177,7 @@ def read_labels(
         where = f"{path}, line {line}"
         row = split_labels(text, separator, where) if separator else [text]
         if separator and text.lstrip().startswith("["):
-            row += _numbered(_listed(text))  # Some may have no example.
+            row += _mark_names(_parse_list(text))  # Some may have no example.
         for label in row:
             if label not in labels:
                 _check_label(label, where)
@@ -229,8 +229,8 @@ def split_labels(
     if not text.lstrip().startswith("["):
         parts = (part.strip() for part in text.split(separator))
         return [part for part in parts if part]
-    row = _listed(text)
-    if names := _numbered(row):
+    row = _parse_list(text)
+    if names := _mark_names(row):
         if labels and {*labels} != {*names}:
             names = [*labels]
         if len(names) == len(row):
@@ -246,8 +246,8 @@ def split_labels(
     return [x if isinstance(x, str) else json.dumps(x) for x in row]
 
 
-def _listed(text: str) -> list[object]:
-    """Returns a list of JSON, or as Python writes it; [None] if it is none."""
+def _parse_list(text: str) -> list[object]:
+    """Parses a list, written as in JSON or Python; [None] for other text."""
     quoted = text if '"' in text else text.replace("'", '"')
     try:
         row: list[object] = json.loads(quoted)
@@ -256,10 +256,10 @@ def _listed(text: str) -> list[object]:
         return [None]
 
 
-def _numbered(row: Sequence[object]) -> list[str]:
-    """Returns a number for each label if a list marks all; else nothing.
+def _mark_names(row: Sequence[object]) -> list[str]:
+    """Returns `0`, `1`, ... if a list marks every label by 0 or 1; else [].
 
-    Of more than two zeros and ones, one comes twice, so they are no labels.
+    It must have more than two marks: `[0, 1]` may list the labels 0 and 1.
     """
     are_marks = all(isinstance(x, int | float) and x in (0, 1) for x in row)
     return [*map(str, range(len(row)))] if are_marks and len(row) > 2 else []

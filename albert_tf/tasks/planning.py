@@ -2,7 +2,7 @@
 
 A step is a function of a `PlanRequest` that returns settings, by name, which
 replace settings of the request; it changes nothing else. `training.plan` calls
-the steps in order: its own, and the ones that `registry` names.
+the steps in order: its own steps, and the steps that `registry` names.
 """
 
 import dataclasses

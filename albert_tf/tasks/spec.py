@@ -70,11 +70,11 @@ class ServingSettings(Settings):
         return tuple(name for name in names if name not in common)
 
     def answer_settings(self) -> SettingValues:
-        """Returns the settings with which `load_predictor` answers alike."""
+        """Returns settings of `load_predictor` that give the same answers."""
         return {"max_seq_length": self.max_seq_length}
 
     def applied_to(self, metadata: Metadata) -> Metadata:
-        """Returns the metadata of the export of a checkpoint."""
+        """Returns the metadata of an export, from the checkpoint's."""
         return metadata
 
     def notes(self, metadata: Metadata) -> list[Note]:
@@ -100,7 +100,7 @@ class Exported:
 
 
 class HeadSpec(abc.ABC):
-    """Base class of the use of a head: texts, answers, signatures."""
+    """Base class: how a head answers texts, and how it is served."""
 
     head: ClassVar[Head]
     # The longest sequence of raw text, unless a fine-tuning determined it.
@@ -119,7 +119,7 @@ class HeadSpec(abc.ABC):
     def example(self, position: int, item: object) -> Any:
         """Returns an input of `Predictor.predict` as an example.
 
-        `position` is which of the inputs it is.
+        `position` is the number of the input, from 0.
         """
 
     @abc.abstractmethod
@@ -128,8 +128,8 @@ class HeadSpec(abc.ABC):
     ) -> AnswerData:
         """Returns the data half that answers texts.
 
-        `checkpoint` has the vocabulary, and `model` may be an export. The
-        settings of the fine-tuning have the options of `load_predictor`.
+        `checkpoint` has the vocabulary, and `model` may be an export. Options
+        of `load_predictor` replace `settings` of the fine-tuning.
         """
 
     def answer_task(self, data: Any, model: Any) -> task.AnswerTask:
@@ -170,7 +170,7 @@ class HeadSpec(abc.ABC):
     # The runtimes whose exports `load_predictor` runs.
     runtimes: ClassVar[tuple[str, ...]] = (*registry.ENGINES,)
 
-    # The head of an export for LiteRT, which takes ids alone, if another.
+    # Head of exports for LiteRT, which take ids alone; "" for `head`.
     litert_head: ClassVar[str] = ""
 
     def model_arguments(self, settings: SettingValues) -> SettingValues:
@@ -185,7 +185,7 @@ class HeadSpec(abc.ABC):
 
     @property
     def finetuning(self) -> "FinetuningSpec":
-        """The fine-tuning of the head, if it is not one of a task."""
+        """How the head is fine-tuned; an error for the head of a task."""
         raise ValueError(
             f"The head {self.head.name} is fine-tuned for a task. Pass the "
             "name of the task."
@@ -193,7 +193,7 @@ class HeadSpec(abc.ABC):
 
 
 def head_spec_of(head: str | HeadSpec | type[HeadSpec]) -> HeadSpec:
-    """Returns the `HeadSpec` of a head, given by name, or as itself or class.
+    """Returns the `HeadSpec` of a name, a class or an instance.
 
     A name is one of `registry.HEADS`, or see `heads.in_package`.
     """
@@ -233,7 +233,7 @@ class TaskConfig(Settings, abc.ABC):
 
     @property
     def count_windows_as_epochs(self) -> bool:
-        """Whether an epoch is as many windows as the examples have."""
+        """Whether epochs count the windows of long texts, not examples."""
         return False
 
 
@@ -242,8 +242,8 @@ class DataRequest:
     """The examples that a run asks a task for.
 
     `uses` are some of `train`, `eval` and `predict`; `given_examples` are rows
-    in place of files, by use. To train, the `weights` in use are none, and the
-    `start` is the checkpoint that the training begins with.
+    in place of files, by use. A training has a `start`, the checkpoint that it
+    begins with; a run without training has `weights`, which it uses.
     """
 
     uses: Sequence[str]
@@ -274,8 +274,8 @@ class FinetuningSpec:
             of an export that an evaluation chooses.
         settings_of_weights: Function of a `Checkpoint` that returns settings
             which its weights determine, unless they are trained.
-        settings_of_start: Likewise of the checkpoint that a training starts
-            from.
+        settings_of_start: Function of the `Checkpoint` that a training starts
+            from; returns settings which it determines.
     """
 
     task_names: tuple[str, ...]

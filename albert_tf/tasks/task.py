@@ -1,6 +1,6 @@
 """The model half of a task, as the training loop sees it.
 
-It is of Keras, which is not imported here: a command checks its data first.
+It uses Keras, which is not imported here: a command checks its data first.
 `task_data.py` has the data half.
 """
 
@@ -22,7 +22,7 @@ ComputeOutputs: TypeAlias = "Callable[..., list[Totals]]"
 
 
 def model_outputs(model: Any, batch: Batch, **options: Any) -> list[Totals]:
-    """Returns the outputs of a model for a batch, as the only ones."""
+    """Returns a list of one: the outputs of a model for a batch."""
     return [model(model.inputs_of(batch), **options)]
 
 
@@ -55,7 +55,7 @@ class Task(Protocol):
 
         Args:
             batch: Tensors of one micro-batch.
-            loss_denominators: Those of the whole global batch.
+            loss_denominators: Denominators of the global batch.
             seed: int32 `[2]` for dropout in training; None in evaluation.
             compute_outputs: Function of the model, the batch and the options;
                 the loss is the mean over the outputs that it returns.
@@ -67,9 +67,9 @@ class Task(Protocol):
 
 
 class AnswerTask:
-    """The model half of what answers examples: outputs of a model, as they are.
+    """The model half that answers examples: the outputs of a model, unchanged.
 
-    The model is of Keras, or an export in its place. `sequence_outputs` are the
+    The model is a Keras model, or an export. `sequence_outputs` are the
     names of the outputs whose second axis is the sequence.
     """
 
@@ -98,6 +98,6 @@ class AnswerTask:
         return self.outputs(batch)
 
 
-# Makes the model half, of a config, `seed` and Keras's dtype policy, `dtype`;
+# Makes the model half from a config, `seed` and Keras's dtype policy, `dtype`;
 # called in the scope of the strategy.
 MakeTask: TypeAlias = "Callable[..., MeanLossTask]"

@@ -99,14 +99,14 @@ class AnswerData(abc.ABC):
 class TaskData(AnswerData):
     """Base class of the data half: makes records, and scores outputs.
 
-    Whatever a run may ask of a task is a method or an attribute here. Those
-    that are not abstract have defaults, which suit one record for each example
-    and outputs `logits` that predict one array of the record.
+    Whatever a run may ask of a task is a method or an attribute here. Defaults
+    suit tasks with one record for each example, whose outputs `logits` predict
+    one array of the record.
     """
 
-    # Why enough records with the array are not compared with chance.
+    # Why `compare_losses` returns None although there are enough records.
     no_loss_reason: ClassVar[str] = "all labels are equal"
-    # Whether an example has one `label`, so that folds share all labels.
+    # Whether an example has one `label`, so that folds can be stratified.
     has_one_label: ClassVar[bool] = False
 
     if TYPE_CHECKING:
@@ -164,12 +164,12 @@ class TaskData(AnswerData):
         return dataclasses.replace(example, guid="", label=None)
 
     def of_folds(self, folds: tuple[int, ...]) -> "TaskData":
-        """Returns the data half of rows with outputs of a model a fold."""
+        """Returns the data half for outputs of several models, one a fold."""
         return self
 
     def keys_of(self, columns: RecordColumns) -> Iterator[bytes]:
-        """Yields a key for each record, the same for those of equal texts."""
-        # Columns have the narrowest type of their own ids.
+        """Yields a key for each record; it is the same for equal texts."""
+        # Columns of different sets may have different types.
         ids = columns.values["input_ids"].astype(np.int32)
         # Multiple choice: the ids of all choices of a record.
         width = len(ids) // max(1, int(columns.lengths.sum()))
@@ -265,11 +265,11 @@ class TaskData(AnswerData):
     def open_predictions(
         self, output_dir: str, scores: Scores
     ) -> Iterator[Callable[[Examples, Outputs], None]]:
-        """Opens the files of predictions; its function writes the next ones.
+        """Opens the files of predictions; yields a function that writes some.
 
         They appear when the context ends without an error; by default,
         `predictions.jsonl` has the id and the answer of each example. The
-        scores of the evaluation are empty without one. Examples may have no
+        `scores` are empty if nothing was evaluated. Examples may have no
         labels.
         """
         path = os.path.join(output_dir, "predictions.jsonl")
@@ -300,8 +300,8 @@ class TaskData(AnswerData):
 class ExampleSet:
     """Examples that are trained on, evaluated or predicted together.
 
-    The name of another set than the main one follows the keys of its scores,
-    and is the directory of its predictions; an evaluation's is `eval_<name>`.
+    The main set has no name. Another name ends the keys of the set's scores,
+    and is the directory of its predictions; `eval_<name>` if it is evaluated.
     """
 
     examples: Examples
@@ -338,7 +338,7 @@ class Sets(Generic[AnySet]):
 
     @property
     def data(self) -> TaskData:
-        """The data half of the first set, which speaks for the whole run."""
+        """The data half of the first set, which describes the whole run."""
         return self.all[0].data
 
 

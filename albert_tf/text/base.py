@@ -230,7 +230,7 @@ class Tokenizer(abc.ABC):
 
     @abc.abstractmethod
     def _trace(self, text: str) -> "TracedText":
-        """Returns the same with its origin."""
+        """Returns the normalized text with the origin of each character."""
 
     @abc.abstractmethod
     def decode(self, ids: Iterable[int]) -> str:

@@ -121,7 +121,7 @@ class Vocabulary(NewTokens):
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class VocabularyBeside(Settings):
-    """The same for commands that start from a checkpoint, which may have it."""
+    """Settings that replace the tokenizer of a checkpoint."""
 
     spm_model_file: str | None = setting(
         None,

@@ -1,4 +1,4 @@
-"""A vocabulary file: its kind and content, and facts that records state of it.
+"""A vocabulary file: its kind and content, and facts that records keep of it.
 
 Plain Python. Whoever reads records of ids needs no tokenizer: see `base.py`.
 """
@@ -32,7 +32,7 @@ def kind_of(vocabulary: files.Path) -> str:
 def read(vocabulary: files.Path) -> bytes:
     """Returns the content of a vocabulary file.
 
-    Of a `tokenizer.json`, it is the SentencePiece model that it was made of.
+    For a `tokenizer.json`, it is the SentencePiece model it was made from.
     """
     ending = os.path.splitext(vocabulary)[1]
     is_model = kind_of(vocabulary) == SENTENCEPIECE

@@ -210,7 +210,7 @@ class CallbackList:
 
     def log(self, step: int, numbers: Mapping[str, Any]) -> None:
         """Calls `on_log` with a line of the log."""
-        # A copy for each: none changes the numbers of the others.
+        # Each gets a copy: a callback cannot change the numbers of others.
         self._call(lambda callback: callback.on_log(step, {**numbers}))
 
     def evaluated(self, step: int, scores: Scores) -> None:

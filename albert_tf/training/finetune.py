@@ -272,7 +272,7 @@ class FinetuningRun:
     ) -> Evaluation:
         """Scores the evaluation sets; keys of a named set end in `_<name>`.
 
-        With early exit, thresholds are the ones `chosen` for all layers, and
+        With early exit, the `chosen` thresholds, of all layers, are used, and
         `mean_layers` is the mean number of layers.
         """
         all_outputs: dict[ExampleSet, Outputs] = {}
@@ -380,7 +380,7 @@ class FinetuningRun:
             )
 
     def _start_outputs(self, weights: Checkpoint) -> files.JsonObject:
-        """Returns outputs of the start, for a task that compares with them."""
+        """Returns outputs of the initial weights, if the task compares them."""
         start, evaluated = self._start, self._sets.evaluation
         if not (self._task.compares_start and start and evaluated):
             return {}
@@ -427,7 +427,7 @@ class FinetuningRun:
 
 
 def _finite(score: Score) -> Score:
-    """Returns a score that JSON can hold: 0, with a warning, for others."""
+    """Replaces a score that JSON cannot hold by 0, with a warning."""
     if math.isfinite(score.value):
         return score
     _LOGGER.warning("%s is %s; it is reported as 0.", score.key, score.value)

@@ -1,4 +1,4 @@
-"""Values of flags, from keywords of Python, and as text.
+"""Converts settings: keywords of Python to values, values to text.
 
 Data flow: keywords of `albert_tf.finetune` -> [this file] -> settings of a run;
 settings -> [this file] -> `flags.txt`.
@@ -17,12 +17,12 @@ from albert_tf.settings import SettingValues
 
 
 def checked(
-    given: SettingValues,
+    keywords: SettingValues,
     config_classes: Iterable[type],
     *,
     lists: Collection[str] = (),
 ) -> dict[str, Any]:
-    """Returns keywords as the values of flags would be, without None.
+    """Converts keywords to the values that flags would have; drops None.
 
     Lists become tuples, paths become texts, and a text becomes the tuple of its
     parts between commas if its setting is a tuple. The settings in `lists` may
@@ -35,7 +35,7 @@ def checked(
     fields = settings.fields_of(*config_classes)
     kinds = {name: settings.type_of(field) for name, field in fields.items()}
     result = {}
-    for name, value in given.items():
+    for name, value in keywords.items():
         if name not in kinds:
             close = difflib.get_close_matches(name, kinds, 1)
             hint = f" Did you mean {close[0]!r}?" if close else ""
@@ -66,7 +66,7 @@ def _converted(name: str, value: object, kind: type) -> Any:
     return kind(value)
 
 
-def as_text(given: SettingValues) -> str:
+def as_text(setting_values: SettingValues) -> str:
     r"""Returns settings as flags, one `--name=value` a line, sorted.
 
     >>> as_text({"do_train": True, "ngram": 3, "labels": ("a", "b")})
@@ -75,7 +75,7 @@ def as_text(given: SettingValues) -> str:
     Settings that are None or empty are left out.
     """
     lines = []
-    for name, value in given.items():
+    for name, value in setting_values.items():
         if isinstance(value, bool):
             lines.append(f"--{name}" if value else f"--no{name}")
         elif isinstance(value, tuple | list):

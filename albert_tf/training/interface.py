@@ -69,8 +69,8 @@ class RunResult(Result):
     def table(self) -> list[dict[str, str | float | None]]:
         """Returns a row for each main score, ready for `pandas.DataFrame`.
 
-        Each has the `score`, its `value`, its `baseline`, and the bounds of its
-        95% interval, `low` and `high`; unknown numbers are None.
+        A row has the `score`, its `value`, its `baseline`, and the bounds of
+        its 95% interval, `low` and `high`; unknown numbers are None.
         """
         scores = self.scores
         rows: list[dict[str, str | float | None]] = []
@@ -174,13 +174,13 @@ def finetune(
         )
         if rows is not None
     }
-    uses = {
+    default_uses = {
         "do_train": True,
         "do_eval": "eval" in examples
         or any(map(values.get, ("eval_file", "data_dir", "validation_share"))),
         "do_predict": "predict" in examples or bool(values.get("predict_file")),
     }
-    planned = plans.grid(spec, uses | values, examples)
+    planned = plans.grid(spec, default_uses | values, examples)
     with _checked_and_reset(callbacks) as callbacks:
         result = run_finetunings(planned, callbacks)
     if result is None:
@@ -191,10 +191,10 @@ def finetune(
 
 @contextlib.contextmanager
 def _checked_and_reset(
-    given: Iterable[Callback],
+    user_callbacks: Iterable[Callback],
 ) -> Iterator[Sequence[Callback]]:
-    """Yields callbacks that it checks; at the end, they request no stop."""
-    callbacks = tuple(given)
+    """Checks callbacks; clears their requests to stop at the end."""
+    callbacks = tuple(user_callbacks)
     for callback in callbacks:
         if not isinstance(callback, Callback):
             raise ValueError(
@@ -211,7 +211,7 @@ def _checked_and_reset(
 def run_finetunings(
     planned: Sequence[FinetuningPlan], callbacks: Sequence[Callback] = ()
 ) -> RunResult | None:
-    """Runs plans; several are compared in a `report.html` in the folder above.
+    """Runs plans; compares several in the `report.html` of their parent folder.
 
     Returns:
         The result of the best run; None if a training was stopped.

@@ -49,7 +49,7 @@ class TrainingDiverged(ValueError):
     """The loss or its gradient is not finite, or the loss has jumped."""
 
 
-# Arguments: a phase, and the number of examples of its length already read.
+# Takes a phase, and the number of examples already read at its length.
 BatchesFrom = Callable[[Phase, int], Iterable[Batch]]
 
 
@@ -306,7 +306,7 @@ class TrainingLoop:
                 self._evaluate_checkpoint()
 
     def _evaluate_checkpoint(self) -> None:
-        """Evaluates the newest checkpoint, if need be one of a killed run."""
+        """Evaluates the newest checkpoint, which a killed run may have left."""
         state = self.state
         scores = self._evaluate_and_save_best()
         if self._is_finished() and state.window:

@@ -56,8 +56,8 @@ _NO_ROWS: Mapping[str, RowsInMemory] = types.MappingProxyType({})
 class FinetuningPlan:
     """A planned fine-tuning: all settings and examples.
 
-    `checkpoint` is the start, with config and vocabulary. `weights` are the
-    weights to use without training, or to resume from.
+    Training starts from `checkpoint`, which has config and vocabulary.
+    `weights` are the weights to use without training, or to resume from.
     """
 
     task_spec: FinetuningSpec
@@ -76,7 +76,7 @@ class FinetuningPlan:
 
     @property
     def evaluated(self) -> Sequence[ExampleSet]:
-        """The sets that scores describe; of folds, the training examples."""
+        """The sets that are scored; with `num_folds`, the training set."""
         if self.config.num_folds > 1 and self.sets.train:
             return (self.sets.train,)
         return self.sets.evaluation
@@ -111,7 +111,7 @@ def defaults(spec: FinetuningSpec) -> SettingValues:
 
 
 def lists(spec: FinetuningSpec) -> set[str]:
-    """Returns the names of the settings, numbers, that `grid` may vary."""
+    """Returns the names of the numeric settings that `grid` may vary."""
     fields = settings.fields_of(*config_classes(spec))
     kinds = {name: settings.type_of(field) for name, field in fields.items()}
     return {n for n in kinds if kinds[n] in (int, float)} - _SHARED
@@ -124,8 +124,8 @@ def grid(
 ) -> list[FinetuningPlan]:
     """Plans a run for every combination of the settings that are lists.
 
-    Each has its folder in `output_dir`, such as `learning_rate=1e-5`. Without a
-    list, there is one plan. The arguments are the arguments of `finetuning`.
+    Each run has a folder in `output_dir`, such as `learning_rate=1e-5`. Without
+    a list, there is one plan. The arguments are as for `finetuning`.
     """
     varied: dict[str, Any] = {
         name: dict.fromkeys(user_settings[name])
@@ -276,8 +276,8 @@ def _requested_uses(user_settings: SettingValues) -> dict[str, bool]:
 
 def _check(values: SettingValues, user_settings: Collection[str]) -> None:
     """Checks settings as far as is possible without reading files."""
-    known = {n: value for n, value in values.items() if value is not None}
-    settings.check(FinetuningConfig, known)
+    not_none = {n: x for n, x in values.items() if x is not None}
+    settings.check(FinetuningConfig, not_none)
     for absolute, relative in RELATIVE.items():
         if absolute in user_settings and relative in user_settings:
             raise ValueError(
@@ -355,16 +355,16 @@ def _find_weights(values: SettingValues) -> Checkpoint:
 
 
 def _settings_as_trained(request: PlanRequest) -> SettingValues:
-    """Chooses settings left out: as in the weights' training, or defaults."""
+    """Fills settings left out: from the weights' training, or defaults."""
     spec, values = request.task_spec, request.settings
-    decided = request.undecided(
+    stored = request.undecided(
         spec.settings_of_start(request.checkpoint)
         if values["do_train"]
         else spec.settings_of_weights(request.weights)
     )
-    task_config = settings.read(spec.config_class, {**values, **decided})
+    task_config = settings.read(spec.config_class, {**values, **stored})
     head_spec = spec.head_spec(task_config)
-    # The sequence comes first: its parts must fit in it.
+    # First the sequence, in which its parts, such as a question, must fit.
     names = ("max_seq_length", *head_spec.serving_settings.as_trained)
     names += ("label_separator",)
     result: dict[str, Any] = {name: values.get(name) for name in names}
@@ -372,12 +372,12 @@ def _settings_as_trained(request: PlanRequest) -> SettingValues:
         if value is None or name in request.user_settings:
             continue
         if name == "max_seq_length":
-            most = request.checkpoint.known_config.max_position_embeddings
-            value = min(value, most)
+            config = request.checkpoint.known_config
+            value = min(value, config.max_position_embeddings)
         elif name in head_spec.serving_settings.parts:
             value = lengths.fitting(value, result["max_seq_length"])
         result[name] = request.weights.settings.get(name, value)
-    return result | decided
+    return result | stored
 
 
 def _run_length(request: PlanRequest) -> SettingValues:

@@ -100,11 +100,11 @@ def make_sets(
     seen = (
         {*train.data.keys_of(train.columns)} if train and evaluation else set()
     )
-    run = run_folder.read_fingerprint(config.output_dir)
-    for key, records in evaluation.items():
+    recorded = run_folder.read_fingerprint(config.output_dir)
+    for examples, records in evaluation.items():
         columns = records.columns
         num_seen = sum(key in seen for key in records.data.keys_of(columns))
-        if not train and run.get("records") == columns.digest:
+        if not train and recorded.get("records") == columns.digest:
             num_seen = columns.num_records
         if num_seen:
             caution = (
@@ -112,7 +112,7 @@ def make_sets(
                 "are also trained on, so the scores are better than on others."
             )
             _LOGGER.warning("%s", caution)
-            evaluation[key] = dataclasses.replace(records, caution=caution)
+            evaluation[examples] = dataclasses.replace(records, caution=caution)
     return Sets(
         train=train,
         evaluation=tuple(evaluation.values()),

@@ -90,8 +90,8 @@ class TrainStep:
         They are metric totals over the global batch, learning rate, loss scale
         (1 if the loss is not scaled) and gradient norm before clipping.
         """
-        own = ("learning_rate", "loss_scale", "gradient_norm")
-        return *self.task.total_names, *own
+        others = ("learning_rate", "loss_scale", "gradient_norm")
+        return *self.task.total_names, *others
 
     def _run(
         self,
@@ -245,7 +245,7 @@ class TrainStep:
         return dense, tf.stack([totals[n] for n in self.task.total_names])
 
     def _loss_options(self, batch: Batch, depth: int | None) -> dict[str, Any]:
-        """Returns what the loss is computed from, see `Task.loss`."""
+        """Returns the options of `Task.loss` for a batch."""
         options: dict[str, Any] = {"depth": depth}
         model = self._config.albert_config
         if self._config.random_depth and (depth or model.num_hidden_layers) > 1:

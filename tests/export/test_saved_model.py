@@ -119,7 +119,7 @@ def _export_run(run, vocabulary, **values):
     [
         ({"do_lower_case": True}, "trained with another tokenizer"),
         ({"labels": ("good", "so-so", "bad")}, "names of the model's labels"),
-        ({"labels": ("a", "b")}, "What is given names 2 labels"),
+        ({"labels": ("a", "b")}, "--labels names 2 labels"),
     ],
 )
 def test_what_a_run_was_not_trained_with_is_refused(

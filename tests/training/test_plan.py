@@ -303,7 +303,7 @@ def test_new_tokens_reach_the_sets_and_the_model(make_plan):
         ({"albert_config_file": ""}, "--albert_config_file or"),
         (
             {"spm_model_file": ""},
-            "Name the one of the training: --spm_model_file or --vocab_file",
+            "vocabulary of the training: --spm_model_file or --vocab_file",
         ),
         ({"do_train": False}, "There are no trained weights in 'run'"),
         (

@@ -70,8 +70,8 @@ class ClassificationConfig(HeadFlags, FileFlags):
     )
     positive_label: str | None = setting(
         None,
-        "Custom task with two labels: the one that F1 and average precision "
-        "are of. By default, the second of the labels.",
+        "Custom task with two labels: the label whose F1 and average precision "
+        "are computed. By default, the second of the labels.",
         affects_training=True,
     )
     multi_label: bool = setting(

@@ -141,7 +141,7 @@ def _labels(
 
 
 def _positive_label(config: ClassificationConfig, labels: Sequence[str]) -> str:
-    """Returns the positive label, which F1 is of; empty if there is none."""
+    """Returns the label whose F1 is computed; empty if there is none."""
     label = config.positive_label
     if label and (len(labels) != 2 or label not in labels):
         raise ValueError(

@@ -211,11 +211,11 @@ class ClassificationData(TaskData):
         """Returns the interval of the score that a threshold was chosen for."""
         if not (decision.goal and decision.thresholds):
             return []
-        found = labels == self._positive, decided == self._positive
-        bounds = decision_lib.goal_interval(decision.goal, *found)
-        of = self._score_of_goal
+        both = labels == self._positive, decided == self._positive
+        bounds = decision_lib.goal_interval(decision.goal, *both)
+        key = self._score_of_goal
         return [
-            Score(f"{of}_interval_{end}", bound, Role.INTERVAL, of)
+            Score(f"{key}_interval_{end}", bound, Role.INTERVAL, key)
             for end, bound in zip(("low", "high"), bounds, strict=True)
         ]
 
@@ -317,7 +317,7 @@ class ClassificationData(TaskData):
         if decision.thresholds is None and self.is_multi_label:
             _LOGGER.warning(
                 "The thresholds of the labels are not known; using %s. Pass "
-                "--do_eval to choose those with the best F1.",
+                "--do_eval to choose thresholds with the best F1.",
                 decision_lib.DEFAULT_THRESHOLD,
             )
         if decision.thresholds is None and decision.goal:
@@ -365,7 +365,7 @@ class ClassificationData(TaskData):
     def _answers(
         self, outputs: Outputs, decision: Decision
     ) -> tuple[np.ndarray, list[Any]]:
-        """Returns numbers for `test_results.tsv`, and predicted labels."""
+        """Returns the probabilities or numbers of rows, and predictions."""
         if self.is_regression:
             clipped = numbers = self._numbers(outputs)
             if self.prediction_range:

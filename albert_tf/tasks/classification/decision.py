@@ -62,7 +62,7 @@ class Decision:
     def chosen_for(
         self, labels: np.ndarray, logits: np.ndarray, positive: int = 1
     ) -> "Decision":
-        """Returns a copy that chooses what is None, on evaluated rows.
+        """Returns a copy whose fields of None are chosen on evaluated rows.
 
         The labels are `[N]`, or 0 and 1 `[N, K]`; of two labels, the goal is
         for `positive`.
@@ -126,11 +126,11 @@ def calibration_chart(
     label, and the share of rows where it is right.
     """
     curves = {"as it should be": [(0.0, 0.0), (1.0, 1.0)]}
-    for name, one in {
+    for name, each in {
         "before": Decision(),
         "with the temperature": decision,
     }.items():
-        probabilities = one.probabilities(logits)
+        probabilities = each.probabilities(logits)
         confidence = probabilities.max(axis=-1)
         is_right = probabilities.argmax(axis=-1) == labels
         tenths = np.array_split(np.argsort(confidence), min(10, len(labels)))
@@ -178,7 +178,7 @@ def threshold_for(
 def goal_interval(
     goal: str, is_positive: np.ndarray, is_predicted: np.ndarray
 ) -> tuple[float, float]:
-    """Returns the 95% interval of what a goal is for, on other rows.
+    """Returns the 95% interval, on other rows, of the score that a goal names.
 
     By Wilson's score; both arrays are bool `[N]`.
     """

@@ -61,15 +61,15 @@ def read_sets(
     if config.is_table:
         return task_data.one_set_each(examples, data)
     return task_data.sets_by_use(
-        {use: _read(config, request, use, data) for use in request.uses}
+        {use: _read_glue(config, request, use, data) for use in request.uses}
     )
 
 
 def _decision(config: ClassificationConfig, request: DataRequest) -> "Decision":
-    """Returns the decision of the weights in use, and what is to be chosen.
+    """Returns the `Decision`; an evaluation chooses its fields of None.
 
-    Without training, what an earlier evaluation chose stays, unless the goal is
-    another one.
+    Without training, the choices of an earlier evaluation stay, unless the goal
+    differs.
     """
     from albert_tf.tasks.classification.decision import Decision
 
@@ -99,7 +99,7 @@ def _decision(config: ClassificationConfig, request: DataRequest) -> "Decision":
     )
 
 
-def _read(
+def _read_glue(
     config: ClassificationConfig,
     request: DataRequest,
     use: str,

@@ -22,7 +22,7 @@ from albert_tf.tasks.task_data import AnswerData, Examples, ExampleSet, Outputs
 
 _LOGGER = logging.getLogger(__name__)
 
-# Any text: it marks answers as lists of labels, and is never written.
+# Not empty, so that answers are lists of labels; it is never written.
 _SEPARATOR = "|"
 
 
@@ -137,13 +137,13 @@ class ClassifierSpec(HeadSpec):
         logits = [np.array(rows["logits"], np.float64) for rows in outputs]
         pairs = [*zip(logits, members, strict=True)]
         if first.is_regression:
-            numbers = [x * o.target_scale + o.target_mean for x, o in pairs]
+            numbers = [x * m.target_scale + m.target_mean for x, m in pairs]
             mean = np.mean(numbers, axis=0) - first.target_mean
             return {"logits": mean / first.target_scale}
         if first.is_multi_label:
             probabilities = np.mean(special.expit(logits), axis=0)
             return {"logits": special.logit(probabilities)}
-        scaled = [x / (o.decision.temperature or 1.0) for x, o in pairs]
+        scaled = [x / (m.decision.temperature or 1.0) for x, m in pairs]
         return super().mean_outputs(members, [{"logits": x} for x in scaled])
 
     serving_settings = ClassifierSettings
