@@ -136,6 +136,24 @@ def _tokens(tokenizer: "Tokenizer") -> list[str]:
     return [*map(tokenizer.id_to_token, range(tokenizer.vocab_size))]
 
 
+def check_tokens(checkpoint: Checkpoint, used: Checkpoint) -> None:
+    """Checks that a vocabulary gives tokens the ids that a checkpoint has.
+
+    One may have more tokens. Where a vocabulary is not known, all is right.
+    """
+    if None in (checkpoint.vocabulary, used.vocabulary):
+        return
+    tokens, others = _tokens(checkpoint.tokenizer), _tokens(used.tokenizer)
+    common = min(len(tokens), len(others))
+    if tokens[:common] != others[:common]:
+        raise ValueError(
+            f"The vocabulary of the records, {used.vocabulary}, has other "
+            f"tokens than {checkpoint.vocabulary}, beside the weights, or "
+            "other new tokens. Make records with that, and the same "
+            "--new_tokens in the same order; or leave --init_checkpoint out."
+        )
+
+
 def with_new_tokens(checkpoint: Checkpoint, names: Sequence[str]) -> Checkpoint:
     """Returns the weights with more tokens; see `Tokenizer.with_tokens`.
 

@@ -183,6 +183,8 @@ def _check_start(
         may_change_layers=config.init_from_group0,
     )
     start = vocabularies.with_new_tokens(start, config.new_token_names)
+    if config.vocabulary:
+        vocabularies.check_tokens(start, config.vocabulary)
     start.check_task(folder.metadata)
     return start
 

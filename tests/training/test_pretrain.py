@@ -18,6 +18,7 @@ from albert_tf.tasks.pretraining.objectives import PretrainingTask
 from albert_tf.training import (
     pretrain,
 )
+from tests import exported_models
 from tests.training import runs
 
 NUM_STEPS = runs.NUM_PRETRAINING_STEPS
@@ -392,6 +393,37 @@ def test_new_tokens_and_accents_of_records_are_kept_by_the_run(
     assert ids == [5, runs.V, runs.V + 1]
     assert again.tokenizer.settings.keep_accents
     assert vocabularies.as_trained(again) == again
+
+
+@pytest.mark.parametrize(
+    ("records_tokens", "new_tokens", "order"),
+    [("a,b", "b,a", 1), (None, None, -1)],
+)
+def test_tokens_of_records_are_those_beside_the_start(
+    records_tokens, new_tokens, order, job, tmp_path
+):
+    path = runs.build_records(
+        tmp_path, num_documents=10, seed=0, new_tokens=records_tokens
+    )
+    first, *words = (tmp_path / "vocab.txt").read_text().split("\n")
+    other = tmp_path / "other_vocab.txt"
+    other.write_text("\n".join([first, *words[::order]]))
+    start = str(tmp_path / "start")
+    model = PretrainingTask(runs.config()).model
+    exported_models.write_checkpoint(start, model, vocabulary=str(other))
+    vocab_size = runs.V + 2 * bool(new_tokens)
+
+    with pytest.raises(ValueError, match="has other tokens than .*start"):
+        run(
+            job(
+                init_checkpoint=start,
+                new_tokens=new_tokens,
+                input_file=path,
+                do_eval=False,
+                eval_file="",
+                albert_config=runs.config(vocab_size=vocab_size),
+            )
+        )
 
 
 @pytest.mark.parametrize(
