@@ -1,4 +1,4 @@
-"""A classifier in ONNX Runtime behind FastAPI: texts in, labels out.
+"""A classifier in ONNX Runtime behind FastAPI: texts in, answers out.
 
 Once, where TensorFlow is, with `pip install tf2onnx`:
 
@@ -16,6 +16,7 @@ The server needs albert_tf for the tokenizer, but imports no TensorFlow:
 """
 
 import os
+import types
 from typing import Annotated, Any
 
 import fastapi
@@ -23,16 +24,19 @@ import onnxruntime
 import pydantic
 
 from albert_tf.checkpoints import discovery
-from albert_tf.tasks.classification.decision import Decision
+from albert_tf.tasks.classification.spec import ClassifierSpec
 
 MAX_TEXTS, MAX_CHARACTERS = 32, 20_000
 Text = Annotated[str, pydantic.Field(max_length=MAX_CHARACTERS)]
 
 run = discovery.open(os.environ["RUN"])
-labels = run.metadata.labels or ()
-# The temperature and the threshold that the evaluation has chosen.
-decision = Decision(run.metadata.temperature, run.metadata.thresholds)
 session = onnxruntime.InferenceSession(os.environ["MODEL"])
+[output] = session.get_outputs()
+# It has the labels, and the temperature and the thresholds that the evaluation
+# has chosen.
+data: Any = ClassifierSpec().answer_data(
+    run, types.SimpleNamespace(num_labels=output.shape[-1]), run.settings
+)
 app = fastapi.FastAPI()
 
 
@@ -44,18 +48,11 @@ class Request(pydantic.BaseModel):
 
 @app.post("/predict")
 def predict(request: Request) -> list[dict[str, Any]]:
-    """Returns the predicted label and all probabilities, for each text."""
+    """Returns for each text what `load_predictor` does."""
     if len(request.texts) > MAX_TEXTS:
         raise fastapi.HTTPException(413, f"At most {MAX_TEXTS} texts.")
-    length = run.settings["max_seq_length"]
-    batch = run.tokenizer.batch(request.texts, max_seq_length=length)
-    [logits] = session.run(["logits"], batch)
-    predictions = decision.predictions(logits).tolist()
-    probabilities = decision.probabilities(logits).tolist()
-    return [
-        {
-            "prediction": labels[best],
-            "probabilities": dict(zip(labels, row, strict=True)),
-        }
-        for best, row in zip(predictions, probabilities, strict=True)
-    ]
+    batch = run.tokenizer.batch(
+        request.texts, max_seq_length=data.max_seq_length
+    )
+    [logits] = session.run([output.name], batch)
+    return list(data.answers((), {"logits": logits}))

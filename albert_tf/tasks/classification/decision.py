@@ -44,10 +44,10 @@ class Decision:
 
     def probabilities(self, logits: np.ndarray) -> np.ndarray:
         """Returns float32 `[N, K]`."""
-        logits = np.asarray(logits, np.float32)
+        logits = np.asarray(logits, np.float32) / (self.temperature or 1.0)
         if self.has_several:
             return classification.sigmoid(logits)
-        return classification.softmax(logits / (self.temperature or 1.0))
+        return classification.softmax(logits)
 
     def predictions(self, logits: np.ndarray) -> np.ndarray:
         """Returns indices of labels, int `[N]`; or 0 and 1, int `[N, K]`."""

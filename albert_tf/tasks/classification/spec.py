@@ -140,10 +140,10 @@ class ClassifierSpec(HeadSpec):
             numbers = [x * m.target_scale + m.target_mean for x, m in pairs]
             mean = np.mean(numbers, axis=0) - first.target_mean
             return {"logits": mean / first.target_scale}
-        if first.is_multi_label:
-            probabilities = np.mean(special.expit(logits), axis=0)
-            return {"logits": special.logit(probabilities)}
         scaled = [x / (m.decision.temperature or 1.0) for x, m in pairs]
+        if first.is_multi_label:
+            probabilities = np.mean(special.expit(scaled), axis=0)
+            return {"logits": special.logit(probabilities)}
         return super().mean_outputs(members, [{"logits": x} for x in scaled])
 
     serving_settings = ClassifierSettings
