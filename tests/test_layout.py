@@ -60,6 +60,7 @@ TESTED_TOGETHER = {
     "folders.py": "test_files.py",
     "globs.py": "test_files.py",
     "published_configs.py": "test_config.py",
+    "scripts.py": "text/test_added_tokens.py",
     "text/vocabulary_file.py": "text/test_base.py",
     "tasks/task.py": "tasks/test_finetuning.py",
     "observers/export.py": "training/test_interface.py",

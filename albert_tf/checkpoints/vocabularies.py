@@ -30,7 +30,6 @@ from albert_tf.text.vocabulary_file import (
     SENTENCEPIECE,
     SYMBOLS,
     SYMBOLS_FILE,
-    WHOLE_WORD,
     WORDPIECE,
 )
 
@@ -168,7 +167,7 @@ def with_new_tokens(checkpoint: Checkpoint, names: Sequence[str]) -> Checkpoint:
     tokens = _tokens(new)[old.vocab_size :]
     pieces = [
         old.encode(token)
-        if new.settings.added_tokens.get(token) == WHOLE_WORD
+        if new.settings.added_tokens.get(token)
         else range(old.vocab_size)
         for token in tokens
     ]

@@ -23,6 +23,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from albert_tf.scripts import UNSPACED
+
 _ARTICLES = re.compile(r"\b(?:a|an|the)\b")
 _WITHOUT_PUNCTUATION = str.maketrans("", "", string.punctuation)
 # Ignored when answers are compared, as in CMRC's evaluation.
@@ -37,12 +39,7 @@ _SEGMENT = re.compile(
     r"|[^\W\u4e00-\u9fa5]+(?:'[^\W\u4e00-\u9fa5]+)*"
     r"|[^\w\s]"
 )
-# Thai, Lao, Tibetan, Burmese, Khmer; kana, ideographs and their halves.
 # Differs: SQuAD's evaluation takes text without spaces for one word.
-UNSPACED = (
-    "\u0e00-\u0fff\u1000-\u109f\u1780-\u17ff\u3005-\u3007\u3040-\u30ff"
-    "\u31f0-\u31ff\u3400-\u9fff\uf900-\ufaff\uff66-\uff9f\U00020000-\U0003ffff"
-)
 _WORD = re.compile(rf"[{UNSPACED}]|[^ {UNSPACED}]+")
 _PERCENT = 100.0
 

@@ -10,6 +10,7 @@ import unicodedata
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
+from albert_tf.scripts import UNSPACED
 from albert_tf.text.vocabulary_file import WHOLE_WORD
 
 if TYPE_CHECKING:
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
 Normalize = Callable[[str], str]
 Trace = Callable[[str], "TracedText"]
 
+# Words without blanks or marks around them.
+WITHOUT_BORDERS = re.compile(f"[{UNSPACED}]|.*[{UNSPACED}]$")
 _ZERO_WIDTH_JOINERS = "\u200c\u200d"
 
 

@@ -15,9 +15,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from albert_tf import checks, files
-from albert_tf.text.added_tokens import AddedTokens, is_word
+from albert_tf.text.added_tokens import WITHOUT_BORDERS, AddedTokens, is_word
 from albert_tf.text.vocabulary_file import (
     AS_WRITTEN,
+    NORMALIZED,
     WHOLE_WORD,
     SpecialIds,
     TokenizerSettings,
@@ -173,9 +174,12 @@ class Tokenizer(abc.ABC):
     def as_added(self, name: str) -> tuple[str, bool | str] | None:
         """Returns a new token as it is found, and how; see `AddedTokens`.
 
-        Words, such as `desk`, are normalized and found as whole words; None if
-        a word is a token already. Marks, such as `[E1]`, are found as written.
+        Words, such as `desk`, are normalized and found as whole words, or in
+        scripts without blanks, inside words; None if a word is a token already.
+        Marks, such as `[E1]`, are found as written; None if they are special.
         """
+        if self._ids.get(name, -1) in vars(self.special_ids).values():
+            return None
         if not is_word(name):
             return name, AS_WRITTEN
         word = "".join(self._normalize(name).split())
@@ -184,7 +188,8 @@ class Tokenizer(abc.ABC):
         ids = self.encode(word)
         is_piece = len(ids) == 1 and ids[0] != self.special_ids.unk
         is_token = is_piece or word in self._ids
-        return None if is_token else (word, WHOLE_WORD)
+        kind = NORMALIZED if WITHOUT_BORDERS.match(word) else WHOLE_WORD
+        return None if is_token else (word, kind)
 
     def with_added(self, added: Mapping[str, bool | str]) -> "Tokenizer":
         """Returns a tokenizer with more `TokenizerSettings.added_tokens`."""

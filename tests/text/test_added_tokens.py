@@ -37,3 +37,16 @@ def test_new_words_are_normalized_as_the_text(old):
     assert ids[0] == falkon and ids[-1] == mull
     assert spans[0] == (0, 6) and spans[-1] == (9, 16)
     assert new.id_to_token(mull) == "mull-x"
+
+
+@pytest.mark.parametrize("name", ["東京", "ไทย", "t恤"])
+def test_words_of_scripts_without_blanks_are_found_inside_words(name, old):
+    new = old.with_tokens([name])
+
+    assert old.vocab_size in new.encode(f"買{name}都")
+
+
+def test_special_tokens_are_no_new_tokens(old):
+    special = [old.id_to_token(i) for i in old.special_ids.__dict__.values()]
+
+    assert old.with_tokens(special) is old

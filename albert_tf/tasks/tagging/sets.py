@@ -130,7 +130,8 @@ def _tell_tags(
     scheme: str, labels: Sequence[str], counts: Mapping[str, int]
 ) -> None:
     _LOGGER.info("Tags (%s): %s.", scheme, checks.listed(labels))
-    if scheme == entities.PLAIN and any(x.startswith("B-") for x in labels):
+    marks = [tag for tag in labels if tag == OUTSIDE or tag.startswith("B-")]
+    if scheme == entities.PLAIN and marks:
         odd = [tag for tag in labels if not entities.PREFIXED.fullmatch(tag)]
         text = "Because of the tags %s, they are plain: none marks an entity."
         _LOGGER.warning(text, checks.listed(map(repr, odd or labels)))

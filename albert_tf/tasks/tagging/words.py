@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from albert_tf.metrics import squad
+from albert_tf.scripts import UNSPACED
 from albert_tf.text.base import WORD_MARK, Tokenizer
 from albert_tf.text.wordpiece_tokenizer import CONTINUATION, WordPieceTokenizer
 
@@ -52,13 +52,13 @@ def word_pattern(kind: str, added: tuple[str, ...] = ()) -> str:
     """
     if kind == CHARACTERS:
         return "|".join([*added, r"(?s:.)"])
-    alone = squad.UNSPACED + _ranges(_is_mark)
+    alone = UNSPACED + _ranges(_is_mark)
     letters = f"[^{alone}{_ranges(str.isspace)}]"
     # The first alternative is a number with its unit.
     part = f"(?:[0-9]+(?:[,:][0-9]+)+{letters}*|{letters}+)"
     word = part if kind == APART else f"[@#]?{part}(?:['’./&@#-]{part})*"
     accents = _ranges(lambda each: unicodedata.category(each)[0] == "M")
-    unspaced = f"[{squad.UNSPACED}][{accents}]*"
+    unspaced = f"[{UNSPACED}][{accents}]*"
     words = rf"{word}|\.+|!+|\?+|-+|{unspaced}|[{alone}]"
     # Others are found as parts of words.
     cut = [token for token in added if not re.fullmatch(word, token)]

@@ -242,6 +242,13 @@ def test_sentences_that_are_taken_for_columns_are_told(read, caplog):
     assert "'Rome.' (1), 'Bonn.' (1)" in caplog.text
 
 
+@pytest.mark.parametrize("tag", ["PER-B", "B_PER", "b-per", "PER"])
+def test_tags_that_mark_no_entities_are_told(tag, read, caplog):
+    read(train=f"a {tag}\nb O")
+
+    assert f"Because of the tags '{tag}', they are plain" in caplog.text
+
+
 def test_entities_that_overlap_or_cut_words_are_told(read, caplog):
     # Characters are code points; the third entity is the second again.
     text = "\U0001f600 Annabel Lee in Rome"
