@@ -19,7 +19,10 @@ pytestmark = pytest.mark.slow
 # What other machines are needed for, or what a reader is to fill in.
 LEFT_OUT = ("://", "=multi_worker", "=tpu", "grpc=", "_client.py")
 # Pages with tests of their own.
-OTHER_PAGES = ("docs/own_data.md", "docs/keras.md", "docs/experiments.md")
+OTHER_PAGES = (
+    *("docs/own_data.md", "docs/keras.md", "docs/experiments.md"),
+    "docs/new_head.md",
+)
 RECORDS = {"records/heldout": 128, "train.128": 128, "train.512": 512}
 # The same command for other sizes.
 OTHER_SIZES = ("=large/", "=xlarge/", "=xxlarge/")
@@ -244,6 +247,9 @@ def test_the_commands_of_a_page_run(page, given, run_command, tmp_path):
 
     for words in CALLS[page]:
         # What another page, or another way to train on this one, has left.
+        if "sst_large" in words:
+            (run, *_) = (folder / "sst").glob("learning_rate=*")
+            shutil.copytree(run, folder / "sst_large")
         if words[0] == "build_vocab.py":
             shutil.rmtree(folder / "vocab", ignore_errors=True)
         if "--length_schedule" in " ".join(words):
