@@ -66,15 +66,14 @@ class AddedTokens:
         return bool(self.as_written or self.normalized)
 
     @property
-    def patterns(self) -> list[str]:
-        """Regular expressions, of Python and RE2, of the tokens in raw text.
+    def patterns(self) -> tuple[tuple[str, str], ...]:
+        """The tokens and their expressions, of Python and RE2, in raw text.
 
         Letters of normalized tokens are found in any case.
         """
-        return [
-            *map(re.escape, self.as_written),
-            *(f"(?i:{re.escape(n.strip())})" for n in self.normalized),
-        ]
+        names = [(n, "{}") for n in self.as_written]
+        names += [(n.strip(), "(?i:{})") for n in self.normalized]
+        return tuple((n, form.format(re.escape(n))) for n, form in names)
 
     def cut(
         self, text: str, normalize: Normalize, trace: Trace

@@ -102,7 +102,7 @@ def _find_words(
     texts = tf.strings.unicode_transcode(texts, "UTF-8", "UTF-8")
     # The next operation takes it for the end.
     texts = tf.strings.regex_replace(texts, r"\x00", tokenizer.like_nul)
-    pattern = words_lib.word_pattern(kind, tuple(tokenizer.added.patterns))
+    pattern = words_lib.word_pattern(kind, tokenizer.added.patterns)
     words, *spans = tf_text.regex_split_with_offsets(
         texts, f"{pattern}|{ragged.WHITE_SPACE}+", pattern
     )

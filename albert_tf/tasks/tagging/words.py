@@ -36,7 +36,7 @@ def _ranges(is_member: Callable[[str], bool]) -> str:
 
 
 @functools.cache
-def word_pattern(kind: str, added: tuple[str, ...] = ()) -> str:
+def word_pattern(kind: str, added: tuple[tuple[str, str], ...] = ()) -> str:
     r"""Returns the regular expression of a word, for Python and for RE2.
 
     It is any character if `kind` is `CHARACTERS`. Else, white space separates
@@ -45,13 +45,13 @@ def word_pattern(kind: str, added: tuple[str, ...] = ()) -> str:
     `.`, `-`, `/`, `&`, `@`, `#`: `U.S`, `don't`) or two digits (`,`, `:`:
     `1,000`), `@` and `#` before a letter (`@name`), and runs such as `...`.
     Whatever is no white space, mark or symbol counts as a letter, `_` too. In
-    `APART`, no mark joins letters. `added` are patterns of tokens, whole ones.
+    `APART`, no mark joins letters. `added` are tokens, and patterns of them.
 
     >>> re.findall(word_pattern(SPACED), "Angela's visit: Paris...")
     ["Angela's", 'visit', ':', 'Paris', '...']
     """
     if kind == CHARACTERS:
-        return "|".join([*added, r"(?s:.)"])
+        return "|".join([*(token for _, token in added), r"(?s:.)"])
     alone = UNSPACED + _ranges(_is_mark)
     letters = f"[^{alone}{_ranges(str.isspace)}]"
     # The first alternative is a number with its unit.
@@ -61,7 +61,7 @@ def word_pattern(kind: str, added: tuple[str, ...] = ()) -> str:
     unspaced = f"[{UNSPACED}][{accents}]*"
     words = rf"{word}|\.+|!+|\?+|-+|{unspaced}|[{alone}]"
     # Others are found as parts of words.
-    cut = [token for token in added if not re.fullmatch(word, token)]
+    cut = [token for name, token in added if not re.fullmatch(word, name)]
     return "|".join([*cut, words])
 
 
@@ -99,7 +99,7 @@ def split(text: str, tokenizer: Tokenizer, kind: str) -> TextWords:
     the mark alone, as in transformers.
     """
     if kind != TOKENS:
-        pattern = word_pattern(kind, tuple(tokenizer.added.patterns))
+        pattern = word_pattern(kind, tokenizer.added.patterns)
         matches = [*re.finditer(pattern, text)]
         words = [match.group() for match in matches]
         return TextWords.of(words, [m.start() for m in matches], tokenizer)

@@ -2,9 +2,11 @@
 
 import re
 
+import numpy as np
 import pytest
 
 from albert_tf.tasks.tagging import words
+from albert_tf.text.tokenizer import load_tokenizer
 from tests.tasks.tagging.conftest import NASTY
 
 
@@ -53,9 +55,24 @@ def test_words_of_raw_text(text, expected):
     ],
 )
 def test_words_of_other_kinds(kind, text, expected):
-    added = (r"\[/E1\]", r"\[E1\]", "air")
+    added = (("[/E1]", r"\[/E1\]"), ("[E1]", r"\[E1\]"), ("air", "air"))
 
     assert found_in(text, kind, added) == expected.split("|")
+
+
+def test_new_words_of_letters_are_whole_words(tiny_spm_model):
+    old = load_tokenizer(spm_model_file=tiny_spm_model)
+    new = old.with_tokens(["falkon", "x-ray", "c++"])
+
+    found = words.split("falkons x-rays FALKON c++", new, words.SPACED)
+
+    sizes = np.diff(found.token_splits).tolist()
+    assert sizes == [
+        len(new.encode("falkons")),
+        len(new.encode("x-rays")),
+        1,
+        1,
+    ]
 
 
 def test_words_are_all_of_a_text_but_white_space():
