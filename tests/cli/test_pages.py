@@ -18,10 +18,10 @@ from tests.cli.conftest import CONFIG, ROOT
 pytestmark = pytest.mark.slow
 # What other machines are needed for, or what a reader is to fill in.
 LEFT_OUT = ("://", "=multi_worker", "=tpu", "grpc=", "_client.py")
-# Pages with tests of their own.
+# Pages with tests of their own, and one whose data sets are not here.
 OTHER_PAGES = (
     *("docs/own_data.md", "docs/keras.md", "docs/experiments.md"),
-    "docs/new_head.md",
+    *("docs/browser.md", "docs/new_head.md", "docs/results.md"),
 )
 RECORDS = {"records/heldout": 128, "train.128": 128, "train.512": 512}
 # The same command for other sizes.
