@@ -60,8 +60,12 @@ def word_pattern(kind: str, added: tuple[tuple[str, str], ...] = ()) -> str:
     accents = _ranges(lambda each: unicodedata.category(each)[0] == "M")
     unspaced = f"[{UNSPACED}][{accents}]*"
     words = rf"{word}|\.+|!+|\?+|-+|{unspaced}|[{alone}]"
-    # Others are found as parts of words.
-    cut = [token for name, token in added if not re.fullmatch(word, name)]
+    # Others are found as parts of words. New words are whole: `c++x` is none.
+    cut = [
+        f"{token}{letters}*" if token.startswith("(?i:") else token
+        for name, token in added
+        if not re.fullmatch(word, name)
+    ]
     return "|".join([*cut, words])
 
 

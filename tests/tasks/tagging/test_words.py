@@ -115,3 +115,16 @@ def test_words_of_tokens(name, text, expected, graph_of):
 
     spans = zip(found.starts, found.ends, strict=True)
     assert [text[start:end] for start, end in spans] == expected
+
+
+@pytest.mark.parametrize("kind", [words.SPACED, words.APART])
+def test_marks_within_new_words_leave_them_whole(kind, tiny_spm_model):
+    old = load_tokenizer(spm_model_file=tiny_spm_model)
+    new = old.with_tokens(["x-ray", "c++", "[E1]"])
+    text = "x-rays X-Ray c++x C++ [E1]x"
+
+    found = words.split(text, new, kind)
+
+    spans = zip(found.starts, found.ends, strict=True)
+    expected = ["x-rays", "X-Ray", "c++x", "C++", "[E1]", "x"]
+    assert [text[start:end] for start, end in spans] == expected
