@@ -13,7 +13,6 @@ word, unless each is a word.
 import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
 
 import numpy as np
 
@@ -35,7 +34,7 @@ class SymbolTokenizer(Tokenizer):
     Args:
         symbols_file: Path of the JSON file.
         content: Content of the file, if it was read before.
-        **settings: Only `added_tokens` of `TokenizerSettings` has an effect.
+        added_tokens: See `TokenizerSettings`; its other fields have no effect.
 
     Attributes:
         symbols: The ids of the symbols that texts may have, by symbol.
@@ -49,7 +48,8 @@ class SymbolTokenizer(Tokenizer):
         self,
         symbols_file: files.Path,
         content: bytes | None = None,
-        **settings: Any,
+        added_tokens: Mapping[str, bool | str] | None = None,
+        **_: object,
     ) -> None:
         self.vocabulary = content or files.read_bytes(symbols_file)
         try:
@@ -70,7 +70,7 @@ class SymbolTokenizer(Tokenizer):
                 f"{str(symbols_file)!r} is no list of symbols, or is damaged "
                 f"({error!r}). Make one by build_vocab.py."
             ) from error
-        added = settings.get("added_tokens") or {}
+        added = added_tokens or {}
         options = vocabulary_file.TokenizerSettings(
             do_lower_case=False, added_tokens=added
         )
