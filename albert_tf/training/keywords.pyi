@@ -105,7 +105,7 @@ class FinetuningSettings(TypedDict, total=False):
     n_best_size: int | Sequence[int]
     """Number of answers of a question in nbest_predictions.json."""
     new_tokens: str | PathLike[str] | None
-    """Tokens to add, separated by commas, such as [E1],[/E1]. Texts have them as they are written. Their embeddings start as the mean of all."""
+    """Tokens to add, separated by commas. Words, such as desk, are found as whole words of normalized text and start as the mean of their pieces; marks, such as [E1], as they are written, as the mean of all tokens."""
     normalize: bool
     """Whether the vectors that the model then gives have the length 1; similarities are the same. By default, likewise."""
     null_score_diff_threshold: float | Sequence[float] | None
@@ -131,7 +131,7 @@ class FinetuningSettings(TypedDict, total=False):
     pooling: Literal['mean', 'cls']
     """The vector of a text: mean, of its tokens, or cls, that of [CLS]. By default, that of the start, if that was trained for vectors."""
     positive_label: str | PathLike[str] | None
-    """Custom task with two labels: the one that F1 and average precision are of. By default, the second of the labels."""
+    """Custom task with two labels: the label whose F1 and average precision are computed. By default, the second of the labels."""
     precision: Literal['float32', 'bfloat16', 'float16']
     """Compute precision of the layers; weights are always float32."""
     predict_batch_size: int | Sequence[int]
@@ -254,7 +254,7 @@ class PretrainingSettings(TypedDict, total=False):
     max_seq_length: int
     """Sequence length in tokens: the length of the records of a pretraining, or the longest sequence of a fine-tuning."""
     new_tokens: str | PathLike[str] | None
-    """Tokens to add, separated by commas, such as [E1],[/E1]. Texts have them as they are written. Their embeddings start as the mean of all."""
+    """Tokens to add, separated by commas. Words, such as desk, are found as whole words of normalized text and start as the mean of their pieces; marks, such as [E1], as they are written, as the mean of all tokens."""
     ngram: int | None
     """Longest n-gram of words that is masked together. Default: as the records were built; only records of --masking=dynamic can be read with another value."""
     num_tpu_cores: int | None
