@@ -127,6 +127,8 @@ def _hint(name: str) -> str:
         is_of_hub = re.fullmatch(r"[\w.-]+/[\w.-]+", name)
         hint = f"; of the Hugging Face hub: hf://{name}" if is_of_hub else ""
         return f"no file *.index{hint}"
+    if os.path.isfile(os.path.join(name, "saved_model.pb")):
+        return "it is a SavedModel, which TF Serving runs"
     # Weights of other names, and links to nothing, are among them.
     paths = (os.path.join(name, n) for n in sorted(os.listdir(name)))
     names = [

@@ -290,6 +290,11 @@ class FinetuningRun:
             decided = leaves_early and chosen or Scores(entries=tuple(entries))
             if decided:
                 data = data.with_decision(decided)
+            if leaves_early and decided.thresholds:
+                _LOGGER.warning(
+                    "The thresholds were chosen with all layers. Predictions "
+                    "that leave early may miss their goal."
+                )
             results = [*data.scores(eval_set.examples, outputs).entries]
             if leaves_early:
                 mean = float(np.mean(outputs["num_layers"]))

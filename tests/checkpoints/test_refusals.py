@@ -366,6 +366,7 @@ _ROWS = [
     (lambda case: case.load(case.folder / "x"), "no checkpoint '.*x"),
     (lambda case: case.load(case.folder), "no file.*Pickles are never read"),
     (_renamed("model.fp16.safetensors"), "but config.json, .*fp16.safetens"),
+    (_renamed("saved_model.pb"), "it is a SavedModel, which TF Serving runs"),
     (_renamed("x"), r"link.safetensors \(a link to nothing\)"),
     (_renamed("x", path="x"), r"x' \(it is a file; its folder is '.*written'"),
     (lambda _: tf1.resolve("some/albert-x"), "hub: hf://some/albert-x"),

@@ -211,7 +211,7 @@ def test_labels_depend_on_all_that_is_known(name, without, made):
 
 
 @pytest.mark.slow
-def test_a_run_of_early_exits_predicts_as_its_export(made, tmp_path):
+def test_a_run_of_early_exits_predicts_as_its_export(made, tmp_path, caplog):
     examples = [
         {"text": text, "kind": ("ham", "spam")["cat" in text]} for text in TEXTS
     ]
@@ -249,3 +249,4 @@ def test_a_run_of_early_exits_predicts_as_its_export(made, tmp_path):
     assert run.predictor.predict(TEXTS) == near(everything)
     assert everything != expected
     assert None not in (kind.known.temperature, kind.known.thresholds)
+    assert "The thresholds were chosen with all layers." in caplog.text
