@@ -91,10 +91,9 @@ def __getattr__(name: str) -> Any:
             f"module 'albert_tf' has no attribute {name!r}. Public names: "
             f"{', '.join(__all__)}."
         )
-    from albert_tf import quiet
-
-    with quiet.hidden():
-        return getattr(importlib.import_module(_MODULES[name]), name)
+    value = getattr(importlib.import_module(_MODULES[name]), name)
+    globals()[name] = value  # The next access does not come here.
+    return value
 
 
 def __dir__() -> list[str]:

@@ -1,4 +1,7 @@
-"""Hides the output of TensorFlow to stderr, and logs at INFO."""
+"""Hides the output of TensorFlow to stderr, and logs at INFO, in commands.
+
+A library silences nobody: in other programs, nothing is hidden.
+"""
 
 import contextlib
 import logging
@@ -8,7 +11,8 @@ import tempfile
 import threading
 from collections.abc import Iterator
 
-_LOCK = threading.RLock()  # There is one stderr.
+# Is set where the process is a command of ours.
+IN_COMMAND = threading.Event()
 
 
 @contextlib.contextmanager
@@ -18,9 +22,12 @@ def hidden() -> Iterator[None]:
     TensorFlow prints while it is imported, before it reads any log level, so
     stderr itself is redirected. Later, TensorFlow follows the user's log level.
     """
+    if not IN_COMMAND.is_set():
+        yield
+        return
     # Errors that matter (no CUDA) are also raised as exceptions.
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
-    with _LOCK, tempfile.TemporaryFile() as file:
+    with tempfile.TemporaryFile() as file:
         disabled = logging.root.manager.disable
         logging.disable(max(disabled, logging.INFO))
         sys.stderr.flush()

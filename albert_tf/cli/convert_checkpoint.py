@@ -9,7 +9,7 @@ directories of our runs, Hugging Face folders (safetensors), KerasHub presets.
 
 import functools
 
-from albert_tf import settings
+from albert_tf import console, settings
 from albert_tf.checkpoints.conversion_config import ConversionConfig
 from albert_tf.cli import flags, program
 
@@ -28,10 +28,10 @@ def run(values: flags.FlagValues) -> None:
     )
     for name in summary.left_out:
         print(
-            f"left out  {program.printable(name)} (the format cannot store it)"
+            f"left out  {console.printable(name)} (the format cannot store it)"
         )
     for note in summary.notes:
-        print(program.printable(str(note)))
+        print(console.printable(str(note)))
     for name, difference in summary.differences.items():
         print(f"{name} differs by at most {difference:.3g}")
 

@@ -5,6 +5,7 @@ import shlex
 
 from absl import flags
 
+from albert_tf import console
 from albert_tf.cli import flags as cli_flags
 from albert_tf.cli import program
 from albert_tf.cli.flags import FlagValues
@@ -45,7 +46,7 @@ def run(spec: FinetuningSpec, values: FlagValues) -> int:
         from albert_tf.observers import comparison
 
         tables = comparison.as_text(result.comparison)
-        print(program.printable(f"{tables}\nThe best: {folder}"))
+        print(console.printable(f"{tables}\nThe best: {folder}"))
     program.print_scores(result.scores.flat())
     if result.export:
         print(result.export)

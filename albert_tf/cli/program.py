@@ -1,32 +1,20 @@
-"""How every command starts, logs and ends.
-
-Exit codes: 0 done; 1 an error, reported in one line; 3, or
-`--preemption_exit_code`, SIGTERM or Ctrl-C stopped a run, and the same command
-continues it; 130 they ended another command; 141 the reader of stdout has gone.
-"""
+"""How every command with flags starts and logs; `console` says how it ends."""
 
 import contextlib
 import logging
-import os
-import re
 import shlex
-import signal
 import sys
 import time
 from collections.abc import Callable, Mapping
 from importlib import metadata
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import tqdm
 from absl import app, flags
 from absl import logging as absl_logging
 from absl.logging import converter
 
-from albert_tf import quiet
-
-EXIT_USER_ERROR = 1
-EXIT_INTERRUPTED = 130
-EXIT_BROKEN_PIPE = 141
+from albert_tf import console, quiet
 
 # Flags of the original without a use here. Every command accepts them, and
 # neither `--help` nor flags.txt shows them.
@@ -49,8 +37,6 @@ UNSUPPORTED_FLAGS = {
 }
 _SWITCHES = ("use_einsum", "train_adapters_only")
 
-# Controls but tabs and line feeds, and halves of surrogate pairs.
-_CONTROLS = re.compile("[\0-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
 _EXIT_CODE_FLAG = "preemption_exit_code"
 
 # The command to type next, with values of the flags. Fine-tuning commands
@@ -109,9 +95,8 @@ def run(
         define = flags.DEFINE_bool if name in _SWITCHES else flags.DEFINE_string
         define(name, None, "A flag without a use here.")
     values.set_default("verbosity", absl_logging.INFO)
-    # As Ctrl-C, so that what is unfinished is removed.
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
-    try:
+
+    def command() -> int | None:
         _parse(values)
         _set_up_logging()
         _report_unused_flags(values)
@@ -119,19 +104,19 @@ def run(
         sys.stdout.flush()
         if not code:
             _say_what_is_next(main.__module__.split(".")[-1], values)
-    except KeyboardInterrupt:
-        print("error: interrupted", file=sys.stderr)
+        return code
+
+    def code_if_interrupted() -> Any:
         is_run = _EXIT_CODE_FLAG in values
-        sys.exit(values[_EXIT_CODE_FLAG].value if is_run else EXIT_INTERRUPTED)
-    except BrokenPipeError:
-        # The reader of stdout (`| head`) has closed it; Python flushes again.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        sys.exit(EXIT_BROKEN_PIPE)
-    except Exception as error:
-        if _is_debugging() or not _is_user_error(error):
-            raise
-        code = report(_one_line(error))
-    sys.exit(code or 0)
+        return values[_EXIT_CODE_FLAG].value if is_run else None
+
+    sys.exit(
+        console.run(
+            command,
+            shows_traceback=_is_debugging,
+            code_if_interrupted=code_if_interrupted,
+        )
+    )
 
 
 def _parse(values: flags.FlagValues) -> None:
@@ -142,7 +127,7 @@ def _parse(values: flags.FlagValues) -> None:
                 f"unexpected argument {rest[1]!r}; flags look like --name=value"
             )
     except flags.Error as error:
-        sys.exit(report(error))
+        sys.exit(console.report(error))
     except SystemExit:
         # Help was asked for and given; absl would exit with 1.
         sys.stdout.flush()
@@ -180,25 +165,16 @@ def _say_what_is_next(command: str, values: flags.FlagValues) -> None:
 
 
 def quiet_import() -> contextlib.AbstractContextManager[None]:
-    """Hides what TensorFlow prints; `--verbosity=1` shows it."""
-    return contextlib.nullcontext() if _is_debugging() else quiet.hidden()
-
-
-def printable(text: str) -> str:
-    r"""Escapes what a terminal would obey, or lacks in its encoding.
-
-    >>> print(printable("f1_of_\x1b[2J"))
-    f1_of_\x1b[2J
-    """
-    text = _CONTROLS.sub(lambda m: m[0].encode("unicode_escape").decode(), text)
-    encoding = sys.stdout.encoding or "utf-8"
-    return text.encode(encoding, "backslashreplace").decode(encoding)
+    """Hides what TensorFlow prints, here and later, but for `--verbosity=1`."""
+    if not _is_debugging():
+        quiet.IN_COMMAND.set()
+    return quiet.hidden()
 
 
 def print_scores(scores: Mapping[str, float]) -> None:
     """Prints one score a line."""
     for name, value in scores.items():
-        print(f"{printable(name)} = {value:.6g}")
+        print(f"{console.printable(name)} = {value:.6g}")
 
 
 class _ConsoleHandler(logging.Handler):
@@ -211,7 +187,7 @@ class _ConsoleHandler(logging.Handler):
             level = f"{record.levelname.lower()}: "
         clock = time.strftime("%H:%M:%S", time.localtime(record.created))
         try:
-            line = f"{clock} {level}{printable(record.getMessage())}"
+            line = f"{clock} {level}{console.printable(record.getMessage())}"
             tqdm.tqdm.write(line, file=sys.stderr)
         except Exception:
             self.handleError(record)
@@ -229,26 +205,3 @@ def _set_up_logging() -> None:
 
 def _is_debugging() -> bool:
     return absl_logging.get_verbosity() >= absl_logging.DEBUG
-
-
-def _is_user_error(error: Exception) -> bool:
-    if isinstance(error, ValueError | OSError | ImportError | MemoryError):
-        return True
-    tensorflow = sys.modules.get("tensorflow")
-    return tensorflow is not None and isinstance(
-        error, tensorflow.errors.OpError
-    )
-
-
-def _one_line(error: Exception) -> str:
-    if isinstance(error, OSError) and error.strerror:
-        where = f"{error.filename}: " if error.filename else ""
-        return f"{where}{error.strerror}"
-    return str(error).strip() or type(error).__name__
-
-
-def report(message: object) -> int:
-    """Prints an error of the user as one line; returns the exit code."""
-    one_line = printable(" ".join(str(message).split()))
-    print(f"error: {one_line}", file=sys.stderr)
-    return EXIT_USER_ERROR

@@ -9,13 +9,17 @@ import argparse
 import sys
 from collections.abc import Sequence
 
-from albert_tf.cli import program
+from albert_tf import console
 from albert_tf.observers import comparison
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs the command; returns its exit code."""
-    parser = argparse.ArgumentParser(
+    return console.run(lambda: _compare(arguments))
+
+
+def _compare(arguments: Sequence[str] | None) -> None:
+    parser = console.ArgumentParser(
         prog="python -m albert_tf.compare",
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
@@ -23,14 +27,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("runs", metavar="RUN", nargs="+", help="its folder")
     parser.add_argument("--output", help="a page to write, .html")
     options = parser.parse_args(arguments)
-    try:
-        tables = comparison.sections(options.runs)
-        sys.stdout.write(program.printable(comparison.as_text(tables)))
-        if options.output:
-            comparison.write(options.output, options.runs, tables)
-    except (ValueError, OSError) as error:
-        return program.report(error)
-    return 0
+    tables = comparison.sections(options.runs)
+    sys.stdout.write(console.printable(comparison.as_text(tables)))
+    if options.output:
+        comparison.write(options.output, options.runs, tables)
 
 
 if __name__ == "__main__":

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from albert_tf import settings
+from albert_tf import console, settings
 from albert_tf.data import example_codec, record_source
 from albert_tf.data.shards import Shard
 from albert_tf.text import base
@@ -90,7 +90,7 @@ def render_record(
 
 
 def _parse_arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
+    parser = console.ArgumentParser(
         prog="python -m albert_tf.data.inspect",
         description="Shows pretraining records as text.",
     )
@@ -137,13 +137,12 @@ def _report(arguments: argparse.Namespace) -> Iterator[str]:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs the command; returns its exit code."""
-    try:
+
+    def print_records() -> None:
         for line in _report(_parse_arguments(arguments)):
             sys.stdout.write(line + "\n")
-    except (ValueError, OSError) as error:
-        sys.stderr.write(f"error: {' '.join(str(error).split())}\n")
-        return 1
-    return 0
+
+    return console.run(print_records)
 
 
 if __name__ == "__main__":

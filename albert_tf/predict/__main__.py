@@ -16,6 +16,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
+from albert_tf import console
 from albert_tf.cli import program
 from albert_tf.tasks import inputs
 
@@ -29,39 +30,36 @@ _CHUNK_SIZE = 4096
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs the command; returns its exit code."""
-    options = _parse_arguments(arguments)
-    try:
-        with program.quiet_import():
-            from albert_tf.inference.predictor import load_predictor
+    return console.run(lambda: _predict(_parse_arguments(arguments)))
 
-        predictor = load_predictor(
-            [options.path, *options.others] if options.others else options.path,
-            head=options.head,
-            max_seq_length=options.max_seq_length,
-            depth=options.depth,
-            vocabulary=options.vocabulary,
-        )
-        answers = _answer_lines(predictor)
-        if options.text:
-            first, *others = options.text
-            one = (first, *others) if others else first
-            answers = iter([predictor.predict(one)])
-        errors = []
-        for answer in answers:
-            errors += [answer["error"]] if "error" in answer else []
-            if "vector" in answer:
-                answer["vector"] = answer["vector"].tolist()
-            line = json.dumps(answer, ensure_ascii=False)
-            if line != program.printable(line):
-                line = json.dumps(answer)
-            sys.stdout.write(line + "\n")
-        if errors:
-            raise ValueError(f"{len(errors)} lines have no answer. {errors[0]}")
-    except (ValueError, OSError) as error:
-        return program.report(error)
-    except KeyboardInterrupt:
-        return program.EXIT_INTERRUPTED
-    return 0
+
+def _predict(options: argparse.Namespace) -> None:
+    with program.quiet_import():
+        from albert_tf.inference.predictor import load_predictor
+
+    predictor = load_predictor(
+        [options.path, *options.others] if options.others else options.path,
+        head=options.head,
+        max_seq_length=options.max_seq_length,
+        depth=options.depth,
+        vocabulary=options.vocabulary,
+    )
+    answers = _answer_lines(predictor)
+    if options.text:
+        first, *others = options.text
+        one = (first, *others) if others else first
+        answers = iter([predictor.predict(one)])
+    errors = []
+    for answer in answers:
+        errors += [answer["error"]] if "error" in answer else []
+        if "vector" in answer:
+            answer["vector"] = answer["vector"].tolist()
+        line = json.dumps(answer, ensure_ascii=False)
+        if line != console.printable(line):
+            line = json.dumps(answer)
+        sys.stdout.write(line + "\n")
+    if errors:
+        raise ValueError(f"{len(errors)} lines have no answer. {errors[0]}")
 
 
 def _answer_lines(predictor: "Predictor") -> Iterator["TextAnswer"]:
@@ -87,7 +85,7 @@ def _answers(
 
 
 def _parse_arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
+    parser = console.ArgumentParser(
         prog="python -m albert_tf.predict",
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
