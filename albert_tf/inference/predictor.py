@@ -20,6 +20,8 @@ from albert_tf.checkpoints.checkpoint import Checkpoint
 from albert_tf.devices import engine
 from albert_tf.inference.record_outputs import OutputComputer
 from albert_tf.settings import SettingValues
+from albert_tf.tasks import example_files
+from albert_tf.tasks import inputs as input_forms
 from albert_tf.tasks import spec as specs
 from albert_tf.tasks.spec import HeadSpec
 from albert_tf.tasks.task_data import Examples, ExampleSet, Outputs, TextAnswer
@@ -88,7 +90,11 @@ def load_predictor(  # noqa: PLR0913
         pretraining: a text with `[MASK]`s, or two texts; `masks`, for each the
             five likeliest (`token`, `probability`), and, of two texts,
             `in_order`, the probability that they are in this order.
-        encoder: a text, or two; `vector`, float32 `[H]`.
+        encoder: a text, or two; `vector`, a list of H numbers.
+
+        `json.dumps` takes all answers. After a training on a table, rows are
+        inputs, too: a dict, or a data frame, with the `text_columns` of the
+        training.
     """
     if not isinstance(path, str | os.PathLike):
         options = {**locals()}
@@ -199,6 +205,7 @@ class Predictor:
     ) -> None:
         self.head_spec = head_spec
         self.data: Any = head_spec.answer_data(checkpoint, model, settings)
+        self.text_columns = tuple(settings.get("text_columns") or ())
         self.tokenizer: Tokenizer = self.data.tokenizer
         task = head_spec.answer_task(self.data, model)
         self.model = task.model
@@ -211,9 +218,11 @@ class Predictor:
         """Answers one input, a list of inputs, or any iterable of them.
 
         An input is a text, a tuple of two texts, or a dict with the keys that
-        `load_predictor` lists. Returns a dict for one input, a list of dicts
-        for a list, and otherwise (a generator, an array, a `tf.data.Dataset`)
-        an iterator, which reads and answers a few thousand inputs at a time.
+        `load_predictor` lists, or with the columns of the training. Returns a
+        dict for one input, a list of dicts for a list or a data frame (pandas,
+        polars, PyArrow), and otherwise (a generator, an array, a
+        `tf.data.Dataset`) an iterator, which reads and answers a few thousand
+        inputs at a time.
         """
         checks.check_integer("batch_size", batch_size, at_least=1)
         if hasattr(inputs, "numpy"):  # a tensor of texts
@@ -224,13 +233,28 @@ class Predictor:
         if hasattr(inputs, "as_numpy_iterator"):  # a `tf.data.Dataset`
             inputs = inputs.as_numpy_iterator()
         # Iterating over a DataFrame would give the names of its columns.
-        if not isinstance(inputs, Iterable) or hasattr(inputs, "columns"):
+        if hasattr(inputs, "columns"):
+            inputs = example_files.rows_of_table(inputs)
+        if not isinstance(inputs, Iterable):
             raise ValueError(
                 "Pass a text, a dict, or an iterable of them. Received: "
                 f"{type(inputs).__name__}."
             )
         answers = self._stream(inputs, batch_size)
         return list(answers) if isinstance(inputs, Sequence) else answers
+
+    def encode(
+        self, texts: Iterable[str], *, batch_size: int = 32
+    ) -> np.ndarray:
+        """Returns the vectors of N texts, float32 `[N, H]`."""
+        if not self.head_spec.gives_vectors:
+            raise ValueError('Pass head="encoder" to `load_predictor`.')
+        if isinstance(texts, str) or not (texts := [*texts]):
+            raise ValueError(f"Pass a list of texts. Received: {texts!r}.")
+        answers = self._stream(texts, batch_size)
+        # At once: lists of numbers take eight times the memory.
+        vectors = [np.array(each["vector"], np.float32) for each in answers]
+        return np.stack(vectors)
 
     def similarity(
         self, first: str | Sequence[str], second: str | Sequence[str]
@@ -242,7 +266,7 @@ class Predictor:
         if isinstance(first, str) and isinstance(second, str):
             return float(self.similarity([first], [second])[0])
         measures = registry.load(registry.MEASURES["similarity"])
-        vectors = self._vectors(first), self._vectors(second)
+        vectors = self.encode(first), self.encode(second)
         sizes = [*map(len, vectors)]
         if sizes[0] != sizes[1]:
             raise ValueError(
@@ -263,7 +287,7 @@ class Predictor:
             return list(self.nearest([queries], texts, k=k)[0])
         checks.check_integer("k", k, at_least=1)
         measures = registry.load(registry.MEASURES["similarity"])
-        scores = measures.to_all(self._vectors(queries), self._vectors(texts))
+        scores = measures.to_all(self.encode(queries), self.encode(texts))
         best = np.argsort(-scores, axis=1, kind="stable")[:, :k].tolist()
         return [
             [
@@ -273,19 +297,17 @@ class Predictor:
             for row, indices in zip(scores, best, strict=True)
         ]
 
-    def _vectors(self, texts: Iterable[str]) -> np.ndarray:
-        if not self.head_spec.gives_vectors:
-            raise ValueError('Pass head="encoder" to `load_predictor`.')
-        if isinstance(texts, str) or not (texts := [*texts]):
-            raise ValueError(f"Pass a list of texts. Received: {texts!r}.")
-        return np.array([answer["vector"] for answer in self.predict(texts)])
-
     def _stream(
         self, inputs: Iterable[object], batch_size: int
     ) -> Iterator[TextAnswer]:
         rest = enumerate(inputs)
         while chunk := list(itertools.islice(rest, _CHUNK_SIZE)):
-            examples = [self.head_spec.example(*numbered) for numbered in chunk]
+            examples = [
+                self.head_spec.example(
+                    i, input_forms.texts_of_columns(i, item, self.text_columns)
+                )
+                for i, item in chunk
+            ]
             example_set = self.head_spec.example_set(self.data, examples)
             # Not `self.data`: RACE adapts it to the number of choices.
             data = example_set.data

@@ -52,8 +52,6 @@ def _predict(options: argparse.Namespace) -> None:
     errors = []
     for answer in answers:
         errors += [answer["error"]] if "error" in answer else []
-        if "vector" in answer:
-            answer["vector"] = answer["vector"].tolist()
         line = json.dumps(answer, ensure_ascii=False)
         if line != console.printable(line):
             line = json.dumps(answer)

@@ -42,10 +42,8 @@ Source: TypeAlias = files.Path | RowsInMemory
 
 
 def rows_in_memory(name: str, rows: Any) -> RowsInMemory:
-    """Returns a list of dicts, an iterable of them, or a DataFrame as rows."""
-    if hasattr(rows, "to_dict"):  # pandas
-        rows = rows.to_dict("records")
-    rows = list(rows)
+    """Returns a list of dicts, another iterable, or a data frame as rows."""
+    rows = list(rows_of_table(rows) if hasattr(rows, "columns") else rows)
     if not all(isinstance(row, Mapping) for row in rows):
         raise ValueError(f"`{name}` must be rows: dicts of values by column.")
     for number, row in enumerate(rows, 1):
@@ -55,6 +53,29 @@ def rows_in_memory(name: str, rows: Any) -> RowsInMemory:
             except ValueError as error:
                 raise ValueError(f"{name}, row {number}: {error}") from error
     return RowsInMemory(name, rows)
+
+
+def rows_of_table(table: Any) -> list[dict[str, object]]:
+    """Returns the rows of a data frame of pandas, polars or PyArrow."""
+    rows: list[dict[str, object]]
+    for method in ("to_dicts", "to_pylist"):  # polars, PyArrow
+        if hasattr(table, method):
+            rows = getattr(table, method)()
+            return rows
+    if not hasattr(table, "to_dict"):
+        raise ValueError(
+            "Pass a data frame of pandas, polars or PyArrow, or a list of "
+            f"dicts. Received: {type(table).__name__}."
+        )
+    rows = table.to_dict("records")
+    return rows
+
+
+def texts_of_row(
+    row: Mapping[str, object], columns: Sequence[str], where: str
+) -> tuple[str, ...]:
+    """Returns the texts in some columns of a row, as `read_rows` does."""
+    return tuple(_text({**row}, name, where, None) for name in columns)
 
 
 def _check_writable(values: object) -> None:

@@ -4,8 +4,10 @@
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
+
+from albert_tf.tasks import example_files
 
 
 def parse_line(number: int, line: bytes) -> object:
@@ -32,6 +34,32 @@ class OneOrTwoTexts(NamedTuple):
 
     text_a: str
     text_b: str = ""
+
+
+def texts_of_columns(
+    position: int, item: object, columns: Sequence[str]
+) -> object:
+    """Returns one text or a tuple, if the item is a row with these columns.
+
+    They are the columns of the training, if they are known. A row may also have
+    the names `text_a` and `text_b`.
+
+    >>> texts_of_columns(0, {"body": "Hi.", "id": 3}, ["body"])
+    'Hi.'
+    """
+    if not columns or not isinstance(item, Mapping):
+        return item
+    if missing := [name for name in columns if name not in item]:
+        if "text_a" in item:
+            return item
+        raise ValueError(
+            f"Input {position} must have {', '.join(columns)}, the "
+            f"text_columns of the training. {', '.join(missing)} is missing; "
+            f"the keys are {', '.join(map(repr, item))}."
+        )
+    where = f"Input {position}"
+    texts = example_files.texts_of_row(item, columns, where)
+    return texts if len(texts) > 1 else texts[0]
 
 
 def values_by_name(position: int, item: object, *names: str) -> dict[str, Any]:

@@ -142,7 +142,7 @@ def finetune(
             `FinetuningSpec` of another task.
         train_examples: Rows to train on, in place of `train_file`: a list or
             other iterable of dicts, each as a line of a JSON file would be, or
-            a DataFrame of pandas.
+            a data frame of pandas, polars or PyArrow.
         eval_examples: Rows to evaluate, in place of `eval_file`.
         predict_examples: Rows to predict, in place of `predict_file`.
         callbacks: Observers of the run, which may stop it; see `Callback`.

@@ -5,9 +5,11 @@ The tests of the commands compare answers with the files of `--do_predict`.
 
 import dataclasses
 import functools
+import json
 import shutil
 
 import numpy as np
+import pyarrow
 import pytest
 import scipy.special
 import tensorflow as tf
@@ -118,6 +120,80 @@ def test_a_model_of_one_text_takes_no_pair(load):
     assert len(predictor.predict(["One.", "Two."])) == 2
 
 
+@pytest.fixture
+def of_table(load):
+    """A predictor of pairs that was trained on two columns of a table."""
+    settings = {"text_columns": ["title", "body"], "max_seq_length": 16}
+    model = albert_tf.ClassifierModel(CONFIG, num_labels=2)
+    return load(model, Metadata(settings=settings))
+
+
+class PandasFrame:
+    """Stands for the class of pandas, which is not installed."""
+
+    columns = ("id", "body", "title")
+
+    def to_dict(self, orient):
+        assert orient == "records"
+        return [{"id": 1, "body": "Two.", "title": np.int64(12)}]
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        PandasFrame(),
+        pyarrow.table({"id": [1], "body": ["Two."], "title": [12]}),
+        [{"id": 1, "body": "Two.", "title": 12}],
+        # Without the names of the columns, as for every classifier.
+        [{"text_a": "12", "text_b": "Two."}],
+    ],
+    ids=["pandas", "pyarrow", "dicts", "text_a"],
+)
+def test_rows_are_read_with_the_columns_of_the_training(rows, of_table):
+    assert of_table.predict(rows) == [of_table.predict(("12", "Two."))]
+
+
+@pytest.mark.parametrize(
+    ("row", "message"),
+    [
+        ({"title": "A"}, "must have title, body, .* body is missing; the keys"),
+        ({"title": "A", "body": None}, "Input 1: 'body' must be a string or"),
+        ({"title": "A", "body": np.nan}, "Input 1: 'body' must be a string or"),
+    ],
+)
+def test_a_row_without_a_text_is_one_clear_line(row, message, of_table):
+    with pytest.raises(ValueError, match=message):
+        of_table.predict([{"title": "A", "body": "B"}, row])
+
+
+@pytest.mark.parametrize(
+    ("make_model", "head", "item"),
+    [
+        (functools.partial(albert_tf.ClassifierModel, num_labels=1), "", "a"),
+        (functools.partial(albert_tf.ClassifierModel, num_labels=2), "", "a"),
+        (albert_tf.AlbertModel, "encoder", "a"),
+        (albert_tf.MultipleChoiceModel, "multiple_choice", ("a", "b", "cd")),
+        (albert_tf.PretrainingModel, "", ("The [MASK].", "It sat.")),
+        (albert_tf.SpanModel, "", ("Who sat?", "The cat sat.")),
+        (albert_tf.BeamSpanModel, "", ("Who sat?", "The cat sat.")),
+        (
+            functools.partial(albert_tf.TokenClassifierModel, num_labels=2),
+            "token_classifier",
+            ["The", "cat"],
+        ),
+    ],
+)
+def test_every_answer_is_json(make_model, head, item, load):
+    if head == "multiple_choice":
+        item = (*item[:2], [*item[2]])
+    labels = ("B-x", "O") if isinstance(item, list) else None
+    known = Metadata(head=head or None, labels=labels)
+
+    [answer] = load(make_model(CONFIG), known).predict([item])
+
+    assert answer and json.loads(json.dumps(answer)) == answer
+
+
 def test_masks_and_order(load):
     # Its last outputs stand for no token of the vocabulary.
     config = dataclasses.replace(CONFIG, vocab_size=400)
@@ -185,14 +261,18 @@ def test_vectors_equal_the_vectors_of_sentence_transformers(
 def test_texts_are_compared_by_the_cosines_of_their_vectors(load):
     predictor = load(albert_tf.AlbertModel(CONFIG), head="encoder")
     vectors = np.stack([one["vector"] for one in predictor.predict(TEXTS)])
-    vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
-    cosines = vectors @ vectors.T
+    norms = np.linalg.norm(vectors, axis=1, keepdims=True)
+    vectors /= norms
+    cosines, norms = vectors @ vectors.T, norms @ norms.T
 
     one = predictor.similarity(TEXTS[0], TEXTS[1])
     several = predictor.similarity(TEXTS, TEXTS[::-1])
+    encoded = predictor.encode(TEXTS)
     nearest = predictor.nearest(TEXTS, TEXTS, k=2)
 
     assert one == pytest.approx(cosines[0, 1], abs=1e-5)
+    assert encoded.dtype == np.float32
+    np.testing.assert_allclose(encoded @ encoded.T, norms * cosines, atol=1e-4)
     expected = cosines[range(len(TEXTS)), range(len(TEXTS))[::-1]]
     np.testing.assert_allclose(several, expected, atol=1e-5)
     alone = predictor.nearest(TEXTS[0], TEXTS, k=2)

@@ -66,7 +66,7 @@ class VectorData(AnswerData):
         self, examples: Sequence[OneOrTwoTexts], outputs: Outputs
     ) -> Iterator[TextAnswer]:
         """Yields `vector`; see `load_predictor`."""
-        yield from ({"vector": vector} for vector in outputs["vector"])
+        yield from ({"vector": row.tolist()} for row in outputs["vector"])
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
