@@ -4,18 +4,24 @@
     python docs/run_notebooks.py --output_dir=OTHER    # copies
 
 A cell that raises, or whose command (`%%bash`) fails, ends the run with its
-message. What TensorFlow prints when it is imported is not kept.
+message. Lines that TensorFlow itself prints are not kept.
 """
 
 import argparse
 import os
 import pathlib
+import re
 import sys
 
 import nbformat
 from nbclient import NotebookClient
 
 FOLDER = pathlib.Path(__file__).resolve().parent / "notebooks"
+_TENSORFLOW_LINES = re.compile(
+    r"^(WARNING: All log messages before absl::|[IWE]0000 |To enable the "
+    r"following instructions:).*\n?",
+    re.M,
+)
 # Longest time of one cell.
 SECONDS = 600
 
@@ -29,6 +35,8 @@ def main() -> None:
     # So that `python` is this one, as in an active environment.
     here = pathlib.Path(sys.executable).parent
     os.environ["PATH"] = f"{here}{os.pathsep}{os.environ['PATH']}"
+    # Progress bars need ipywidgets; their last state says nothing.
+    os.environ["PYTHONWARNINGS"] = "ignore:IProgress not found"
     for path in sorted(FOLDER.glob(f"{options.only}.ipynb")):
         notebook = run(path)
         nbformat.write(notebook, options.output_dir / path.name)
@@ -47,11 +55,10 @@ def run(path: pathlib.Path) -> nbformat.NotebookNode:
         coalesce_streams=True,
     ).execute()
     for cell in (one for one in notebook.cells if one.cell_type == "code"):
-        cell.outputs = [
-            output
-            for output in cell.outputs
-            if "absl::InitializeLog" not in output.get("text", "")
-        ]
+        for output in cell.outputs:
+            if "text" in output:
+                output.text = _TENSORFLOW_LINES.sub("", output.text)
+        cell.outputs = [one for one in cell.outputs if one.get("text", "-")]
     return notebook
 
 

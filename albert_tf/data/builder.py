@@ -13,7 +13,7 @@ import re
 import time
 from collections.abc import Hashable, Sequence
 
-import tqdm
+from tqdm import auto
 
 from albert_tf import checks, files, globs, registry
 from albert_tf.data import (
@@ -129,7 +129,7 @@ def run_here(
         ordered_workers.map_in_order(
             build_block, blocks, num_workers=config.num_workers
         ) as results,
-        tqdm.tqdm(
+        auto.tqdm(
             total=sum(contents.block_sizes[block] for block in num_parts),
             unit="char",
             unit_scale=True,

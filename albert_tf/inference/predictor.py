@@ -96,10 +96,11 @@ def load_predictor(  # noqa: PLR0913
         inputs, too: a dict, or a data frame, with the `text_columns` of the
         training.
     """
+    load_again = functools.partial(load_predictor, **locals())
     if not isinstance(path, str | os.PathLike):
-        options = {**locals()}
-        paths = [os.fspath(each) for each in options.pop("path")]
-        return _together(paths, [load_predictor(p, **options) for p in paths])
+        paths = [os.fspath(each) for each in path]
+        members = [load_again(path=each) for each in paths]
+        return _together(paths, members, load_again)
     checkpoint = vocabularies.with_vocabulary(
         discovery.open(path),
         VocabularyBeside(
@@ -150,11 +151,15 @@ def load_predictor(  # noqa: PLR0913
         "given_labels": None if labels is None else tuple(labels),
     }
     chosen = {n: value for n, value in options.items() if value is not None}
-    return Predictor(head_spec, checkpoint, model, {**settings, **chosen})
+    predictor = Predictor(head_spec, checkpoint, model, {**settings, **chosen})
+    predictor.load_again = load_again
+    return predictor
 
 
 def _together(
-    paths: Sequence[str], members: Sequence["Predictor"]
+    paths: Sequence[str],
+    members: Sequence["Predictor"],
+    load_again: Callable[[], "Predictor"],
 ) -> "Predictor":
     """Combines predictors with equal inputs and labels: averages outputs."""
     if not members:
@@ -179,6 +184,7 @@ def _together(
     data = [member.data for member in members]
     together.data = together.head_spec.mean_data(data)
     together.run_chunks = functools.partial(_mean_chunks, members)
+    together.load_again = load_again
     return together
 
 
@@ -194,7 +200,12 @@ def _mean_chunks(
 
 
 class Predictor:
-    """Answers texts. Made by `load_predictor`."""
+    """Answers texts. Made by `load_predictor`.
+
+    A pickled predictor is the call that loads it, with its path.
+    """
+
+    load_again: Callable[[], "Predictor"]
 
     def __init__(
         self,
@@ -213,6 +224,10 @@ class Predictor:
         self.run_chunks: Callable[
             [ExampleSet, int], Iterator[tuple[Examples, Outputs]]
         ] = OutputComputer(task, padding).run_chunks
+        self._process = os.getpid()
+
+    def __reduce__(self) -> tuple[Callable[[], "Predictor"], tuple[()]]:
+        return self.load_again, ()
 
     def predict(self, inputs: object, *, batch_size: int = 32) -> Any:
         """Answers one input, a list of inputs, or any iterable of them.
@@ -300,6 +315,12 @@ class Predictor:
     def _stream(
         self, inputs: Iterable[object], batch_size: int
     ) -> Iterator[TextAnswer]:
+        if os.getpid() != self._process:
+            raise RuntimeError(
+                "A predictor does not work in a process that was forked after "
+                "it was loaded. Load it in each process: gunicorn without "
+                '--preload, or multiprocessing.get_context("spawn").'
+            )
         rest = enumerate(inputs)
         while chunk := list(itertools.islice(rest, _CHUNK_SIZE)):
             examples = [

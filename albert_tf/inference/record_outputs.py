@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import tqdm
+from tqdm import auto
 
 from albert_tf import registry
 from albert_tf.data import record_columns
@@ -111,7 +111,7 @@ class OutputComputer:
         lengths = columns.lengths.tolist()
         no_rows = [None] * columns.num_records
         # Off where stderr is not a terminal.
-        with tqdm.tqdm(
+        with auto.tqdm(
             total=columns.num_records, unit="record", disable=None
         ) as bar:
             computed = compute(columns, plan)

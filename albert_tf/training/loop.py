@@ -23,7 +23,7 @@ from typing import Any
 
 import numpy as np
 import tensorflow as tf
-import tqdm
+from tqdm import auto
 
 from albert_tf.devices import strategies
 from albert_tf.metrics.scores import Scores
@@ -106,7 +106,7 @@ class TrainingLoop:
             # Earlier evaluations were of weights that are trained further.
             self.state.best_score = self.state.best_loss = None
             self.state.evaluations_since_best = 0
-        self._bar = tqdm.tqdm(
+        self._bar = auto.tqdm(
             total=config.num_train_steps,
             initial=self.state.step,
             unit="step",

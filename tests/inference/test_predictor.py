@@ -6,6 +6,8 @@ The tests of the commands compare answers with the files of `--do_predict`.
 import dataclasses
 import functools
 import json
+import multiprocessing
+import pickle
 import shutil
 
 import numpy as np
@@ -69,6 +71,37 @@ def test_one_input_a_list_an_iterator_and_a_dataset(classify):
                 assert value == pytest.approx(other["probabilities"][label])
     assert classify.predict([]) == []
     assert classify.predict(tf.constant(TEXTS[0])) == one_by_one[0]
+
+
+def test_a_pickled_predictor_is_loaded_again(load):
+    made = load(
+        albert_tf.ClassifierModel(CONFIG, num_labels=2), given={"depth": 1}
+    )
+
+    again = pickle.loads(pickle.dumps(made))
+
+    assert again.predict(TEXTS) == made.predict(TEXTS)
+
+
+@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
+def test_a_forked_process_says_what_to_do(classify):
+    classify.predict("a")
+    reader, writer = multiprocessing.Pipe()
+
+    def answer():
+        try:
+            classify.predict("a")
+        except RuntimeError as error:
+            writer.send(str(error))
+
+    child = multiprocessing.get_context("fork").Process(target=answer)
+    child.start()
+
+    assert reader.poll(timeout=60)
+    assert (
+        "Load it in each process: gunicorn without --preload" in reader.recv()
+    )
+    child.join()
 
 
 def test_a_model_that_was_changed_after_an_answer(classify):
