@@ -35,7 +35,8 @@ CALLBACKS = {
 # Callbacks that are created with the plan of a fine-tuning, by the setting that
 # asks for them.
 PLAN_CALLBACKS = {"export_dir": "albert_tf.observers.export:Export"}
-# Functions that summarize several runs: their folders, and why others failed.
+# Summaries of several runs, from their folders and failures; charts of a log.
+CHARTS = {"curves": "albert_tf.observers.report:Curves"}
 SUMMARIES = {"grid": "albert_tf.observers.comparison:summarize"}
 
 # Records and text: runners that build shards elsewhere (`--runner`), readers of

@@ -17,7 +17,7 @@ from albert_tf.checkpoints import run_checkpoints
 from albert_tf.observers import report
 from albert_tf.observers.report import Section
 from albert_tf.tasks.error_tables import MAX_ERRORS
-from albert_tf.training import run_folder
+from albert_tf.training import run_folder, run_tables
 
 _LOGGER = logging.getLogger(__name__)
 
@@ -157,22 +157,14 @@ def _answers(path: str, results: files.JsonObject) -> tuple[_Rows, _Answers]:
     """
     if results["evaluated"].get("has_numbers"):
         return {}, {}
-    examples: list[files.JsonObject] = []
-    for file in glob.glob(os.path.join(glob.escape(path), "eval", "*.*")):
-        if file.endswith(".jsonl"):
-            examples = files.read_json_lines(file)
-        elif file.endswith(".tsv") and not file.endswith("test_results.tsv"):
-            lines = files.read_text(file).split("\n")[:-1]
-            header, *cells = (line.split("\t") for line in lines)
-            examples = [dict(zip(header, row, strict=True)) for row in cells]
     rows: _Rows = {}
     answers: _Answers = {}
-    for one in filter(lambda one: "prediction" in one, examples):
-        guid: str = one["index" if "index" in one else "id"]
-        label = one.get("label", one.get("answer"))
-        texts = [one.get(name) for name in ("text_a", "text_b", "question")]
-        rows[guid] = " | ".join(filter(None, texts)), label
-        answers[guid] = one["prediction"]
+    for one in run_tables.evaluated_rows(path):
+        if "prediction" in one:
+            names = ("text_a", "text_b", "question", "text")
+            texts = filter(None, map(one.get, names))
+            rows[one["id"]] = " | ".join(texts), one.get("label")
+            answers[one["id"]] = one["prediction"]
     return rows, answers
 
 

@@ -8,9 +8,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from albert_tf import files
+from albert_tf.training import run_tables
 from albert_tf.training.callbacks import EVALUATION_PREFIX, Callback
 
-FILE_NAME = "metrics.jsonl"
+FILE_NAME = run_tables.LOG_FILE
 
 
 class MetricLog(Callback):

@@ -3,7 +3,7 @@
 import io
 import logging
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -106,35 +106,63 @@ def _charts(
     seed_configs = []
     if isinstance(config, FinetuningConfig):
         seed_configs = config.seed_configs()
-    if seed_configs:
-        losses, evaluations = (
-            {
-                f"seed {seed_config.random_seed}": points(
-                    metric_log.read_lines(seed_config.output_dir), key
-                )
-                for seed_config in seed_configs
-            }
-            for key in (_LOSS, f"{EVALUATION_PREFIX}{metric}")
-        )
-        unit = metric
-    else:
+    if not seed_configs:
         lines = metric_log.read_lines(config.output_dir)
-        keys = sorted({key for line in lines for key in line})
-        # Errors and losses are not on the scale of the scores.
-        names = {s.key for s in scores.entries if s.role is Role.SCORE} | {
-            metric
+        return _charts_of(lines, [*_names(scores), metric])
+    losses, evaluations = (
+        {
+            f"seed {seed_config.random_seed}": points(
+                metric_log.read_lines(seed_config.output_dir), key
+            )
+            for seed_config in seed_configs
         }
-        evaluations = {
-            key.removeprefix(EVALUATION_PREFIX): points(lines, key)
-            for key in keys
-            if key in {f"{EVALUATION_PREFIX}{name}" for name in names}
-        }
-        losses = {k: points(lines, k) for k in keys if k.endswith(_LOSS)}
-        unit = "score"
+        for key in (_LOSS, f"{EVALUATION_PREFIX}{metric}")
+    )
     return [
         {"title": "Loss", "unit": _LOSS, "curves": losses},
-        {"title": "Evaluations", "unit": unit, "curves": evaluations},
+        {"title": "Evaluations", "unit": metric, "curves": evaluations},
     ]
+
+
+def _charts_of(lines: LogLines, names: Iterable[str]) -> list[Section]:
+    """Returns charts of the losses, and of the scores with these names.
+
+    Lines of several runs say which `run` they are of.
+    """
+    wanted = {f"{EVALUATION_PREFIX}{name}" for name in names}
+    losses, evaluations = {}, {}
+    for run in sorted({line.get("run", "") for line in lines}):
+        own = [line for line in lines if line.get("run", "") == run]
+        for key in sorted({key for line in own for key in line}):
+            name = f"{run} {key.removeprefix(EVALUATION_PREFIX)}".strip()
+            if key in wanted:
+                evaluations[name] = points(own, key)
+            if key.endswith(_LOSS):
+                losses[f"{run} {key}".strip()] = points(own, key)
+    return [
+        {"title": "Loss", "unit": _LOSS, "curves": losses},
+        {"title": "Evaluations", "unit": "score", "curves": evaluations},
+    ]
+
+
+class Curves:
+    """Charts of the losses and evaluations of a log; notebooks show them.
+
+    `str` returns them as elements of HTML.
+    """
+
+    def __init__(self, lines: LogLines, scores: Scores) -> None:
+        self._sections = _charts_of(lines, _names(scores))
+
+    def __str__(self) -> str:
+        return "".join(map(_draw, self._sections))
+
+    _repr_html_ = __str__
+
+
+def _names(scores: Scores) -> list[str]:
+    # Errors and losses are not on the scale of the scores.
+    return [s.key for s in scores.entries if s.role is Role.SCORE]
 
 
 def _facts(config: RunConfig) -> files.JsonObject:

@@ -14,6 +14,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from albert_tf import files, registry
+from albert_tf.checkpoints import discovery
 from albert_tf.inference.predictor import Predictor, load_predictor
 from albert_tf.metrics.scores import Scores
 from albert_tf.tasks import example_files
@@ -21,7 +22,7 @@ from albert_tf.tasks import spec as specs
 from albert_tf.tasks.spec import FinetuningSpec, HeadSpec
 from albert_tf.tasks.task_data import SPLITS, ExampleSet
 from albert_tf.training import finetune as finetune_lib
-from albert_tf.training import flag_values, several_runs
+from albert_tf.training import flag_values, run_tables, several_runs
 from albert_tf.training import plan as plans
 from albert_tf.training import pretrain as pretrain_lib
 from albert_tf.training.callbacks import Callback, Result
@@ -80,6 +81,48 @@ class RunResult(Result):
             rows.append(dict(zip(_COLUMNS, cells, strict=True)))
         return rows
 
+    def __str__(self) -> str:
+        cells = [
+            ["" if x is None else _text(x) for x in row]
+            for row in (_COLUMNS, *(row.values() for row in self.table()))
+        ]
+        widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+        rows = ("  ".join(map(str.ljust, row, widths)) for row in cells)
+        return "\n".join([*map(str.rstrip, rows), self.output_dir])
+
+    @functools.cached_property
+    def predictions(self) -> run_tables.Rows:
+        """The evaluated rows: `id`, texts, `label`, `prediction`.
+
+        Where each has one label, also the `probability` of the prediction and
+        `label_probability`. They are read from the files of the run.
+        """
+        if not self.scores:
+            return []
+        fold = os.path.join(self.output_dir, "fold-0")
+        weights = fold if os.path.exists(fold) else self.weights
+        metadata = discovery.open(weights).metadata
+        return run_tables.predictions(self.output_dir, metadata)
+
+    @property
+    def errors(self) -> run_tables.Rows:
+        """The predictions that are wrong, the worst first."""
+        return run_tables.errors(self.predictions)
+
+    @property
+    def history(self) -> run_tables.Rows:
+        """The lines of the log: `step`, `loss`, scores of evaluations."""
+        return run_tables.log(self.output_dir)
+
+    def plot(self) -> Any:
+        """Returns charts of the losses and evaluations; notebooks show them.
+
+        `str(result.plot())` is HTML with drawings in SVG.
+        """
+        return registry.load(registry.CHARTS["curves"])(
+            self.history, self.scores
+        )
+
     def _repr_html_(self) -> str:
         rows: list[Any] = [_COLUMNS, *(row.values() for row in self.table())]
         lines = ("".join(map(_html_cell, row)) for row in rows)
@@ -109,9 +152,11 @@ class RunResult(Result):
 
 
 def _html_cell(content: str | float | None) -> str:
-    if isinstance(content, float):
-        content = f"{content:.4g}"
-    return f"<td>{html.escape(content or '')}</td>"
+    return f"<td>{html.escape('' if content is None else _text(content))}</td>"
+
+
+def _text(content: str | float) -> str:
+    return content if isinstance(content, str) else f"{content:.4g}"
 
 
 def finetune(

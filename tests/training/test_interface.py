@@ -116,6 +116,9 @@ def test_every_row_is_predicted_by_a_run_that_has_not_seen_it(
         ids, kinds = [row[0] for row in fold], [row[2] for row in fold]
         assert ("again" in ids) == ("r0" in ids)
         assert kinds.count("a") - ("again" in ids) == kinds.count("b") == 10
+    assert [row["id"] for row in result.predictions] == [r[0] for r in found]
+    assert {x["run"] for x in result.history} == {"fold-0", "fold-1"}
+    assert ">fold-0 loss<" in str(result.plot())
     each = [results(tmp_path / "run" / f"fold-{i}") for i in range(2)]
     values = [one["accuracy"] for one in each]
     scores = result.scores
@@ -366,9 +369,43 @@ def test_a_result_is_a_mapping_of_scores_and_a_short_table():
     assert rows == [accuracy, ("loss", 0.1, None, None, None)]
     text = "RunResult(Scores(accuracy=0.97, loss=0.1), output_dir='a<b')"
     assert repr(result) == text
+    assert str(result).splitlines() == [
+        "score     value  baseline  low  high",
+        "accuracy  0.97   0.55      0.9  0.99",
+        "loss      0.1",
+        "a<b",
+    ]
     page = result._repr_html_()
     assert "<td>0.97</td><td>0.55</td><td>0.9</td><td>0.99</td>" in page
     assert "<td>0.1</td><td></td>" in page and "a&lt;b" in page
+
+
+def test_a_result_has_its_predictions_errors_and_log(start):
+    result = albert_tf.finetune(
+        "custom",
+        output_dir="run",
+        train_examples=ROWS,
+        validation_share=0.5,
+        log_steps=2,
+        **start | TABLE,
+    )
+
+    assert len(result.predictions) == 20
+    for row in result.predictions:
+        assert row["label"] == ROWS[int(row["id"])]["kind"]
+        assert row["text_a"] == ROWS[int(row["id"])]["text"]
+    wrong = [r for r in result.predictions if r["prediction"] != r["label"]]
+    shares = [row["label_probability"] for row in result.errors]
+    assert shares == sorted(row["label_probability"] for row in wrong)
+    row = result.predictions[0]
+    found = result.predictor.predict(row["text_a"])["probabilities"]
+    for name, label in (
+        ("probability", row["prediction"]),
+        ("label_probability", row["label"]),
+    ):
+        assert row[name] == pytest.approx(found[label], rel=1e-4)
+    assert [x["step"] for x in result.history if "loss" in x] == [2, 4]
+    assert result.plot()._repr_html_().count("<svg") == 2
 
 
 def test_a_later_evaluation_keeps_what_the_training_chose(start, tmp_path):

@@ -278,6 +278,10 @@ class TaggingData(TaskData):
                 for example, tags, shares in self._tagged(examples, outputs):
                     answer = self._answer(example, tags, shares)
                     row = {"id": example.guid, **answer}
+                    if example.tags is not None:
+                        row["text"] = example.text
+                        row["prediction"] = " ".join(tags)
+                        row["label"] = " ".join(example.tags)
                     text = json.dumps(row, ensure_ascii=False)
                     lines.write(f"{text}\n".encode())
                     words = (
