@@ -29,6 +29,7 @@ CALLBACKS = {
     "metrics": "albert_tf.observers.metric_log:MetricLog",
     "tensorboard": "albert_tf.observers.tensorboard:TensorBoard",
     "intervals": "albert_tf.observers.intervals:Intervals",
+    "label_issues": "albert_tf.observers.label_issues:LabelIssues",
     "model_card": "albert_tf.observers.model_card:ModelCard",
     "report": "albert_tf.observers.report:Report",
 }
@@ -131,8 +132,7 @@ CHECKPOINT_WRITERS = {
     "huggingface": "albert_tf.checkpoints.huggingface:write",
     "keras_hub": "albert_tf.checkpoints.keras_hub:write",
 }
-# Functions that return the metadata in the files of other programs, which may
-# lie in the folder of TF1 weights.
+# Functions that return what files of other programs say of TF1 weights.
 CHECKPOINT_FACTS = {
     "huggingface": "albert_tf.checkpoints.huggingface:metadata_beside",
 }

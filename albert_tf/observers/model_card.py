@@ -4,6 +4,7 @@ import dataclasses
 
 from albert_tf.checkpoints import discovery, model_card, run_checkpoints
 from albert_tf.training.callbacks import Callback, Result
+from albert_tf.training.run_config import FinetuningConfig
 
 
 class ModelCard(Callback):
@@ -15,9 +16,24 @@ class ModelCard(Callback):
         """Writes the card, unless another run has trained the weights."""
         config = self.run.config
         folder = config.output_dir
-        best = run_checkpoints.trained_weights(folder)
-        if result and result.weights == best:
-            checkpoint = dataclasses.replace(
-                discovery.open(best), config=config.albert_config
+        folds = []
+        if isinstance(config, FinetuningConfig):
+            folds = config.fold_configs()
+        best = run_checkpoints.trained_weights(
+            folds[0].output_dir if folds else folder
+        )
+        if not (result and best) or not (folds or result.weights == best):
+            return
+        checkpoint = dataclasses.replace(
+            discovery.open(best), config=config.albert_config
+        )
+        if folds:
+            # Each fold has a model; the scores are of all folds together.
+            metadata = dataclasses.replace(
+                checkpoint.metadata,
+                evaluation=result.evaluation,
+                thresholds=None,
+                temperature=None,
             )
-            model_card.write(folder, checkpoint, run=folder)
+            checkpoint = dataclasses.replace(checkpoint, metadata=metadata)
+        model_card.write(folder, checkpoint, run=folder)

@@ -103,18 +103,22 @@ def _charts(
 ) -> list[Section]:
     """Returns charts of the losses and of the evaluations in the log."""
     metric = config.best_metric or primary_metric
-    seed_configs = []
+    folders: dict[str, str] = {}
     if isinstance(config, FinetuningConfig):
-        seed_configs = config.seed_configs()
-    if not seed_configs:
+        folders = {
+            f"seed {one.random_seed}": one.output_dir
+            for one in config.seed_configs()
+        } | {
+            f"fold {number}": one.output_dir
+            for number, one in enumerate(config.fold_configs())
+        }
+    if not folders:
         lines = metric_log.read_lines(config.output_dir)
         return _charts_of(lines, [*_names(scores), metric])
     losses, evaluations = (
         {
-            f"seed {seed_config.random_seed}": points(
-                metric_log.read_lines(seed_config.output_dir), key
-            )
-            for seed_config in seed_configs
+            name: points(metric_log.read_lines(folder), key)
+            for name, folder in folders.items()
         }
         for key in (_LOSS, f"{EVALUATION_PREFIX}{metric}")
     )

@@ -7,6 +7,7 @@ import collections
 import dataclasses
 import itertools
 from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 from sklearn import metrics
@@ -104,6 +105,13 @@ def class_table(title: str, scores: Iterable[Score]) -> Section:
     }
 
 
+def text_of(example: Any) -> str:
+    """Returns the texts of an example, a dataclass with a `guid`."""
+    names = [field.name for field in dataclasses.fields(example)]
+    values = (getattr(example, n) for n in names if n not in ("guid", "label"))
+    return " | ".join(v for v in values if v and isinstance(v, str))
+
+
 def _error_table(
     title: str,
     examples: Examples,
@@ -112,11 +120,7 @@ def _error_table(
 ) -> Section:
     rows = []
     for i in order[:MAX_ERRORS]:
-        values = dataclasses.asdict(examples[i])
-        guid = str(values.pop("guid"))
-        values.pop("label", None)
-        texts = (v for v in values.values() if v and isinstance(v, str))
-        text = " | ".join(texts)
+        guid, text = str(examples[i].guid), text_of(examples[i])
         if len(text) > _MAX_TEXT_CHARACTERS:
             text = f"{text[: _MAX_TEXT_CHARACTERS - 1]}…"
         rows.append((guid, text, *(column[i] for column in columns.values())))

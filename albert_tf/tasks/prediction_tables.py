@@ -49,14 +49,15 @@ def open_tables(
                 fields["text_a"] = example.text_a
                 fields["text_b"] = example.text_b
             if not submission.tell():
-                submission.write(_tsv_row(fields))
-            submission.write(_tsv_row(fields.values()))
-            results.write(_tsv_row(map(str, numbers)))
+                submission.write(tsv_row(fields))
+            submission.write(tsv_row(fields.values()))
+            results.write(tsv_row(map(str, numbers)))
 
         yield write_row
 
 
-def _tsv_row(fields: Iterable[str]) -> bytes:
+def tsv_row(fields: Iterable[str]) -> bytes:
+    """Returns a line of a TSV file, in UTF-8."""
     # An id of a JSON line or of a quoted CSV may have what ends a field.
     cells = (re.sub(r"[\t\r\n]", " ", field) for field in fields)
     return ("\t".join(cells) + "\n").encode()

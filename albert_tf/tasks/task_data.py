@@ -65,6 +65,20 @@ class Predictions(NamedTuple):
     names: Sequence[str] = ()
 
 
+class Labelled(NamedTuple):
+    """Labels of a kind, of which each of N texts or words has exactly one.
+
+    `names` are the K labels. `examples` are the indices of the examples, and
+    `words` are empty if the texts have the labels.
+    """
+
+    labels: np.ndarray  # int [N]
+    probabilities: np.ndarray  # [N, K]
+    names: Sequence[str]
+    examples: np.ndarray  # int [N]
+    words: Sequence[str] = ()
+
+
 class AnswerData(abc.ABC):
     """Base class of the data half that answers texts."""
 
@@ -288,6 +302,30 @@ class TaskData(AnswerData):
     ) -> Predictions | None:
         """Returns the predictions whose errors `report.html` shows, if any."""
         return None
+
+    def labelled(
+        self, examples: Examples, outputs: Outputs, scores: Scores
+    ) -> Iterator[Labelled]:
+        """Yields the labels of the examples, by default of `predictions_of`.
+
+        Where an example has any number of labels, each is a question of its
+        own, with the labels `not <name>` and `<name>`.
+        """
+        predicted = self.predictions_of(examples, outputs, scores)
+        if predicted is None or predicted.probabilities is None:
+            return
+        labels, names = predicted.labels, predicted.names
+        probabilities = predicted.probabilities
+        rows = np.arange(len(labels))
+        if labels.ndim == 1:
+            names = names or [*map(str, range(probabilities.shape[1]))]
+            yield Labelled(labels, probabilities, names, rows)
+            return
+        for name, own, shares in zip(
+            names, labels.T, probabilities.T, strict=True
+        ):
+            both = np.stack([1 - shares, shares], axis=1)
+            yield Labelled(own, both, (f"not {name}", name), rows)
 
     def report_sections(
         self, examples: Examples, outputs: Outputs, scores: Scores

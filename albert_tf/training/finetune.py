@@ -340,7 +340,7 @@ class FinetuningRun:
                 main, evaluation.outputs[main], scores, **start_outputs
             )
             scores = scores.with_entries(map(_finite, more))
-            facts = main.describe(scores, config.evaluated)
+            facts = record_sets.describe(main, scores, config.evaluated)
 
         # 2. Predictions; a set that is also evaluated is computed only once.
         self._predict(computer, evaluation, thresholds)

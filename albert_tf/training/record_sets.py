@@ -46,27 +46,32 @@ class RecordSet(ExampleSet):
             digest.update(repr(example).encode("utf-8", "surrogatepass"))
         return digest.hexdigest()
 
-    def describe(self, scores: Scores, name: str) -> files.JsonObject:
-        """Describes the evaluation of a set, for metadata and reports."""
-        cautions = [self.caution] * bool(self.caution)
-        absent = [
-            score.of
-            for score in scores.entries
-            if score == Score.of_label("number", score.of, 0)
-        ]
-        if absent:
-            names = checks.listed(map(repr, absent))
-            cautions.append(f"None of the examples has the label {names}.")
-        return {
-            "data": name,
-            "examples": len(self.examples),
-            "step": scores.step,
-            "metric": self.data.primary_metric,
-            "has_numbers": self.data.is_regression,
-            "goal": self.data.goal,
-            "cautions": cautions,
-            "scores": scores.flat(),
-        }
+
+def describe(
+    evaluated: ExampleSet, scores: Scores, name: str, *, num_folds: int = 1
+) -> files.JsonObject:
+    """Describes the evaluation of a set, for metadata and reports."""
+    caution = evaluated.caution if isinstance(evaluated, RecordSet) else ""
+    cautions = [caution] * bool(caution)
+    absent = [
+        score.of
+        for score in scores.entries
+        if score == Score.of_label("number", score.of, 0)
+    ]
+    if absent:
+        names = checks.listed(map(repr, absent))
+        cautions.append(f"None of the examples has the label {names}.")
+    return {
+        "data": name,
+        "examples": len(evaluated.examples),
+        "step": scores.step,
+        "metric": evaluated.data.primary_metric,
+        "has_numbers": evaluated.data.is_regression,
+        "goal": evaluated.data.goal,
+        "cautions": cautions,
+        **({"folds": num_folds} if num_folds > 1 else {}),
+        "scores": scores.flat(),
+    }
 
 
 def make_sets(

@@ -294,3 +294,14 @@ class FinetuningConfig(NewTokens, VocabularyBeside, RunConfig):
             )
             for seed in seeds
         ]
+
+    def fold_configs(self) -> list["FinetuningConfig"]:
+        """Returns the settings of each fold's run; none without folds."""
+        if self.num_folds == 1:
+            return []
+        folders = (f"fold-{fold}" for fold in range(self.num_folds))
+        paths = [os.path.join(self.output_dir, folder) for folder in folders]
+        return [
+            dataclasses.replace(self, output_dir=path, num_folds=1)
+            for path in paths
+        ]

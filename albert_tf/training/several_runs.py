@@ -7,18 +7,19 @@ import itertools
 import logging
 import os
 import shutil
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
-from albert_tf import files, folders
+from albert_tf import folders
 from albert_tf.checkpoints import discovery, run_checkpoints
+from albert_tf.checkpoints.checkpoint import Checkpoint
 from albert_tf.devices.strategies import Workers
 from albert_tf.inference import record_outputs
 from albert_tf.metrics import scores as scores_lib
 from albert_tf.metrics.scores import Score, Scores
-from albert_tf.tasks.task_data import ExampleSet, Sets
+from albert_tf.tasks.task_data import ExampleSet, Outputs, Sets
 from albert_tf.training import loop, record_sets, run_folder
 from albert_tf.training.callbacks import CallbackList, Result
 from albert_tf.training.record_sets import RecordSet
@@ -101,8 +102,6 @@ def run_folds(
     fold_of_row = record_sets.fold_numbers(rows, config.num_folds)
 
     def run_fold(fold: int) -> Result | None:
-        folder = os.path.join(config.output_dir, f"fold-{fold}")
-        fold_config = dataclasses.replace(config, output_dir=folder)
         train, held_out = (
             dataclasses.replace(
                 rows, examples=[*itertools.compress(rows.examples, chosen)]
@@ -110,6 +109,7 @@ def run_folds(
             for chosen in (fold_of_row != fold, fold_of_row == fold)
         )
         sets = Sets(train=train, evaluation=(held_out,))
+        fold_config = config.fold_configs()[fold]
         records = record_sets.make_sets(fold_config, sets)
         return make_run(fold_config, records).run()
 
@@ -117,41 +117,61 @@ def run_folds(
     outcome = run_each("fold", folds, run_fold, may_diverge=False)
     if outcome is None:
         return None
-    results: list[Result] = [*outcome[0].values()]
+    data = rows.data.of_folds(tuple(fold_of_row.tolist()))
+    evaluated = dataclasses.replace(rows, data=data)
     with observers:
-        observers.begin(is_training=False)
+        observers.begin(is_training=False, sets=Sets(evaluation=(evaluated,)))
         # Outputs come fold by fold; this returns them to the rows' order.
         order = np.argsort(np.argsort(fold_of_row, kind="stable"))
+        results: list[Result] = [*outcome[0].values()]
         outputs = {
             name: np.concatenate([fold.outputs[name] for fold in results])[
                 order
             ]
             for name in results[0].outputs
         }
-        data = rows.data.of_folds(tuple(fold_of_row.tolist()))
-        evaluated = dataclasses.replace(rows, data=data)
-        scores = data.scores(rows.examples, outputs)
-        folder = os.path.join(config.output_dir, "eval")
-        chunks = iter([(rows.examples, outputs)])
-        record_outputs.write_predictions(rows, chunks, folder, scores, workers)
-        entries = [*scores.entries]
-        for key in scores.shown():
-            of_folds = [r.scores[key] for r in results if key in r.scores]
-            deviation = float(np.std(of_folds, ddof=1))
-            entries.append(Score(f"{key}_mean", float(np.mean(of_folds))))
-            entries.append(Score(f"{key}_std", deviation))
-        entries += observers.additional_scores(evaluated, outputs, scores)
-        scores = Scores(entries=tuple(entries))
-        path = os.path.join(config.output_dir, run_folder.RESULTS_FILE)
-        workers.run_in_chief(files.write_json, path, scores.flat())
-        # `is_current=False`: no report here, each fold has its own.
-        result = Result(
-            scores=scores,
-            output_dir=config.output_dir,
-            weights=config.output_dir,
-            is_current=False,
+        return _summarize_folds(
+            config, evaluated, outputs, results, workers, observers
         )
-        workers.run_in_chief(observers.end, result)
+
+
+def _summarize_folds(
+    config: FinetuningConfig,
+    evaluated: ExampleSet,
+    outputs: Outputs,
+    results: Sequence[Result],
+    workers: Workers,
+    observers: CallbackList,
+) -> Result:
+    """Scores the answers of all folds together, and writes them."""
+    data = evaluated.data
+    scores = data.scores(evaluated.examples, outputs)
+    folder = os.path.join(config.output_dir, "eval")
+    chunks = iter([(evaluated.examples, outputs)])
+    record_outputs.write_predictions(evaluated, chunks, folder, scores, workers)
+    entries = [*scores.entries]
+    for key in scores.shown():
+        of_folds = [r.scores[key] for r in results if key in r.scores]
+        deviation = float(np.std(of_folds, ddof=1))
+        entries.append(Score(f"{key}_mean", float(np.mean(of_folds))))
+        entries.append(Score(f"{key}_std", deviation))
+    entries += observers.additional_scores(evaluated, outputs, scores)
+    scores = Scores(entries=tuple(entries))
+    facts = record_sets.describe(
+        evaluated, scores, config.evaluated, num_folds=config.num_folds
+    )
+    result = Result(
+        scores=scores,
+        output_dir=config.output_dir,
+        weights=config.output_dir,
+        evaluation=facts,
+        outputs=outputs,
+    )
+    workers.run_in_chief(
+        lambda: observers.end(
+            run_folder.write_results(config, Checkpoint(), result)
+        )
+    )
     return result
 
 

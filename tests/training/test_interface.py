@@ -127,7 +127,18 @@ def test_every_row_is_predicted_by_a_run_that_has_not_seen_it(
     assert scores["accuracy_mean"] == pytest.approx(np.mean(values))
     assert scores["accuracy_std"] == pytest.approx(np.std(values, ddof=1))
     assert result.baselines["accuracy"] == pytest.approx(21 / 41)
-    assert results(tmp_path / "run") == scores.flat()
+    written = results(tmp_path / "run")
+    assert written.pop("evaluated")["folds"] == 2
+    assert written == scores.flat()
+    assert scores["accuracy_interval_high"] >= scores["accuracy"]
+    page = (tmp_path / "run" / "report.html").read_text("utf-8")
+    assert "41 examples of rows in memory, in 2 parts" in page
+    assert "fold 1" in page
+    card = (tmp_path / "run" / "README.md").read_text("utf-8")
+    assert "2 models, in `fold-*/`" in card
+    assert f"| accuracy | {scores['accuracy']:.4g} |" in card
+    table = (tmp_path / "run" / "label_issues.tsv").read_text("utf-8")
+    assert table.startswith("id\tlabel\tprobability\t")
     with pytest.raises(ValueError, match="belongs to another run"):
         albert_tf.finetune(
             "custom",

@@ -223,9 +223,8 @@ def test_an_evaluation_is_described_with_what_makes_it_doubtful():
         caution="All are trained on.",
     )
 
-    facts = evaluated.describe(
-        Scores(entries=tuple(entries), step=7), "rows.tsv"
-    )
+    scores = Scores(entries=tuple(entries), step=7)
+    facts = record_sets.describe(evaluated, scores, "rows.tsv")
 
     names = ("data", "examples", "step")
     assert [facts[name] for name in names] == ["rows.tsv", 4, 7]

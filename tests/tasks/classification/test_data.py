@@ -452,6 +452,33 @@ def test_given_thresholds_are_used_and_not_chosen_again(several, tmp_path):
     assert rows[1:] == ["id-0\tham|eggs", "id-1\tspam|eggs", "id-2\teggs"]
 
 
+def test_each_of_several_labels_may_be_doubtful(several):
+    examples, outputs = make_examples(*SEVERAL_LABELS), SEVERAL_LOGITS
+
+    found = [*several.labelled(examples, {"logits": outputs}, Scores())]
+
+    ham, _, eggs = found
+    assert ham.names == ("not ham", "ham")
+    assert ham.labels.tolist() == [1, 1, 0]
+    expected = [[0.25, 0.75], [0.5, 0.5], [0.75, 0.25]]
+    np.testing.assert_allclose(ham.probabilities, expected, rtol=1e-6)
+    assert eggs.labels.tolist() == [0, 0, 0]
+
+
+def test_a_label_is_doubted_by_calibrated_probabilities(spam, regression):
+    data, examples, outputs = spam
+    scores = data.scores(examples, outputs)
+
+    [found] = data.labelled(examples, outputs, scores)
+
+    assert [*found.names] == ["ham", "spam"]
+    expected = data.predictions_of(examples, outputs, scores).probabilities
+    np.testing.assert_array_equal(found.probabilities, expected)
+    # Numbers are not labels.
+    numbers = {"logits": np.zeros((1, 1))}
+    assert not [*regression.labelled(make_examples(1.5), numbers, Scores())]
+
+
 def test_unknown_thresholds_are_a_half_and_that_is_told(
     several, tmp_path, caplog
 ):
