@@ -33,16 +33,14 @@ CALLBACKS = {
     "model_card": "albert_tf.observers.model_card:ModelCard",
     "report": "albert_tf.observers.report:Report",
 }
-# Callbacks that are created with the plan of a fine-tuning, by the setting that
-# asks for them.
+# Callbacks that are created with the plan, by the setting that asks for them.
 PLAN_CALLBACKS = {"export_dir": "albert_tf.observers.export:Export"}
 # Summaries of several runs, from their folders and failures; charts of a log.
 CHARTS = {"curves": "albert_tf.observers.report:Curves"}
 SUMMARIES = {"grid": "albert_tf.observers.comparison:summarize"}
 
-# Records and text: runners that build shards elsewhere (`--runner`), readers of
-# other text files (by ending), finders of repeated documents (`--deduplicate`),
-# reading by files and packing, and remote files.
+# Records and text: runners of builds (`--runner`), readers of other text files
+# by ending, finders of repeated documents (`--deduplicate`), reading, packing.
 RUNNERS = {"beam": "albert_tf.data.beam_runner:run"}
 DOCUMENT_READERS = {
     ".parquet": "albert_tf.text.parquet_files:read_texts",
@@ -88,8 +86,11 @@ SIGNATURES = {
     "beam_span": "albert_tf.tasks.squad.signatures:make_signatures",
     "token_classifier": "albert_tf.tasks.tagging.signatures:make_signatures",
 }
-# Measures of vectors, for `Predictor.similarity`.
-MEASURES = {"similarity": "albert_tf.metrics.similarity"}
+# Modules and functions that methods of `Predictor` call.
+METHODS = {
+    "similarity": "albert_tf.metrics.similarity",
+    "explain": "albert_tf.inference.explanation:explain",
+}
 # Functions that compute the outputs of a head with early exit.
 EARLY_EXIT = {"outputs": "albert_tf.tasks.early_exit:outputs"}
 # Instances of `tasks.spec.FinetuningSpec`, by the names that users know.
@@ -141,10 +142,9 @@ CHECKPOINT_SCHEMES = {"hf": "albert_tf.hub:fetch"}
 # Functions that load a whole Keras model, by the ending of its file.
 MODEL_FILES = {".keras": "albert_tf.checkpoints.keras_file:load"}
 # Functions that load an exported model to run it, by format.
-ENGINES = {
-    "litert": "albert_tf.inference.exported_model:load",
-    "onnx": "albert_tf.inference.exported_model:load",
-}
+ENGINES = dict.fromkeys(
+    ["litert", "onnx"], "albert_tf.inference.exported_model:load"
+)
 # Tokenizers, by `text.vocabulary_file.kind_of`.
 TOKENIZERS = {
     "sentencepiece": (
@@ -161,8 +161,7 @@ EXPORTS = {
     "litert": "albert_tf.export.litert:write",
     "onnx": "albert_tf.export.onnx_folder:write",
 }
-# Replacements of the paper's formulas: the kernels of a training step, and
-# options of a config, by the names of their fields.
+# Replacements of the paper's formulas: kernels, and options of a config.
 COMPUTATION = {
     "kernels": "albert_tf.modeling.fused",
     "attention_window": "albert_tf.modeling.windows:AttentionWithinWindow",

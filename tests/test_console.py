@@ -8,10 +8,16 @@ import pytest
 from albert_tf import console
 from albert_tf.compare import __main__ as compare
 from albert_tf.data import inspect
+from albert_tf.explain import __main__ as explain
 from albert_tf.predict import __main__ as predict
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
-COMMANDS = {"compare": compare, "inspect": inspect, "predict": predict}
+COMMANDS = {
+    "compare": compare,
+    "explain": explain,
+    "inspect": inspect,
+    "predict": predict,
+}
 CODE = """
 import os, signal, sys
 from albert_tf import console

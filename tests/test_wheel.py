@@ -80,7 +80,11 @@ def test_the_wheel_installs_every_script_as_a_command(environment):
         if path.stem != "run_experiment"  # runs the other scripts
     }
     programs = {path.name for path in commands.glob("albert-*")}
-    assert programs == scripts | {"albert-compare", "albert-predict"}
+    assert programs == scripts | {
+        "albert-compare",
+        "albert-explain",
+        "albert-predict",
+    }
     # Not only the modules: templates of pages, types, the mark of typed code.
     card = "checkpoints/model_card.md.jinja2"
     keys, keywords = "checkpoints/foreign_keys.json", "training/keywords.pyi"

@@ -10,7 +10,7 @@ import itertools
 import logging
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -27,6 +27,9 @@ from albert_tf.tasks.spec import HeadSpec
 from albert_tf.tasks.task_data import Examples, ExampleSet, Outputs, TextAnswer
 from albert_tf.text.base import Tokenizer
 from albert_tf.text.tokenizer import VocabularyBeside
+
+if TYPE_CHECKING:
+    from albert_tf.inference.explanation import Explanation
 
 _LOGGER = logging.getLogger(__name__)
 
@@ -258,6 +261,31 @@ class Predictor:
         answers = self._stream(inputs, batch_size)
         return list(answers) if isinstance(inputs, Sequence) else answers
 
+    def explain(
+        self, item: object, *, label: str | None = None, batch_size: int = 32
+    ) -> "Explanation":
+        """Explains an answer: leaves words out, one at a time.
+
+        The answer is computed once for each word: it is occlusion, which says
+        what the answer depends on, not why.
+
+        Args:
+            item: One input, as of `predict`: text, pair, question, row.
+            label: The label whose probability is explained. Default: the
+                predicted one; of several labels, the likeliest.
+            batch_size: As of `predict`.
+
+        Returns:
+            An `Explanation`: `words`, for `pandas.DataFrame`, each with the
+            `change` of the probability, number or score of the answer that is
+            due to the word. Notebooks show it in colors.
+        """
+        explain = registry.load(registry.METHODS["explain"])
+        explanation: Explanation = explain(
+            self, item, label=label, batch_size=batch_size
+        )
+        return explanation
+
     def encode(
         self, texts: Iterable[str], *, batch_size: int = 32
     ) -> np.ndarray:
@@ -280,7 +308,7 @@ class Predictor:
         """
         if isinstance(first, str) and isinstance(second, str):
             return float(self.similarity([first], [second])[0])
-        measures = registry.load(registry.MEASURES["similarity"])
+        measures = registry.load(registry.METHODS["similarity"])
         vectors = self.encode(first), self.encode(second)
         sizes = [*map(len, vectors)]
         if sizes[0] != sizes[1]:
@@ -301,7 +329,7 @@ class Predictor:
         if isinstance(queries, str):
             return list(self.nearest([queries], texts, k=k)[0])
         checks.check_integer("k", k, at_least=1)
-        measures = registry.load(registry.MEASURES["similarity"])
+        measures = registry.load(registry.METHODS["similarity"])
         scores = measures.to_all(self.encode(queries), self.encode(texts))
         best = np.argsort(-scores, axis=1, kind="stable")[:, :k].tolist()
         return [

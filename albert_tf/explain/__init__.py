@@ -1,0 +1,1 @@
+"""The command `python -m albert_tf.explain`. Floor 11."""
