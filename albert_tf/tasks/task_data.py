@@ -120,8 +120,8 @@ class TaskData(AnswerData):
 
     # Why `compare_losses` returns None although there are enough records.
     no_loss_reason: ClassVar[str] = "all labels are equal"
-    # Whether an example has one `label`, so that folds can be stratified.
-    has_one_label: ClassVar[bool] = False
+    # Whether a part of the examples may be a set of its own.
+    has_folds: ClassVar[bool] = False
 
     if TYPE_CHECKING:
 
@@ -176,6 +176,10 @@ class TaskData(AnswerData):
     def texts_of(example: Any) -> object:
         """Returns the texts of an example, equal ones of which share a fold."""
         return dataclasses.replace(example, guid="", label=None)
+
+    def of_training(self, examples: Examples) -> "TaskData":
+        """Returns the data half whose baselines know these examples alone."""
+        return self
 
     def of_folds(self, folds: tuple[int, ...]) -> "TaskData":
         """Returns the data half for outputs of several models, one a fold."""

@@ -144,13 +144,16 @@ def fold_numbers(rows: ExampleSet, num_folds: int) -> np.ndarray:
 
     Folds have about the same share of each label; equal texts share a fold.
     """
-    if not rows.data.has_one_label:
-        raise ValueError("--num_folds is for examples with a label each.")
+    if not rows.data.has_folds:
+        raise ValueError(
+            "--num_folds is not for this task, whose examples share texts."
+        )
     labels_and_digests = []
     for each in rows.examples:
         texts = repr(rows.data.texts_of(each))
-        # The numbers of a regression are not stratified.
-        label = "" if isinstance(each.label, float) else str(each.label)
+        label = getattr(each, "label", None)
+        # Numbers of a regression, and tags of words, are not stratified.
+        label = "" if isinstance(label, float) else str(label)
         digest = hashlib.sha256(texts.encode("utf-8", "surrogatepass"))
         labels_and_digests.append((label, digest.digest()))
     folds = {

@@ -103,12 +103,14 @@ def run_folds(
 
     def run_fold(fold: int) -> Result | None:
         train, held_out = (
-            dataclasses.replace(
-                rows, examples=[*itertools.compress(rows.examples, chosen)]
-            )
+            [*itertools.compress(rows.examples, chosen)]
             for chosen in (fold_of_row != fold, fold_of_row == fold)
         )
-        sets = Sets(train=train, evaluation=(held_out,))
+        data = rows.data.of_training(train)
+        sets = Sets(
+            train=ExampleSet(examples=train, data=data),
+            evaluation=(ExampleSet(examples=held_out, data=data),),
+        )
         fold_config = config.fold_configs()[fold]
         records = record_sets.make_sets(fold_config, sets)
         return make_run(fold_config, records).run()
@@ -121,18 +123,33 @@ def run_folds(
     evaluated = dataclasses.replace(rows, data=data)
     with observers:
         observers.begin(is_training=False, sets=Sets(evaluation=(evaluated,)))
-        # Outputs come fold by fold; this returns them to the rows' order.
-        order = np.argsort(np.argsort(fold_of_row, kind="stable"))
         results: list[Result] = [*outcome[0].values()]
-        outputs = {
-            name: np.concatenate([fold.outputs[name] for fold in results])[
-                order
-            ]
-            for name in results[0].outputs
-        }
+        outputs = _in_order(rows, fold_of_row, [r.outputs for r in results])
         return _summarize_folds(
             config, evaluated, outputs, results, workers, observers
         )
+
+
+def _in_order(
+    rows: ExampleSet, fold_of_row: np.ndarray, by_fold: Sequence[Outputs]
+) -> Outputs:
+    """Returns the outputs of all folds, in the order of the rows."""
+    examples, folds = rows.examples, fold_of_row
+    if sum(len(next(iter(o.values()))) for o in by_fold) > len(examples):
+        # A long text has several records.
+        records = (
+            rows.data.records([example], is_training=False)
+            for example in examples
+        )
+        folds = np.repeat(folds, [len([*each]) for each in records])
+    order = np.argsort(np.argsort(folds, kind="stable"))
+    outputs: dict[str, np.ndarray | list[np.ndarray]] = {}
+    for name, values in by_fold[0].items():
+        flat = [*itertools.chain(*(fold[name] for fold in by_fold))]
+        ordered = [flat[i] for i in order]
+        is_list = isinstance(values, list)
+        outputs[name] = ordered if is_list else np.stack(ordered)
+    return outputs
 
 
 def _summarize_folds(

@@ -189,7 +189,7 @@ def test_folds_follow_from_texts_and_share_every_label():
 
     def fold_numbers(examples, **data):
         data = types.SimpleNamespace(
-            has_one_label=data.get("has_one_label", True),
+            has_folds=data.get("has_folds", True),
             texts_of=TaskData.texts_of,
         )
         examples = ExampleSet(examples=examples, data=data)
@@ -203,8 +203,8 @@ def test_folds_follow_from_texts_and_share_every_label():
     again = fold_numbers(renamed[::-1])
     np.testing.assert_array_equal(again[::-1], folds)
     # As those of SQuAD, whose answers are spans.
-    with pytest.raises(ValueError, match="examples with a label each"):
-        fold_numbers(rows, has_one_label=False)
+    with pytest.raises(ValueError, match="not for this task"):
+        fold_numbers(rows, has_folds=False)
 
 
 def test_an_evaluation_is_described_with_what_makes_it_doubtful():

@@ -3,6 +3,7 @@
 import dataclasses
 import math
 import os
+import types
 
 import numpy as np
 import pytest
@@ -10,6 +11,7 @@ import pytest
 from albert_tf import files
 from albert_tf.metrics.scores import Score, Scores
 from albert_tf.tasks.task_data import ExampleSet
+from albert_tf.training import several_runs
 from tests.training import runs
 
 # Evaluates and saves once.
@@ -162,3 +164,19 @@ def test_seeds_that_diverge_are_an_error_and_keep_what_they_have_learnt(job):
         make_task=runs.WordTask,
     )
     assert one.run()["global_step"] in (3, 6)
+
+
+def test_outputs_of_folds_come_in_the_order_of_rows():
+    """Row `i` has `i` records, each with its name as an output."""
+    data = types.SimpleNamespace(
+        records=lambda rows, is_training: range(int(rows[0]))
+    )
+    rows = ExampleSet(examples=["1", "2", "3"], data=data)
+    by_fold = [{"logits": [1.0, 3.1, 3.2, 3.3]}, {"logits": [2.1, 2.2]}]
+
+    found = several_runs._in_order(rows, np.array([0, 1, 0]), by_fold)
+
+    assert found == {"logits": [1.0, 2.1, 2.2, 3.1, 3.2, 3.3]}
+    arrays = [{"logits": np.array([1.0, 3.0])}, {"logits": np.array([2.0])}]
+    found = several_runs._in_order(rows, np.array([0, 1, 0]), arrays)
+    np.testing.assert_array_equal(found["logits"], [1, 2, 3])

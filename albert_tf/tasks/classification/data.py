@@ -67,7 +67,7 @@ class ClassificationData(TaskData):
             any; see `held_out.hold_out`.
     """
 
-    has_one_label = True
+    has_folds = True
 
     name: str
     labels: tuple[str, ...]

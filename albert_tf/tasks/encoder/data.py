@@ -86,7 +86,7 @@ class SimilarityData(TaskData):
 
     name = "similarity"
     is_regression = True
-    has_one_label = True
+    has_folds = True
     # Its losses compare the rows of a batch.
     label_array = ""
 

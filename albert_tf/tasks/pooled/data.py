@@ -43,7 +43,7 @@ class PooledExample:
 class PooledData(TaskData):
     """The data half of a `PooledHead`, whose outputs are `logits` `[N, K]`."""
 
-    has_one_label = True
+    has_folds = True
 
     head: "PooledHead"
     tokenizer: Tokenizer

@@ -56,7 +56,7 @@ class MultipleChoiceData(TaskData):
 
     name = "race"
     primary_metric = "accuracy"
-    has_one_label = True
+    has_folds = True
 
     tokenizer: Tokenizer
     lengths: ChoiceLengths

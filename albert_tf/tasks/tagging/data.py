@@ -32,6 +32,7 @@ from albert_tf.tasks.tagging.decoding import Decoding
 from albert_tf.tasks.tagging.examples import TaggedText
 from albert_tf.tasks.tagging.words import TextWords
 from albert_tf.tasks.task_data import (
+    Labelled,
     Outputs,
     Record,
     Section,
@@ -55,10 +56,12 @@ class TaggingData(TaskData):
             a baseline. Empty if it is not known.
         rules: The arguments of `Decoding` that the training told.
         validation: See `held_out.read`.
+        folds: The fold of each example, if each fold has a model of its own.
     """
 
     name = "ner"
     label_array = "tag_ids"
+    has_folds = True
 
     tokenizer: Tokenizer
     max_seq_length: int
@@ -67,6 +70,7 @@ class TaggingData(TaskData):
     dictionary: Mapping[str, str] = dataclasses.field(default_factory=dict)
     rules: Mapping[str, Any] = dataclasses.field(default_factory=dict)
     validation: list[object] | None = None
+    folds: tuple[int, ...] = ()
 
     @property
     def primary_metric(self) -> str:
@@ -154,10 +158,10 @@ class TaggingData(TaskData):
     def _decoding(self) -> Decoding:
         return Decoding(self.labels, **self.rules)
 
-    def _tagged(
+    def _log_probs(
         self, examples: _Examples, outputs: Outputs
-    ) -> Iterator[tuple[TaggedText, list[str], np.ndarray]]:
-        """Yields each example with tags and their probabilities."""
+    ) -> Iterator[tuple[TaggedText, np.ndarray, np.ndarray]]:
+        """Yields each example, which words have tokens, and `[W, K]`."""
         rows = iter(outputs["logits"])
         for example in examples:
             has_tokens = np.diff(example.words.token_splits) > 0
@@ -166,6 +170,15 @@ class TaggingData(TaskData):
             )
             for _, words, places in self._windows(example.words):
                 log_probs[words] = special.log_softmax(next(rows)[places], -1)
+            yield example, has_tokens, log_probs
+
+    def _tagged(
+        self, examples: _Examples, outputs: Outputs
+    ) -> Iterator[tuple[TaggedText, list[str], np.ndarray]]:
+        """Yields each example with tags and their probabilities."""
+        for example, has_tokens, log_probs in self._log_probs(
+            examples, outputs
+        ):
             best = self._decoding.best_tags(log_probs, example.strings)
             shares = np.exp(log_probs[np.arange(len(best)), best])
             is_known = has_tokens | (OUTSIDE in self.labels)
@@ -225,15 +238,65 @@ class TaggingData(TaskData):
     def baselines(
         self, examples: _Examples, start_outputs: Outputs | None = None
     ) -> dict[str, float]:
-        """Returns the score of the dictionary, if it is known."""
+        """Returns the score of the dictionary, if it is known.
+
+        Of folds, each has the dictionary of the others.
+        """
         if not self.dictionary:
             return {}
-        rare, metric = self.dictionary[""], self.primary_metric
-        tags = [
-            [self.dictionary.get(word, rare) for word in example.strings]
-            for example in examples
-        ]
+        metric, dictionaries = self.primary_metric, {0: self.dictionary}
+        for fold in {*self.folds}:
+            pairs = zip(examples, self.folds, strict=True)
+            others = [one for one, other in pairs if other != fold]
+            dictionaries[fold] = dictionary_of(others)
+        tags = []
+        for example, fold in zip(
+            examples, self.folds or [0] * len(examples), strict=True
+        ):
+            known = dictionaries[fold]
+            tags.append([known.get(w, known[""]) for w in example.strings])
         return {metric: self._scores(examples, tags)[metric]}
+
+    def of_training(self, examples: _Examples) -> "TaggingData":
+        """See `task_data.TaskData`."""
+        return dataclasses.replace(self, dictionary=dictionary_of(examples))
+
+    def of_folds(self, folds: tuple[int, ...]) -> "TaggingData":
+        """See `task_data.TaskData`."""
+        return dataclasses.replace(self, folds=folds)
+
+    @staticmethod
+    def texts_of(example: TaggedText) -> str:
+        """See `task_data.TaskData`."""
+        return example.text
+
+    def labelled(
+        self, examples: _Examples, outputs: Outputs, scores: Scores
+    ) -> Iterator[Labelled]:
+        """Yields the tags of words that have tokens."""
+        numbers = {label: i for i, label in enumerate(self.labels)}
+        columns: list[tuple[Any, ...]] = []
+        for i, (example, has_tokens, log_probs) in enumerate(
+            self._log_probs(examples, outputs)
+        ):
+            words = zip(
+                map(numbers.get, example.tags or ()),
+                np.exp(log_probs),
+                [i] * len(log_probs),
+                example.strings,
+                has_tokens,
+                strict=True,
+            )
+            columns += [w[:4] for w in words if w[0] is not None and w[4]]
+        if columns:
+            tags, shares, rows, strings = zip(*columns, strict=True)
+            yield Labelled(
+                labels=np.array(tags),
+                probabilities=np.array(shares),
+                names=self.labels,
+                examples=np.array(rows),
+                words=strings,
+            )
 
     def answers(
         self, examples: _Examples, outputs: Outputs

@@ -114,11 +114,9 @@ def read_sets(config: TaggingConfig, request: DataRequest) -> Sets[ExampleSet]:
     data = dataclasses.replace(data, labels=labels, validation=validation)
     if trains:
         tagged = [(one.strings, one.tags or ()) for one in sets["train"]]
-        data = dataclasses.replace(
-            data,
-            rules=decoding.learn_rules(tagged, labels),
-            dictionary=data_lib.dictionary_of(sets["train"]),
-        )
+        rules = decoding.learn_rules(tagged, labels)
+        data = dataclasses.replace(data, rules=rules)
+        data = data.of_training(sets["train"])
     _tell_tags(entities.scheme_of(rows), labels, counts if trains else {})
     if "predict" in request.uses:
         sets["predict"] = read("predict")

@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 
 from albert_tf.metrics.entities import entity_scores
+from albert_tf.metrics.scores import Scores
 from albert_tf.tasks.tagging import data as data_lib
 from albert_tf.tasks.tagging import decoding
 from albert_tf.tasks.tagging import words as words_lib
@@ -229,6 +230,43 @@ def test_scores_a_dictionary_and_a_report(make_data):
     assert of_kinds["rows"][0] == ("LOC", "0", "0", "0", "1")
     assert kinds["rows"][0] == ("LOC", "0", "0", "1")
     assert texts["rows"] == [("1", " ".join(ANNA), "Rome: B-PER, not B-LOC")]
+
+
+def test_words_with_tokens_have_labels_that_may_be_wrong(make_data):
+    data = make_data()
+    examples = [
+        data.example("1", ANNA, tags=TAGS),
+        data.example("2", ("Anna", "Rome"), tags=("B-PER", "unknown")),
+    ]
+    outputs = outputs_of(data, examples, [[1, 0, 0, 0, 0, 1], [1, 0]])
+
+    [found] = data.labelled(examples, outputs, Scores())
+
+    assert [*found.words] == ["Anna", "sat", "in", "Rome", "Anna"]
+    assert found.examples.tolist() == [0, 0, 0, 0, 1]
+    assert [data.labels[i] for i in found.labels] == [
+        *("B-PER", "O", "O", "B-LOC", "B-PER")
+    ]
+    right = np.exp(9) / (np.exp(9) + len(LABELS) - 1)
+    assert found.probabilities[3, 1] == pytest.approx(right)
+
+
+def test_the_dictionary_of_a_fold_is_of_the_others(make_data):
+    words = ("Anna", "in")
+    data = make_data()
+    examples = [
+        data.example("1", words, tags=("B-PER", "O")),
+        data.example("2", words, tags=("B-PER", "O")),
+        data.example("3", ("Rome", "in"), tags=("B-LOC", "O")),
+    ]
+
+    of_all = data.of_training(examples)
+
+    # It has seen Rome; the dictionary of the fold without it has not.
+    assert of_all.baselines(examples) == {"f1": 1}
+    of_folds = of_all.of_folds((0, 1, 1)).baselines(examples)
+    assert of_folds["f1"] < 1
+    assert data.texts_of(examples[0]) == "Anna in"
 
 
 def test_plain_tags_are_kinds_of_their_own_in_the_report(make_data):
