@@ -90,6 +90,7 @@ SIGNATURES = {
 METHODS = {
     "similarity": "albert_tf.metrics.similarity",
     "explain": "albert_tf.inference.explanation:explain",
+    "index": "albert_tf.inference.text_index",
 }
 # Functions that compute the outputs of a head with early exit.
 EARLY_EXIT = {"outputs": "albert_tf.tasks.early_exit:outputs"}

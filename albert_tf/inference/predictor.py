@@ -30,6 +30,7 @@ from albert_tf.text.tokenizer import VocabularyBeside
 
 if TYPE_CHECKING:
     from albert_tf.inference.explanation import Explanation
+    from albert_tf.inference.text_index import TextIndex
 
 _LOGGER = logging.getLogger(__name__)
 
@@ -326,19 +327,25 @@ class Predictor:
         Each is a dict with `index`, `text` and `score`, the cosine similarity.
         One query gives a list of dicts; a list of queries, a list of lists.
         """
-        if isinstance(queries, str):
-            return list(self.nearest([queries], texts, k=k)[0])
-        checks.check_integer("k", k, at_least=1)
-        measures = registry.load(registry.METHODS["similarity"])
-        scores = measures.to_all(self.encode(queries), self.encode(texts))
-        best = np.argsort(-scores, axis=1, kind="stable")[:, :k].tolist()
-        return [
-            [
-                {"index": i, "text": texts[i], "score": float(row[i])}
-                for i in indices
-            ]
-            for row, indices in zip(scores, best, strict=True)
-        ]
+        return self.index(texts).search(queries, k)
+
+    def index(
+        self, texts: Sequence[str], *, batch_size: int = 32
+    ) -> "TextIndex":
+        """Returns an index of texts, which are encoded once.
+
+        Its `search(queries, k=5)` returns what `nearest` does; `save(path)`
+        writes one file, which `load_index` reads.
+        """
+        make = registry.load(registry.METHODS["index"]).make
+        index: TextIndex = make(self, texts, batch_size=batch_size)
+        return index
+
+    def load_index(self, path: files.Path) -> "TextIndex":
+        """Reads an index; refuses vectors that another model has made."""
+        load = registry.load(registry.METHODS["index"]).load
+        index: TextIndex = load(self, path)
+        return index
 
     def _stream(
         self, inputs: Iterable[object], batch_size: int
