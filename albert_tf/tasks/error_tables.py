@@ -120,8 +120,13 @@ def _error_table(
 ) -> Section:
     rows = []
     for i in order[:MAX_ERRORS]:
-        guid, text = str(examples[i].guid), text_of(examples[i])
-        if len(text) > _MAX_TEXT_CHARACTERS:
-            text = f"{text[: _MAX_TEXT_CHARACTERS - 1]}…"
+        guid, text = str(examples[i].guid), shortened(text_of(examples[i]))
         rows.append((guid, text, *(column[i] for column in columns.values())))
     return {"title": title, "header": ("id", "text", *columns), "rows": rows}
+
+
+def shortened(text: str) -> str:
+    """Returns a text that is short enough for a table."""
+    if len(text) <= _MAX_TEXT_CHARACTERS:
+        return text
+    return f"{text[: _MAX_TEXT_CHARACTERS - 1]}…"

@@ -17,13 +17,14 @@ from albert_tf.features import ArraySpec
 from albert_tf.metrics import classification, similarity
 from albert_tf.metrics.scores import Score, Scores
 from albert_tf.settings import SettingValues
-from albert_tf.tasks import encoder_records, prediction_tables
+from albert_tf.tasks import encoder_records, error_tables, prediction_tables
 from albert_tf.tasks.inputs import OneOrTwoTexts
 from albert_tf.tasks.labelled_texts import ClassificationExample
 from albert_tf.tasks.task_data import (
     AnswerData,
     Outputs,
     Record,
+    Section,
     TaskData,
     TextAnswer,
 )
@@ -202,14 +203,50 @@ class SimilarityData(TaskData):
         ranks = np.zeros(len(folds), int)
         for fold in {*folds.tolist()}:
             of_fold = np.flatnonzero(folds == fold)
-            firsts, seconds = (
-                [*map(self._key, texts, map(self.tokenizer.encode, texts))]
-                for texts in _texts([examples[i] for i in of_fold.tolist()])
+            firsts, seconds = self._keys(
+                [examples[i] for i in of_fold.tolist()]
             )
             ranks[of_fold] = similarity.ranks(
                 firsts, seconds, first[of_fold], second[of_fold], *measure
             )
         return ranks
+
+    def _keys(self, examples: _Pairs) -> list[list[bytes]]:
+        """Returns the keys of the first texts, and of the second ones."""
+        return [
+            [*map(self._key, texts, map(self.tokenizer.encode, texts))]
+            for texts in _texts(examples)
+        ]
+
+    def report_sections(
+        self, examples: _Pairs, outputs: Outputs, scores: Scores
+    ) -> list[Section]:
+        """Returns a table of queries whose text is not found first."""
+        if self.has_scores:
+            return []
+        first, second = np.swapaxes(outputs["vectors"], 0, 1)[:2]
+        ranks = self._ranks(examples, first, second)
+        folds = np.array(self.folds or [0] * len(examples))
+        keys = self._keys(examples)
+        queries, texts = (np.array(each, object) for each in keys)
+        rows = []
+        for i in np.argsort(-ranks, kind="stable")[: error_tables.MAX_ERRORS]:
+            # As `similarity.ranks`: other right texts are not wrong.
+            right = [*texts[queries == queries[i]], queries[i]]
+            (wrong,) = np.nonzero((folds == folds[i]) & ~np.isin(texts, right))
+            if ranks[i] > 1:
+                cosines = similarity.to_all(first[[i]], second[wrong])[0]
+                found = examples[wrong[np.argmax(cosines)]].text_b
+                cells = examples[i].text_a, examples[i].text_b, found
+                shown = map(error_tables.shortened, cells)
+                rows.append((examples[i].guid, str(ranks[i]), *shown))
+        num_failed = np.count_nonzero(ranks > 1)
+        section = {
+            "title": f"The worst of {num_failed} failed queries",
+            "header": ("id", "rank", "query", "its text", "found first"),
+            "rows": rows,
+        }
+        return [section]
 
     def baselines(
         self, examples: _Pairs, start_outputs: Outputs | None = None

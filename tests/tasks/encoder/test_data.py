@@ -162,3 +162,27 @@ def test_recalls_beside_those_of_common_words(words):
     assert of_rows(np.array([0, 0, 1])) == pytest.approx((2 + 1 / 3) / 3)
     assert baselines["mrr_at_10"] == baselines["word_overlap"] == 1
     assert baselines["before_training"] == scores["mrr_at_10"]
+
+
+def test_the_report_has_the_queries_that_found_another_text(words):
+    texts = [("a", "It was"), ("b", "Snow is"), ("c", "A girl"), ("b", "He")]
+    pairs = [
+        ClassificationExample(guid=str(i), text_a=a, text_b=b)
+        for i, (a, b) in enumerate(texts)
+    ]
+    first = [[1, 0.0], [0, 1], [1, 0], [0, 1]]
+    # Nearest to c: It was. Nearest to the first b: its own other text, then a.
+    second = [[1, 0.1], [0.5, 1], [-1, 0.9], [0, 1]]
+    outputs = {"vectors": np.stack([first, second], axis=1)}
+
+    def rows(data):
+        [section] = data.report_sections(pairs, outputs, None)
+        return section["title"], section["rows"]
+
+    title, found = rows(make_data(words, has_scores=False))
+    _, of_folds = rows(make_data(words, has_scores=False, folds=(0, 1, 2, 1)))
+
+    assert title == "The worst of 1 failed queries"
+    assert found == [("2", "4", "c", "A girl", "It was")]
+    assert of_folds == []
+    assert make_data(words, has_scores=True).report_sections([], {}, None) == []
