@@ -70,8 +70,9 @@ COMPILE = $(UV) pip compile --universal --generate-hashes --no-emit-index-url \
 lock:
 	rm -rf $(NEW)
 	mkdir -p $(NEW)
-	$(COMPILE) pyproject.toml --output-file $(NEW)/requirements.lock
-	$(COMPILE) pyproject.toml --extra dev \
+	$(COMPILE) pyproject.toml --extra tensorflow \
+		--output-file $(NEW)/requirements.lock
+	$(COMPILE) pyproject.toml --extra tensorflow --extra dev \
 		--constraint $(NEW)/requirements.lock \
 		--output-file $(NEW)/requirements-dev.lock
 	$(COMPILE) --group docs --constraint $(NEW)/requirements-dev.lock \

@@ -5,6 +5,8 @@ package, or asking a script for `--help`, does not import TensorFlow.
 """
 
 import importlib
+import importlib.util
+import os
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -79,6 +81,10 @@ _MODULES = {
     "load_tokenizer": "albert_tf.checkpoints.discovery",
     "pretrain": "albert_tf.training.interface",
 }
+if not importlib.util.find_spec("tensorflow"):
+    # The default engine of Keras is missing.
+    _others = filter(importlib.util.find_spec, ("jax", "torch"))
+    os.environ.setdefault("KERAS_BACKEND", next(_others, "tensorflow"))
 
 
 def __getattr__(name: str) -> Any:
@@ -91,7 +97,13 @@ def __getattr__(name: str) -> Any:
             f"module 'albert_tf' has no attribute {name!r}. Public names: "
             f"{', '.join(__all__)}."
         )
-    value = getattr(importlib.import_module(_MODULES[name]), name)
+    try:
+        value = getattr(importlib.import_module(_MODULES[name]), name)
+    except ModuleNotFoundError as error:
+        from albert_tf import console
+
+        error.msg = console.one_line(error)
+        raise
     globals()[name] = value  # The next access does not come here.
     return value
 

@@ -6,6 +6,7 @@ continues it; 130 they ended another command; 141 the reader of stdout has gone.
 """
 
 import argparse
+import importlib.util
 import os
 import re
 import signal
@@ -18,6 +19,8 @@ EXIT_USER_ERROR = 1
 EXIT_INTERRUPTED = 130
 EXIT_BROKEN_PIPE = 141
 
+_OF_TENSORFLOW = ("tensorflow", "tensorflow_text", "keras_hub")
+_ADVICE = ". This needs TensorFlow: pip install 'albert_tf[tensorflow]'"
 # Controls but tabs and line feeds, and halves of surrogate pairs.
 _CONTROLS = re.compile("[\0-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
 
@@ -58,7 +61,7 @@ def run(
     except Exception as error:
         if shows_traceback() or not _is_user_error(error):
             raise
-        return report(_one_line(error))
+        return report(one_line(error))
     return code or 0
 
 
@@ -89,7 +92,11 @@ def _is_user_error(error: Exception) -> bool:
     )
 
 
-def _one_line(error: Exception) -> str:
+def one_line(error: Exception) -> str:
+    """Returns the message of an error of the user."""
+    if isinstance(error, ModuleNotFoundError) and error.name in _OF_TENSORFLOW:
+        is_there = importlib.util.find_spec("tensorflow")
+        return f"{error}{'' if is_there else _ADVICE}"
     if isinstance(error, OSError) and error.strerror:
         where = f"{error.filename}: " if error.filename else ""
         return f"{where}{error.strerror}"

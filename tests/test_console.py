@@ -60,6 +60,42 @@ def test_a_closed_pipe_and_sigterm_have_codes(reader, code, error, tmp_path):
     assert (done.returncode, done.stderr) == (code, error)
 
 
+@pytest.mark.parametrize("name", ["tensorflow", "keras_hub", "a_module"])
+def test_a_missing_module_of_tensorflow_names_the_extra(
+    name, monkeypatch, capsys
+):
+    monkeypatch.setattr("importlib.util.find_spec", lambda _: None)
+
+    def command():
+        raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+
+    assert console.run(command) == 1
+    advice = "pip install 'albert_tf[tensorflow]'"
+    assert (advice in capsys.readouterr().err) == (name != "a_module")
+
+
+@pytest.mark.parametrize("given", [None, "torch"])
+def test_the_engine_is_the_one_that_is_installed(given):
+    code = (
+        "import importlib.util as util, os\n"
+        "util.find_spec = lambda name: name == 'jax' or None\n"
+        "import albert_tf\n"
+        "print(os.environ['KERAS_BACKEND'])"
+    )
+    environment = os.environ | {"PYTHONPATH": str(ROOT)}
+    environment.pop("KERAS_BACKEND", None)
+
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        env=environment | ({"KERAS_BACKEND": given} if given else {}),
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+
+    assert done.stdout == f"{given or 'jax'}\n"
+
+
 def test_a_bug_is_no_error_of_the_user():
     with pytest.raises(KeyError):
         console.run(lambda: {}["a"])
