@@ -22,9 +22,21 @@ from albert_tf.training import run_folder, run_tables
 _LOGGER = logging.getLogger(__name__)
 
 _DETAILS = re.compile("_of_|_interval_|_baseline$|^global_step$")
-_LONGEST_CELL = 80
+# Of text: columns of a terminal, and runs side by side.
+_WIDTH = 100
+_RUNS_AT_A_TIME = 3
 _RIGHT = "answers that are right"
 _VERDICT = "against the first"
+_DIFFERENCE = "difference"
+# These come first, in this order.
+_FIRST = (
+    _VERDICT,
+    _DIFFERENCE,
+    "p",
+    "only it is right",
+    "only the first",
+    _RIGHT,
+)
 # By id: text and label (None where it is not known); and the prediction.
 _Rows: TypeAlias = dict[str, tuple[str, str | None]]
 _Answers: TypeAlias = dict[str, str]
@@ -70,20 +82,23 @@ def sections(
         table[run] = _scores(results) | {n: own[n] or "yes" for n in own}
         found, predictions = _answers(path, results)
         if not answers:
-            rows, first = found, predictions
+            rows, first, reference = found, predictions, results
         elif found != rows:
             table[run][_VERDICT] = "not compared: other ids, labels or texts"
             continue
         else:
             table[run] |= _mcnemar(rows, predictions, first)
-        if all(label is not None for _, label in rows.values()):
+            table[run] |= _difference(results, reference)
+        if rows and all(label is not None for _, label in rows.values()):
             # The accuracy above is of the likelier labels, without thresholds.
             right = sum(predictions[guid] == rows[guid][1] for guid in rows)
             table[run][_RIGHT] = f"{right} of {len(rows)}"
         answers[run] = predictions
     for path, why in (failures or {}).items():
         table[os.path.relpath(path, above)] = {_VERDICT: why}
-    names = [*dict.fromkeys(name for row in table.values() for name in row)]
+    all_names = [name for row in table.values() for name in row]
+    names = [name for name in _FIRST if name in all_names]
+    names = [*dict.fromkeys(names + all_names)]
     differing = [
         (guid, text, label or "", *given)
         for guid, (text, label) in rows.items()
@@ -109,17 +124,33 @@ def sections(
 
 
 def as_text(tables: Sequence[Section]) -> str:
-    """Returns tables as lines of text."""
-    lines: list[str] = []
-    for table in tables:
-        rows = [
-            [cell[:_LONGEST_CELL] for cell in row]
-            for row in (table["header"], *table["rows"])
-        ]
-        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-        texts = ("  ".join(map(str.ljust, row, widths)) for row in rows)
-        lines += [f"{table['title']}:", *map(str.rstrip, texts), ""]
+    """Returns tables as lines of text; a line of the runs' has a name."""
+    runs, *others = tables
+    lines = [f"{runs['title']}:"]
+    for i in range(0, len(runs["rows"]), _RUNS_AT_A_TIME):
+        some = runs["rows"][i : i + _RUNS_AT_A_TIME]
+        columns = zip(runs["header"], *some, strict=True)
+        lines += _lines([row for row in columns if any(row[1:])])
+    for table in others:
+        lines += [f"{table['title']}:"]
+        lines += _lines([table["header"], *table["rows"]])
     return "\n".join(lines)
+
+
+def _lines(rows: Sequence[Sequence[str]]) -> list[str]:
+    """Aligns cells; cuts the longest of them so that a line fits."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    space = _WIDTH - 2 * (len(widths) - 1)
+    while sum(widths) > space and max(widths) > 1:
+        widths[widths.index(max(widths))] -= 1
+    lines = []
+    for row in rows:
+        cells = (
+            cell if len(cell) <= width else f"{cell[: width - 1]}…"
+            for cell, width in zip(row, widths, strict=True)
+        )
+        lines.append("  ".join(map(str.ljust, cells, widths)).rstrip())
+    return [*lines, ""]
 
 
 def write(path: str, runs: Sequence[str], tables: Sequence[Section]) -> None:
@@ -166,6 +197,16 @@ def _answers(path: str, results: files.JsonObject) -> tuple[_Rows, _Answers]:
             rows[one["id"]] = " | ".join(texts), one.get("label")
             answers[one["id"]] = one["prediction"]
     return rows, answers
+
+
+def _difference(
+    results: files.JsonObject, reference: files.JsonObject
+) -> dict[str, str]:
+    """Returns how far the main score is from that of the reference."""
+    main = reference["evaluated"].get("metric")
+    if main not in results or main not in reference:
+        return {}
+    return {_DIFFERENCE: f"{results[main] - reference[main]:+.4g} {main}"}
 
 
 def _mcnemar(rows: _Rows, ours: _Answers, first: _Answers) -> dict[str, str]:

@@ -3,6 +3,7 @@
 import io
 import logging
 import os
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -26,6 +27,7 @@ _LOGGER = logging.getLogger(__name__)
 FILE_NAME = "report.html"
 
 _LOSS = "loss"
+_DIGEST = re.compile("[0-9a-f]{16,}")
 # Small, so that its text is large enough on a phone.
 _SIZE_INCHES = (6.0, 3.0)
 
@@ -174,7 +176,23 @@ def _facts(config: RunConfig) -> files.JsonObject:
     written = run_checkpoints.flags_of(config.output_dir)
     if written and written != config.flags_text:
         facts["flags of the training"] = written
-    return facts | run_folder.read_fingerprint(config.output_dir)
+    fingerprint = run_folder.read_fingerprint(config.output_dir)
+    shown: files.JsonObject = _without_digests(fingerprint)
+    return facts | shown
+
+
+def _without_digests(values: Any) -> Any:
+    """Returns JSON without the digests in it, which tell a reader nothing."""
+    if isinstance(values, Mapping):
+        kept = {n: x for n, x in values.items() if not _is_digest(x)}
+        return {name: _without_digests(x) for name, x in kept.items()}
+    if isinstance(values, list):
+        return [_without_digests(x) for x in values if not _is_digest(x)]
+    return values
+
+
+def _is_digest(value: object) -> bool:
+    return isinstance(value, str) and bool(_DIGEST.fullmatch(value))
 
 
 def points(lines: LogLines, key: str) -> list[tuple[float, float]]:

@@ -87,7 +87,35 @@ def test_the_scores_settings_and_answers_of_two_runs(make_run):
         "second": "a",
     }
     lines = comparison.as_text([by_run, differing]).splitlines()
-    assert lines[2].startswith("one     0.912 (0.893 to 0.9314)")
+    # The difference and whether it is chance come first.
+    assert [line.split("  ")[0] for line in lines[1:5]] == [
+        "run",
+        "against the first",
+        "difference",
+        "p",
+    ]
+    assert lines[3].endswith("+0 accuracy")
+    assert any(
+        line.startswith("accuracy ") and "0.912 (0.893 to 0.9314)" in line
+        for line in lines
+    )
+
+
+def test_a_comparison_of_many_runs_fits_a_terminal(make_run):
+    paths = [
+        make_run(f"{name}{'=long' * 9}", SECOND, texts="a long text " * 20)
+        for name in "abcdefgh"
+    ]
+
+    text = comparison.as_text(
+        comparison.sections([make_run("1", FIRST), *paths])
+    )
+
+    # The title has a path of any length.
+    assert max(map(len, text.splitlines()[1:])) <= 100
+    assert text.count("\nrun ") == 3
+    for name in "abcdefgh":
+        assert f"{name}=long" in text
 
 
 @pytest.mark.parametrize(
@@ -165,7 +193,8 @@ def test_answers_of_other_tasks(make_run):
     assert [*differing["rows"][0]] == ["q1", "Who?", "A", "A", "B"]
     for file in ("predictions.json", "others.jsonl"):
         [by_run] = found[file]
-        assert by_run["rows"][1][-1].startswith("not tested")
+        [_, row] = rows_of(by_run).values()
+        assert row["against the first"].startswith("not tested")
 
 
 def test_numbers_are_neither_right_nor_wrong(make_run):

@@ -185,6 +185,22 @@ def test_a_later_evaluation_shows_its_flags_and_those_of_the_training(
     assert "flags of the training</td><td>--learning_rate=0.1\n</td>" in text
 
 
+def test_the_settings_are_shown_without_digests(written, tmp_path):
+    digest = "0123456789abcdef" * 4
+    kept = {
+        "records": digest,
+        "settings": {"tokenizer": digest, "validation": [0.2, [digest[:20]]]},
+        "init_checkpoint": "base",
+    }
+    (tmp_path / "run.json").write_text(json.dumps(kept))
+
+    _, text = written({"1": []}, ACCURACY)
+
+    assert digest[:20] not in text
+    assert "<td>init_checkpoint</td><td>base</td>" in text
+    assert "<td>settings</td>" in text and "[0.2, []]" in text
+
+
 def test_a_run_begins_with_how_good_it_is_and_folds_its_settings(written):
     own = {"title": "Own", "header": ["x"], "rows": [["y"]]}
     scores = Scores(
