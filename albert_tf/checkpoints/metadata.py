@@ -29,8 +29,8 @@ class Metadata:
         output_names: Names of the numbers of a regression with several.
         multi_label: Whether an example has any number of labels.
         thresholds: Multi-label: predict a label at or above this probability.
-            Of two classes, the class whose probability exceeds its threshold
-            by more is predicted.
+            Else, predict the class whose probability exceeds its threshold by
+            most; of more than two, none if all are below.
         temperature: Divisor of the logits of labels, for probabilities.
         target_mean: Regression: the number that an output of 0 stands for.
         target_scale: Regression: the difference that 1 in the output stands

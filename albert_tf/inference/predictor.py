@@ -81,8 +81,8 @@ def load_predictor(  # noqa: PLR0913
         A predictor. Inputs and answers of `predict` depend on the head:
 
         classifier: a text, or two (`text_a`, `text_b`); `prediction` (a label,
-            a number, or a list of labels) and, except for numbers,
-            `probabilities` by label.
+            None for no answer, a number, or a list of labels) and, except for
+            numbers, `probabilities` by label.
         span, beam_span: `question` and `context`; `answer`, its position in the
             context (`start`, `end`, in characters; -1 without an answer), and
             `score`, its probability among the best answers.

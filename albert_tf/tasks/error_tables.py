@@ -71,16 +71,19 @@ def prediction_sections(
         }
         return [_error_table("The largest errors", examples, order, columns)]
     classes = range(probabilities.shape[-1])
-    names = label_names or list(map(str, classes))
-    counts = metrics.confusion_matrix(labels, predictions, labels=classes)
-    rows = zip(names, counts.tolist(), strict=True)
+    names = [*(label_names or map(str, classes))]
+    # A classifier may leave rows unanswered: their predictions are -1.
+    is_answered = predictions >= 0
+    columns_of = [*classes, *([] if is_answered.all() else [-1])]
+    counts = metrics.confusion_matrix(labels, predictions, labels=columns_of)
+    rows = zip(names, counts.tolist(), strict=False)
     confusions = {
         "title": "Labels (rows) and predictions (columns)",
-        "header": ("", *names),
+        "header": ("", *names, "no answer")[: len(columns_of) + 1],
         "rows": [(name, *map(str, row)) for name, row in rows],
     }
     of_label = probabilities[np.arange(len(labels)), labels]
-    (wrong,) = np.nonzero(predictions != labels)
+    (wrong,) = np.nonzero(is_answered & (predictions != labels))
     order = wrong[np.argsort(of_label[wrong], kind="stable")]
     columns = {
         "label": [names[label] for label in labels],

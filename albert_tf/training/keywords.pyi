@@ -27,7 +27,7 @@ class FinetuningSettings(TypedDict, total=False):
     data_dir: str | PathLike[str] | None
     """Directory of the GLUE data, or, for a custom task, of its files train, dev and test (.tsv, .csv or .jsonl)."""
     decide: str | PathLike[str]
-    """Two labels: choose the threshold of the positive label's probability that reaches, on the evaluated rows, a precision, recall or false positive rate: precision:0.95, recall:0.9 or false_positive_rate:0.01. By default, the likelier label is predicted."""
+    """Two labels: choose the threshold of the positive label's probability that reaches, on the evaluated rows, a precision, recall or false positive rate: precision:0.95, recall:0.9 or false_positive_rate:0.01. More labels: precision:0.95 leaves rows unanswered, so that so many of the answers are right. By default, the likeliest label is predicted."""
     deterministic: bool
     """Give bit-identical results every time, at some cost in speed."""
     do_eval: bool

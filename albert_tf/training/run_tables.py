@@ -56,7 +56,8 @@ def predictions(output_dir: str, metadata: Metadata) -> Rows:
     for row in rows:
         shares = row.pop("probabilities", ())
         if of := dict(zip(labels, shares, strict=False)):
-            row["probability"] = of[row["prediction"]]
+            row["prediction"] = row["prediction"] or None  # no answer
+            row["probability"] = of.get(row["prediction"])
             if "label" in row:
                 row["label_probability"] = of[row["label"]]
         if not metadata.labels:
@@ -78,7 +79,9 @@ def errors(rows: Rows) -> Rows:
             row | {"error": row["prediction"] - row["label"]} for row in rows
         ]
         return sorted(rows, key=lambda row: -abs(row["error"]))
-    wrong = (row for row in rows if row["prediction"] != row["label"])
+    wrong = (
+        row for row in rows if row["prediction"] not in (row["label"], None)
+    )
     return sorted(wrong, key=lambda row: row.get("label_probability", 0))
 
 

@@ -83,6 +83,8 @@ def served(kind, path):
         if kind.known.multi_label:
             labels = filter(None, answer["prediction"])
             answer["prediction"] = [label.decode() for label in labels]
+        elif "prediction" in answer:
+            answer["prediction"] = answer["prediction"] or None
     return answers
 
 

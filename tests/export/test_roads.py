@@ -58,6 +58,9 @@ class Kind:
 TWO = {"labels": ("ham", "spam"), "temperature": 2.5, "thresholds": (0.6, 0.4)}
 KINDS = {
     "two_labels": Kind("classifier", **TWO),
+    "unanswered": Kind(
+        "classifier", labels=("a", "b", "c"), thresholds=(0.6, 0.6, 0.6)
+    ),
     "several_labels": Kind(
         "classifier",
         labels=("a", "b", "c"),
@@ -129,7 +132,11 @@ def decide(logits, kind):
         predictions = [labels[row].tolist() for row in shares >= least]
     else:
         shares = scipy.special.softmax(logits, axis=-1)
-        predictions = labels[np.argmax(shares - least, axis=-1)].tolist()
+        above = shares - least
+        predictions = labels[np.argmax(above, axis=-1)].tolist()
+        if len(labels) > 2:
+            pairs = zip(predictions, above.max(axis=-1) >= 0, strict=True)
+            predictions = [best if answers else None for best, answers in pairs]
     return [
         {
             "prediction": best,
@@ -191,6 +198,7 @@ def test_a_road_gives_the_answers_of_numpy(road, name, made, tmp_path):
     [
         ("two_labels", "temperature"),
         ("two_labels", "thresholds"),
+        ("unanswered", "thresholds"),
         ("several_labels", "temperature"),
         ("several_labels", "thresholds"),
         ("early", "patience"),

@@ -95,8 +95,9 @@ class ClassificationConfig(HeadFlags, FileFlags):
         "Two labels: choose the threshold of the positive label's probability "
         "that reaches, on the evaluated rows, a precision, recall or false "
         "positive rate: precision:0.95, recall:0.9 or "
-        "false_positive_rate:0.01. By default, the likelier label is "
-        "predicted.",
+        "false_positive_rate:0.01. More labels: precision:0.95 leaves rows "
+        "unanswered, so that so many of the answers are right. By default, the "
+        "likeliest label is predicted.",
     )
     class_weights: tuple[str, ...] = setting(
         (),

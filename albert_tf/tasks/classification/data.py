@@ -190,6 +190,8 @@ class ClassificationData(TaskData):
         if self.has_class_scores or decision.goal:
             decided = decision.predictions(logits)
             others += classification.class_scores(labels, decided, self.labels)
+            if self._may_not_answer and decision.thresholds:
+                others += decision_lib.answered_scores(labels, decided)
             others += self._goal_interval(decision, labels, decided)
         arrays = labels, predictions, probabilities, self._positive
         task_scores = [
@@ -212,6 +214,8 @@ class ClassificationData(TaskData):
         if not (decision.goal and decision.thresholds):
             return []
         both = labels == self._positive, decided == self._positive
+        if self._may_not_answer:
+            both = labels == decided, decided != decision_lib.NO_ANSWER
         bounds = decision_lib.goal_interval(decision.goal, *both)
         key = self._score_of_goal
         return [
@@ -284,7 +288,13 @@ class ClassificationData(TaskData):
     @property
     def _score_of_goal(self) -> str:
         kind = self.goal.partition(":")[0]
+        if self._may_not_answer:
+            return decision_lib.ANSWERED_ACCURACY
         return f"{kind}_of_{self.labels[self._positive]}" if kind else ""
+
+    @property
+    def _may_not_answer(self) -> bool:
+        return len(self.labels) > 2 and not self.is_multi_label
 
     @property
     def _positive(self) -> int:
@@ -326,6 +336,13 @@ class ClassificationData(TaskData):
                 "predicted.",
                 decision.goal,
             )
+        if (share := scores.get("answered")) is not None:
+            _LOGGER.warning(
+                "%s: %.3g%% of the evaluated rows are answered. The others "
+                "have no prediction.",
+                decision.goal or "By the thresholds",
+                100 * share,
+            )
         if bounds := scores.interval(self._score_of_goal):
             _LOGGER.warning(
                 "The evaluated rows reach %s. On others, it may be between "
@@ -356,9 +373,10 @@ class ClassificationData(TaskData):
                     prediction = dict(zip(self.output_names, row, strict=True))
                 yield {"prediction": prediction}
                 continue
-            labels = [self.labels[i] for i in np.atleast_1d(prediction)]
+            labels = self._names(prediction)
+            first = labels[0] if labels else None
             yield {
-                "prediction": labels if self.is_multi_label else labels[0],
+                "prediction": labels if self.is_multi_label else first,
                 "probabilities": dict(zip(self.labels, row, strict=True)),
             }
 
@@ -377,11 +395,16 @@ class ClassificationData(TaskData):
             predictions = [np.flatnonzero(row) for row in predictions]
         return decision.probabilities(logits), predictions
 
+    def _names(self, label: Any) -> list[str]:
+        """Returns the names of a label or labels; none for no answer."""
+        indices = np.atleast_1d(label)
+        return [self.labels[i] for i in indices if i != decision_lib.NO_ANSWER]
+
     def _text(self, label: Any) -> str:
         """Returns the text that files show for a label, labels or a number."""
         if self.is_regression:
             return str(label)
-        names = [self.labels[i] for i in np.atleast_1d(label)]
+        names = self._names(label)
         if self.is_multi_label and self.label_separator in "".join(names):
             return json.dumps(names, ensure_ascii=False)
         return self.label_separator.join(names)

@@ -13,10 +13,14 @@ import scipy.special
 import scipy.stats
 
 from albert_tf.metrics import classification
+from albert_tf.metrics.scores import Score
 from albert_tf.tasks.labelled_texts import LEAST_EXAMPLES
 from albert_tf.tasks.task_data import Section
 
 DEFAULT_THRESHOLD = 0.5
+# In place of the index of a label.
+NO_ANSWER = -1
+ANSWERED_ACCURACY = "answered_accuracy"
 _NUM_BINS = 15
 
 
@@ -27,12 +31,13 @@ class Decision:
     Args:
         temperature: Divisor of the logits; None is 1.
         thresholds: With `has_several`, the lowest probability at which each
-            label is predicted; None is 1/2. With two labels, they add up to 1,
-            and the label further above its threshold is predicted; None
-            predicts the likelier label.
+            label is predicted; None is 1/2. Else, the label furthest above
+            its threshold is predicted; None predicts the likeliest label. Those
+            of two labels add up to 1. With more, a row below all has no answer.
         has_several: Whether a row has any number of labels.
-        goal: With two labels, the goal of the threshold, such as
-            `precision:0.95`; see `threshold_for`.
+        goal: The goal of the threshold, such as `precision:0.95`; see
+            `threshold_for`. With more than two labels, it is the precision of
+            all answers, whose threshold all labels share.
         calibrates: Whether a temperature may be chosen.
     """
 
@@ -50,14 +55,20 @@ class Decision:
         return classification.softmax(logits)
 
     def predictions(self, logits: np.ndarray) -> np.ndarray:
-        """Returns indices of labels, int `[N]`; or 0 and 1, int `[N, K]`."""
+        """Returns indices of labels, int `[N]`; or 0 and 1, int `[N, K]`.
+
+        The index is `NO_ANSWER` where all labels are below their thresholds.
+        """
         above = logits
         if self.has_several or self.thresholds:
             least = np.array(self.thresholds or DEFAULT_THRESHOLD)
             above = self.probabilities(logits) - least
         if self.has_several:
             return (above >= 0).astype(int)
-        return np.asarray(np.argmax(above, axis=-1))
+        best = np.asarray(np.argmax(above, axis=-1))
+        if self.thresholds and len(self.thresholds) > 2:
+            best = np.where(above.max(axis=-1) >= 0, best, NO_ANSWER)
+        return best
 
     def chosen_for(
         self, labels: np.ndarray, logits: np.ndarray, positive: int = 1
@@ -78,6 +89,17 @@ class Decision:
         new = dataclasses.replace(self, temperature=temperature)
         if not self.goal or self.thresholds:
             return new
+        if logits.shape[1] > 2:
+            shares = new.probabilities(logits)
+            is_right = shares.argmax(axis=-1) == labels
+            confidence = shares.max(axis=-1)
+            threshold = threshold_for(self.goal, is_right, confidence)
+            if is_right.mean() >= float(self.goal.partition(":")[2]):
+                threshold = 0.0
+            if threshold is None:
+                return new
+            thresholds = (threshold,) * logits.shape[1]
+            return dataclasses.replace(new, thresholds=thresholds)
         probabilities = new.probabilities(logits)[:, positive]
         threshold = threshold_for(self.goal, labels == positive, probabilities)
         if threshold is None:
@@ -191,6 +213,16 @@ def goal_interval(
         return 0.0, 1.0
     test = scipy.stats.binomtest(int(hits.sum()), hits.size)
     return tuple(test.proportion_ci(method="wilson"))
+
+
+def answered_scores(labels: np.ndarray, decided: np.ndarray) -> list[Score]:
+    """Returns the share of rows with an answer, and how many are right."""
+    is_answered = decided != NO_ANSWER
+    right = (decided == labels)[is_answered]
+    return [
+        Score("answered", float(is_answered.mean())),
+        Score(ANSWERED_ACCURACY, float(right.mean()) if right.size else 0.0),
+    ]
 
 
 def best_thresholds(

@@ -54,9 +54,13 @@ def read_sets(
             score_names=dataset.score_names,
             prediction_range=dataset.prediction_range,
         )
-    if config.decide and len(data.labels) != 2:
+    # Answers of many labels have a precision, but no recall.
+    is_precision = config.decide.startswith("precision:") and data.labels
+    if config.decide and len(data.labels) != 2 and not is_precision:
         raise ValueError(
-            f"--decide is for two labels, and there are {len(data.labels)}."
+            f"--decide={config.decide} is for two labels, and there are "
+            f"{len(data.labels)}. With more labels, pass a precision, such as "
+            "precision:0.95: rows below it are left unanswered."
         )
     if config.is_table:
         return task_data.one_set_each(examples, data)

@@ -33,7 +33,8 @@ def make_signatures(exported: Exported) -> list[Signature]:
     """Returns the signatures of a classifier.
 
     Raw text gives `probabilities` `[B, K]`, their `labels` `[B, K]`, and
-    `prediction` `[B]`, a label; ids give `logits` and `probabilities`. If a
+    `prediction` `[B]`, a label, or "" for no answer (more than two labels,
+    all below their thresholds); ids give `logits` and `probabilities`. If a
     text has any number of labels, `prediction` is `[B, K]`: each predicted
     label, "" for the others. A regression gives `score` instead, `[B]`, or
     `[B, K]` for several numbers. With `exit_patience`, texts may leave the
@@ -83,8 +84,11 @@ def make_signatures(exported: Exported) -> list[Signature]:
         if metadata.thresholds:
             logits = outputs["probabilities"] - thresholds
         # `top_k` takes the first of equally likely labels.
-        _, best = tf.math.top_k(logits, 1)
-        return outputs | {"prediction": tf.gather(names, best[:, 0])}
+        highest, best = tf.math.top_k(logits, 1)
+        predictions = tf.gather(names, best[:, 0])
+        if metadata.thresholds and len(labels) > 2:
+            predictions = tf.where(highest[:, 0] >= 0, predictions, "")
+        return outputs | {"prediction": predictions}
 
     return signature.text_and_token_signatures(
         from_text, from_ids, example=model_inputs.EXAMPLE

@@ -369,6 +369,69 @@ def test_a_goal_that_no_threshold_reaches_is_told(spam, tmp_path, caplog):
     assert "No threshold is known that reaches precision:.99999" in caplog.text
 
 
+@pytest.fixture
+def three(make_data):
+    """Three labels; rows of less confidence are less often right."""
+    rng = np.random.default_rng(1)
+    labels = rng.integers(3, size=300)
+    logits = rng.normal(size=(300, 3)).astype(np.float32)
+    logits[np.arange(300), labels] += rng.uniform(-1, 6, size=300)
+    data = make_data(
+        score_names=classification.names_for("abc"),
+        has_class_scores=True,
+        decision=Decision(goal="precision:0.95"),
+    )
+    return data, make_examples(*labels), {"logits": logits}
+
+
+def test_of_many_labels_uncertain_rows_are_left_unanswered(
+    three, tmp_path, caplog
+):
+    data, examples, outputs = three
+
+    scores = data.scores(examples, outputs)
+    write_predictions(data, examples, outputs, tmp_path, scores)
+
+    answering = data.with_decision(scores)
+    answers = [a["prediction"] for a in answering.answers(examples, outputs)]
+    _, *rows = (tmp_path / "predictions.tsv").read_text().splitlines()
+    columns = [row.split("\t")[1:3] for row in rows]
+    assert [row[0] or None for row in columns] == answers
+    right = [a == b for a, b in columns if a]
+    assert scores["answered"] == pytest.approx(len(right) / 300)
+    assert 0.95 <= scores["answered_accuracy"] == np.mean(right)
+    low, high = scores.interval("answered_accuracy")
+    assert low < scores["answered_accuracy"] < high
+    assert f"{len(right) / 3:.3g}% of the evaluated rows are ans" in caplog.text
+    # All others would be wrong more often.
+    assert 0.5 < scores["answered"] < 1
+    plain = dataclasses.replace(data, decision=Decision()).scores(
+        examples, outputs
+    )
+    assert scores["accuracy"] == plain["accuracy"] < 0.95
+    assert scores["f1_macro"] == plain["f1_macro"]
+    by_title = {
+        section["title"]: section
+        for section in error_tables.sections(data, examples, outputs, scores)
+    }
+    matrix = by_title["Labels (rows) and predictions (columns)"]
+    assert matrix["header"][-1] == "no answer"
+    unanswered = sum(int(row[-1]) for row in matrix["rows"])
+    assert unanswered == 300 - len(right)
+    assert f"The worst of {right.count(False)} errors" in by_title
+
+
+def test_a_goal_that_all_rows_reach_leaves_none_unanswered(three):
+    data, examples, outputs = three
+    labels = np.array([example.label for example in examples])
+    outputs["logits"][np.arange(300), labels] += 9
+
+    scores = data.scores(examples, outputs)
+
+    assert scores["answered"] == 1
+    assert scores["threshold_of_ham"] == 0
+
+
 def test_a_goal_that_few_rows_reach_has_a_wide_interval(spam, tmp_path, caplog):
     data, examples, outputs = spam
     # Of the spam, two rows are certain; the others are like ham.

@@ -18,6 +18,7 @@ TEXTS = [
 ]
 PAIRS = [*itertools.product(TEXTS, repeat=2)]
 DECIDED = Metadata(labels=("a", "b"), temperature=3.0, thresholds=(0.7, 0.3))
+UNSURE = Metadata(labels=("a", "b", "c"), thresholds=(0.5,) * 3)
 
 
 def _answers(export):
@@ -48,13 +49,25 @@ def _predictions(found):
                 "known": DECIDED,
             },
         ),
+        # Of three labels, some texts have no answer.
+        (
+            "classifier",
+            {
+                "sizes": {"num_labels": 3},
+                "labels": UNSURE.labels,
+                "known": UNSURE,
+            },
+        ),
     ],
 )
 def test_labels_are_decided_as_in_python(name, changes, export_task):
     found, answers = _answers(export_task(name, **changes))
 
     predictions = _predictions(found)
-    expected = [np.atleast_1d(one["prediction"]).tolist() for one in answers]
+    # None is an empty string there.
+    expected = [
+        np.atleast_1d(one["prediction"] or []).tolist() for one in answers
+    ]
     assert predictions == expected
     assert len({*map(tuple, predictions)}) > 1
     shares = [[*one["probabilities"].values()] for one in answers]
