@@ -40,6 +40,12 @@ class OptimizerConfig(Settings):
         "of --learning_rate. Default: 0.4.",
         at_least=0,
     )
+    bias_correction: bool = setting(
+        False,
+        "Correct the running means of the gradient for their start at 0, as "
+        "torch.optim.AdamW does. Without it, as in the original, the first "
+        "hundreds of updates are two to six times as long.",
+    )
     poly_power: float = setting(
         1.0,
         "Power of the learning rate's decay: 1 for linear decay, 0 for none.",

@@ -141,7 +141,7 @@ def orthogonalized(matrix: Tensor, dtype: str = "float32") -> Tensor:
 
 @keras.saving.register_keras_serializable("albert_tf")
 class AlbertAdamW(keras.optimizers.Optimizer):
-    """Adam without bias correction and with weight decay in the update.
+    """Adam with weight decay in the update; by default, no bias correction.
 
     Biases and the gamma and beta of layer norms are not decayed.
 
@@ -150,7 +150,9 @@ class AlbertAdamW(keras.optimizers.Optimizer):
         weight_decay: Share of a weight that is added to its update.
         beta_1: Decay of `m`, the running mean of the gradient.
         beta_2: Decay of `v`, the running mean of the squared gradient.
-        epsilon: Added to the square root of `v`.
+        epsilon: Added to the square root of `v`, after its bias correction.
+        bias_correction: Whether `m` and `v` are corrected for their start at
+            0 (Kingma and Ba 2015, algorithm 1).
         **kwargs: Arguments of `keras.optimizers.Optimizer`, such as `name`
             and `global_clipnorm`.
     """
@@ -158,7 +160,7 @@ class AlbertAdamW(keras.optimizers.Optimizer):
     # How a weight is updated; a training step has its own.
     operations: Operations = PLAIN
     _has_trust_ratio = False
-    _saved: tuple[str, ...] = ("beta_1", "beta_2", "epsilon")
+    _saved: tuple[str, ...] = ("beta_1", "beta_2", "epsilon", "bias_correction")
 
     def __init__(
         self,
@@ -168,12 +170,14 @@ class AlbertAdamW(keras.optimizers.Optimizer):
         beta_1: float = 0.9,
         beta_2: float = 0.999,
         epsilon: float = 1e-6,
+        bias_correction: bool = False,
         **kwargs: object,
     ) -> None:
         super().__init__(learning_rate, weight_decay=weight_decay, **kwargs)
         self.beta_1 = beta_1
         self.beta_2 = beta_2
         self.epsilon = epsilon
+        self.bias_correction = bias_correction
 
     def build(self, variables: list[keras.Variable]) -> None:
         """Creates the slots `m` and `v` of each weight, initially zero.
@@ -232,6 +236,7 @@ class AlbertAdamW(keras.optimizers.Optimizer):
             ops.cast(densify(gradient), "float32"),
             *map(ops.convert_to_tensor, arrays),
             ops.cast(learning_rate, "float32"),
+            ops.cast(self.iterations + 1, "float32"),
         )
         # Products of matrices are as fast alone as within a kernel.
         operations = PLAIN if rule == "matrix" else self.operations
@@ -245,17 +250,24 @@ class AlbertAdamW(keras.optimizers.Optimizer):
         m: Tensor,
         v: Tensor,
         weight: Tensor,
-        rate: Tensor,
-        *,
+        *numbers: Tensor,
         rule: str,
         sum_of_all: Callable[[Tensor], Tensor] = ops.sum,
     ) -> tuple[Tensor, Tensor, Tensor]:
-        """Returns `m`, `v` and the weight after a step."""
+        """Returns `m`, `v` and the weight after a step.
+
+        The `numbers` are the learning rate and the number of this update.
+        """
+        rate, num_updates = numbers
         m = self.beta_1 * m + (1.0 - self.beta_1) * gradient
         v = self.beta_2 * v + (1.0 - self.beta_2) * ops.square(gradient)
-        # TF1: without bias correction, the first updates are about 3 times as
-        # long.
-        direction = m / (ops.sqrt(v) + self.epsilon)
+        mean, square = m, v
+        # TF1: otherwise, the first updates are about 3 times as long.
+        if self.bias_correction:
+            # 1 - beta ** num_updates, exact near 0.
+            mean = m / -ops.expm1(num_updates * math.log(self.beta_1))
+            square = v / -ops.expm1(num_updates * math.log(self.beta_2))
+        direction = mean / (ops.sqrt(square) + self.epsilon)
         if self.weight_decay and rule == "decayed":
             direction += self.weight_decay * weight
         # TF1: `exclude_from_layer_adaptation` is None there, which means the
@@ -329,9 +341,10 @@ class AlbertMuon(AlbertAdamW):
     def _updated(
         self, *arrays: Tensor, rule: str, **options: Any
     ) -> tuple[Tensor, Tensor, Tensor]:
-        gradient, m, v, weight, rate = arrays
+        gradient, m, v, weight, rate, num_updates = arrays
         if rule != "matrix":
-            arrays = gradient, m, v, weight, rate * self.adamw_rate_ratio
+            numbers = rate * self.adamw_rate_ratio, num_updates
+            arrays = gradient, m, v, weight, *numbers
             return super()._updated(*arrays, rule=rule, **options)
         m = self.momentum * m + gradient
         nesterov = gradient + self.momentum * m
@@ -367,6 +380,7 @@ def create_optimizer(
         beta_1=config.beta_1,
         beta_2=config.beta_2,
         epsilon=config.epsilon,
+        bias_correction=config.bias_correction,
         global_clipnorm=config.clip_norm,
         **options,
     )

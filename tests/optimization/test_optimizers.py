@@ -221,6 +221,68 @@ def test_muon_makes_the_steps_of_a_plain_version(shape, make_variable):
     np.testing.assert_array_equal(other, twin)
 
 
+@pytest.mark.parametrize(
+    "takes_step",
+    [
+        "apply",
+        "update_step",
+        pytest.param("compiled", marks=needs_tensorflow),
+    ],
+)
+def test_bias_correction_makes_the_steps_of_torch(make_variable, takes_step):
+    random = np.random.default_rng(0)
+    weights = random.normal(size=(4, 3)).astype("float32")
+    kernel = make_variable("pooler/kernel", weights)
+    optimizer = optimizers.AlbertAdamW(
+        0.1, weight_decay=0.02, epsilon=1e-3, bias_correction=True
+    )
+    optimizer.build([kernel])
+    if takes_step == "compiled":
+        from tests import fusing
+
+        optimizer.operations = fusing.FusesAll(fusing.compile_whole)
+    m, v = np.zeros((2, 4, 3))
+    weights = weights.astype("float64")
+    for step in range(1, 9):
+        gradient = random.normal(size=(4, 3)).astype("float32")
+        if takes_step == "apply":
+            optimizer.apply([keras.ops.convert_to_tensor(gradient)], [kernel])
+        else:
+            optimizer.update_step(gradient, kernel, 0.1)
+            optimizer.iterations.assign_add(1)
+
+        # `torch.optim.AdamW`: epsilon is added after the correction. Keras'
+        # AdamW adds it before, which is a larger epsilon in first steps.
+        weights *= 1 - 0.1 * 0.02
+        m = 0.9 * m + 0.1 * gradient
+        v = 0.999 * v + 0.001 * gradient.astype("float64") ** 2
+        corrected = m / (1 - 0.9**step), v / (1 - 0.999**step)
+        weights -= 0.1 * corrected[0] / (np.sqrt(corrected[1]) + 1e-3)
+        np.testing.assert_allclose(kernel, weights, atol=1e-6)
+
+
+@pytest.mark.parametrize("name", ["adamw", "lamb", "muon"])
+def test_bias_correction_ends_after_thousands_of_updates(make_variable, name):
+    path = "encoder/attention_0_0/query/kernel" if name == "muon" else "kernel"
+    results = []
+    for bias_correction in (False, True):
+        others = [
+            make_variable(path, np.eye(3, dtype="f")),
+            make_variable("w", np.ones(3, "f")),
+        ]
+        optimizer = optimizers.create_optimizer(
+            OptimizerConfig(optimizer=name, bias_correction=bias_correction)
+        )
+        optimizer.build(others)
+        optimizer.iterations.assign(100_000)
+        for each in others:
+            optimizer.update_step(np.ones(each.shape, "f"), each, 0.1)
+        results += [keras.ops.convert_to_numpy(each) for each in others]
+
+    for got, wanted in zip(results[2:], results[:2], strict=True):
+        np.testing.assert_array_equal(got, wanted)
+
+
 def test_muon_in_bfloat16_rounds_products_alone():
     matrix = np.random.default_rng(0).normal(size=(96, 64)).astype("float32")
 
@@ -247,6 +309,7 @@ def test_weights_of_a_short_type_are_refused(make_variable):
     "optimizer",
     [
         optimizers.AlbertAdamW(0.5, weight_decay=0.2, epsilon=1e-3),
+        optimizers.AlbertAdamW(0.5, bias_correction=True),
         optimizers.AlbertLamb(0.5, beta_1=0.7, beta_2=0.8),
         optimizers.AlbertMuon(0.5, weight_decay=0.2),
         optimizers.create_optimizer(OptimizerConfig()),
@@ -321,6 +384,7 @@ def test_all_of_it_holds_on_other_back_ends(backend):
 def test_every_setting_reaches_the_optimizer():
     values = {"weight_decay": 0.1, "beta_1": 0.8, "beta_2": 0.95}
     values |= {"epsilon": 1e-4, "clip_norm": 0.5, "num_train_steps": 7}
+    values |= {"bias_correction": True}
     # Has more fields, like the config of a run.
     run_config = dataclasses.make_dataclass(
         "RunConfig",

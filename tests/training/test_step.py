@@ -123,6 +123,8 @@ def test_six_steps_equal_the_recorded_ones(
 
 
 CLIP_NORM = 0.5
+# Bias correction counts the updates, of which there are as many.
+_OPTIONS = {"clip_norm": CLIP_NORM, "bias_correction": True}
 
 
 @pytest.fixture(scope="module")
@@ -137,7 +139,7 @@ def run_whole(whole_runs):
 
     def run(optimizer):
         if optimizer not in whole_runs:
-            config = runs.run_config(optimizer=optimizer, clip_norm=CLIP_NORM)
+            config = runs.run_config(**_OPTIONS, optimizer=optimizer)
             whole = runs.Trainer(config)
             results, _ = whole.run(runs.batches(6))
             whole_runs[optimizer] = results, whole.weights()
@@ -181,9 +183,7 @@ def test_a_global_batch_gives_the_same_update_however_it_is_split(
     strategy = two_replicas if options.pop("replicas", 1) == 2 else None
     per_call = options.pop("per_call", None)
     expected = run_whole(optimizer)
-    config = runs.run_config(
-        optimizer=optimizer, clip_norm=CLIP_NORM, **options
-    )
+    config = runs.run_config(**_OPTIONS, optimizer=optimizer, **options)
     divided = runs.Trainer(config, strategy=strategy)
 
     got, _ = divided.run(runs.batches(6), per_call=per_call)
