@@ -435,8 +435,11 @@ def _run_fields(
     """Returns the fields of a run's config that these settings decide."""
     strategy = {"strategy": "tpu"} if values["use_tpu"] else {}
     evaluated = "rows in memory"
-    named = [name for name in _EVALUATED.split() if values.get(name)]
-    if named and "eval" not in rows_in_memory:
+    flags, use = _EVALUATED.split(), "eval"
+    if values.get("num_folds", 1) > 1:
+        flags, use = ["train_file", "data_dir"], "train"
+    named = [name for name in flags if values.get(name)]
+    if named and use not in rows_in_memory:
         evaluated = f"--{named[0]}={values[named[0]]}"
     text = flag_values.as_text(values)
     return {"flags_text": text, "evaluated": evaluated, **strategy}

@@ -138,6 +138,13 @@ PAPER = {"preset": "paper", "max_seq_length": 16}
             {"num_train_steps": 20, "num_warmup_steps": 4},
         ),
         ({"use_tpu": True}, {}, {"strategy": "tpu"}),
+        # Folds evaluate the file to train on.
+        (
+            {"train_file": "rows.tsv", "num_folds": 2},
+            {},
+            {"evaluated": "--train_file=rows.tsv"},
+        ),
+        ({"train_file": "rows.tsv"}, {}, {"evaluated": "rows in memory"}),
         # Five evaluations, and at least one each 1,000 steps.
         ({"num_train_steps": 42}, {}, {"save_checkpoints_steps": 9}),
         (
