@@ -8,6 +8,7 @@ stopped.
 """
 
 import dataclasses
+import os
 import pathlib
 import shlex
 import shutil
@@ -173,6 +174,8 @@ def main(values: flags.FlagValues) -> None:
             f"Nothing has been learnt of {', '.join(missed)}. Try more steps: "
             "--num_train_steps, --num_finetuning_steps."
         )
+    path = shlex.quote(str(folder / "classifier"))
+    print(f'next: python -m albert_tf.predict {path} "The parser is fast."')
 
 
 def results(folder: pathlib.Path) -> dict[str, tuple[float, float]]:
@@ -380,7 +383,9 @@ def call(script: str, **script_flags: object) -> str:
         ),
     ]
     print(shown(arguments), flush=True)
-    if code := subprocess.run(arguments, check=False).returncode:
+    environment = os.environ | {program.IS_CALLED: "1"}
+    run = subprocess.run(arguments, check=False, env=environment)
+    if code := run.returncode:
         sys.exit(code)
     return shlex.join(arguments)
 

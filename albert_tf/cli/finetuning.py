@@ -1,6 +1,5 @@
 """The flags of the fine-tuning commands, and the run that they start."""
 
-import logging
 import shlex
 
 from absl import flags
@@ -11,8 +10,6 @@ from albert_tf.cli import program
 from albert_tf.cli.flags import FlagValues
 from albert_tf.tasks.spec import FinetuningSpec
 from albert_tf.training import plan as plans
-
-_LOGGER = logging.getLogger(__name__)
 
 # Each command of the original has one of the two names; ours have both.
 _ALIASES = {
@@ -51,10 +48,8 @@ def run(spec: FinetuningSpec, values: FlagValues) -> int:
     if result.export:
         print(result.export)
     if config.num_folds == 1:
-        _LOGGER.info(
-            "next: python -m albert_tf.predict %s %s",
-            shlex.quote(folder if config.do_train else plan.weights.path),
-            spec.predict_arguments(plan.sets),
-        )
+        path = shlex.quote(folder if config.do_train else plan.weights.path)
+        arguments = spec.predict_arguments(plan.sets)
+        program.say_next(f"python -m albert_tf.predict {path} {arguments}")
     interface.warn_of_chance(result.scores, plan.evaluated)
     return 0

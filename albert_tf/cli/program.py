@@ -2,6 +2,7 @@
 
 import contextlib
 import logging
+import os
 import shlex
 import sys
 import time
@@ -62,6 +63,10 @@ _NEXT = {
     "export_saved_model": "docker run -p 8501:8501 -e MODEL_NAME=albert -v "
     '"$(realpath {export_dir})":/models/albert tensorflow/serving:2.20.0',
 }
+
+# Environment variable of a program that calls several commands, and says itself
+# what is next.
+IS_CALLED = "ALBERT_TF_IS_CALLED"
 
 _LOGGER = logging.getLogger(__name__)
 
@@ -161,7 +166,13 @@ def _say_what_is_next(command: str, values: flags.FlagValues) -> None:
         by_name = {n: shlex.quote(str(values[n].value)) for n in values}
         if command == "build_vocab" and values["keep_accents"].value:
             following += " --keep_accents"
-        _LOGGER.info("next: %s", following.format_map(by_name))
+        say_next(following.format_map(by_name))
+
+
+def say_next(command: str) -> None:
+    """Logs the command to type next, unless another program says it."""
+    if IS_CALLED not in os.environ:
+        _LOGGER.info("next: %s", command)
 
 
 def quiet_import() -> contextlib.AbstractContextManager[None]:

@@ -194,3 +194,14 @@ def test_scores_are_printed_one_a_line(capsys):
     program.print_scores({"f1": 50.0, "accuracy": 1 / 3})
 
     assert capsys.readouterr().out == "f1 = 50\naccuracy = 0.333333\n"
+
+
+def test_what_is_next_is_said_once_where_one_program_calls_several(
+    caplog, monkeypatch
+):
+    caplog.set_level("INFO", "albert_tf")
+    program.say_next("ls %s")
+    monkeypatch.setenv(program.IS_CALLED, "1")
+    program.say_next("ls")
+
+    assert caplog.messages == ["next: ls %s"]

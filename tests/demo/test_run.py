@@ -8,6 +8,7 @@ import types
 import pytest
 
 from albert_tf import files
+from albert_tf.cli import program
 from demo import report, run, serving
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -18,7 +19,8 @@ def commands(monkeypatch):
     """Commands that the demo would run; they are not run."""
     seen = []
 
-    def record(command, *, check):
+    def record(command, *, check, env):
+        assert program.IS_CALLED in env
         seen.append(command)
         return subprocess.CompletedProcess(command, returncode=0)
 
