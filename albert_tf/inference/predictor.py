@@ -141,6 +141,7 @@ def load_predictor(  # noqa: PLR0913
         text = "The thresholds of %s are not known; using %s."
         _LOGGER.warning(text, path, assumed)
     # 2. The settings of records and answers.
+    _check_vectors(head_spec, pooling, normalize)
     num_positions = checkpoint.known_config.max_position_embeddings
     if max_seq_length is None:
         longest = settings.get("max_seq_length", head_spec.max_seq_length)
@@ -158,6 +159,15 @@ def load_predictor(  # noqa: PLR0913
     predictor = Predictor(head_spec, checkpoint, model, {**settings, **chosen})
     predictor.load_again = load_again
     return predictor
+
+
+def _check_vectors(head_spec: HeadSpec, *options: object) -> None:
+    """Refuses options of vectors where there are none."""
+    if not head_spec.gives_vectors and any(x is not None for x in options):
+        raise ValueError(
+            "`pooling` and `normalize` are for vectors. The head "
+            f'{head_spec.head.name} gives none; pass head="encoder".'
+        )
 
 
 def _together(

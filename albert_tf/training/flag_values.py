@@ -12,6 +12,8 @@ import reprlib
 from collections.abc import Collection, Iterable
 from typing import Any
 
+import numpy as np
+
 from albert_tf import settings
 from albert_tf.settings import SettingValues
 
@@ -52,6 +54,8 @@ def checked(
 def _converted(name: str, value: object, kind: type) -> Any:
     if isinstance(value, os.PathLike):
         value = os.fspath(value)
+    if isinstance(value, np.generic):  # a number of NumPy
+        value = value.item()
     # A dict or a set would have no order that the user has chosen.
     if kind is tuple and isinstance(value, str | list | tuple):
         parts = value.split(",") if isinstance(value, str) else value

@@ -387,6 +387,7 @@ def test_a_model_of_one_segment_type_takes_pairs(load):
     [
         ({"max_seq_length": 0}, "max_seq_length"),
         ({"max_seq_length": 65}, "max_seq_length"),
+        ({"pooling": "cls"}, "`pooling` and `normalize` are for vectors"),
         ({"head": "span"}, "has no span head. It has: task"),
         ({"vocabulary": None}, "no one vocabulary beside"),
     ],

@@ -12,7 +12,8 @@ import albert_tf
 from albert_tf.checkpoints.metadata import Metadata
 from albert_tf.export import saved_model
 from albert_tf.metrics.scores import Role, Score, Scores
-from albert_tf.training import interface, loop
+from albert_tf.training import flag_values, interface, loop
+from albert_tf.training.run_config import FinetuningConfig
 from tests import tiny
 from tests.exported_models import write_checkpoint
 
@@ -474,3 +475,12 @@ def test_a_start_does_not_train_on_rows_that_are_evaluated_later(
     second |= {"init_checkpoint": plain.weights}
     albert_tf.finetune("custom", **second, output_dir="five")
     assert "has seen the rows to evaluate" in caplog.text
+
+
+def test_numbers_of_numpy_are_settings():
+    given = {"train_batch_size": np.int64(8), "learning_rate": np.float32(0.5)}
+
+    values = flag_values.checked(given, [FinetuningConfig])
+
+    assert values == {"train_batch_size": 8, "learning_rate": 0.5}
+    assert {*map(type, values.values())} == {int, float}
