@@ -29,6 +29,7 @@ CALLBACKS = {
     "metrics": "albert_tf.observers.metric_log:MetricLog",
     "tensorboard": "albert_tf.observers.tensorboard:TensorBoard",
     "intervals": "albert_tf.observers.intervals:Intervals",
+    "simple": "albert_tf.observers.simple_alternative:SimpleAlternative",
     "label_issues": "albert_tf.observers.label_issues:LabelIssues",
     "model_card": "albert_tf.observers.model_card:ModelCard",
     "report": "albert_tf.observers.report:Report",
@@ -38,6 +39,8 @@ PLAN_CALLBACKS = {"export_dir": "albert_tf.observers.export:Export"}
 # Summaries of several runs, from their folders and failures; charts of a log.
 CHARTS = {"curves": "albert_tf.observers.report:Curves"}
 SUMMARIES = {"grid": "albert_tf.observers.comparison:summarize"}
+# A simple model beside a run: `with_outputs`, and `verdict`.
+ALTERNATIVES = {"simple": "albert_tf.observers.simple_alternative"}
 
 # Records and text: runners of builds (`--runner`), readers of other text files
 # by ending, finders of repeated documents (`--deduplicate`), reading, packing.
@@ -98,18 +101,8 @@ EARLY_EXIT = {"outputs": "albert_tf.tasks.early_exit:outputs"}
 TASKS = {
     **dict.fromkeys(
         (
-            "cola",
-            "sst-2",
-            "mrpc",
-            "sts-b",
-            "qqp",
-            "mnli",
-            "mismnli",
-            "qnli",
-            "rte",
-            "wnli",
-            "ax",
-            "custom",
+            *("cola", "sst-2", "mrpc", "sts-b", "qqp", "mnli", "mismnli"),
+            *("qnli", "rte", "wnli", "ax", "custom"),
         ),
         "albert_tf.tasks.classification.sets:FINETUNING",
     ),

@@ -209,6 +209,16 @@ def of_classes(
     return float(areas.mean()) if areas.size else math.nan
 
 
+def mcnemar(gains: int, losses: int) -> float:
+    """Returns McNemar's exact p, of the answers that one of two has right.
+
+    >>> mcnemar(5, 0)
+    0.0625
+    """
+    either = gains + losses
+    return float(scipy.stats.binomtest(gains, either).pvalue) if either else 1.0
+
+
 def softmax(logits: np.ndarray) -> np.ndarray:
     """Returns probabilities, float32 `[..., K]`, of logits `[..., K]`."""
     probabilities = scipy.special.softmax(logits.astype(np.float64), axis=-1)

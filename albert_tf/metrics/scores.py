@@ -19,6 +19,12 @@ class Role(enum.Enum):
     FITTED = enum.auto()  # fitted on these examples, such as a temperature
     INTERVAL = enum.auto()  # a bound of the 95% interval of a score
     BASELINE = enum.auto()  # the score of a prediction without a model
+    SIMPLE = enum.auto()  # the score of a simple model of the same rows
+    P_VALUE = enum.auto()  # of McNemar's test against the simple model
+
+
+# With several seeds, the numbers of the best seed.
+_OF_BEST = (Role.THRESHOLD, Role.FITTED, Role.BASELINE, Role.SIMPLE)
 
 
 class Score(NamedTuple):
@@ -96,6 +102,11 @@ class Scores(Mapping[str, float]):
     def baselines(self) -> dict[str, float]:
         """The baselines, by the key of the model's score."""
         return {s.of: s.value for s in self.entries if s.role is Role.BASELINE}
+
+    @property
+    def simple(self) -> dict[str, float]:
+        """The scores of a simple model, by the key of the model's score."""
+        return {s.of: s.value for s in self.entries if s.role is Role.SIMPLE}
 
     @property
     def thresholds(self) -> dict[str, float]:
@@ -190,7 +201,7 @@ def medians(
     """
     entries: list[Score] = []
     for score in by_seed[best].entries:
-        if score.role in (Role.THRESHOLD, Role.FITTED, Role.BASELINE):
+        if score.role in _OF_BEST:
             entries.append(score)
             continue
         numbers = [s[score.key] for s in by_seed.values() if score.key in s]
@@ -198,7 +209,7 @@ def medians(
             continue
         deviation = statistics.stdev(numbers) if len(numbers) > 1 else 0.0
         entries.append(score._replace(value=statistics.median(numbers)))
-        if score.role is Role.INTERVAL:
+        if score.role in (Role.INTERVAL, Role.P_VALUE):
             continue
         for name, number in (("std", deviation), ("best", score.value)):
             # A label may be called `a`, and another one `a_std`.

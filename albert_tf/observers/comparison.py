@@ -10,18 +10,20 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import TypeAlias
 
-from scipy import stats
-
 from albert_tf import files
 from albert_tf.checkpoints import run_checkpoints
-from albert_tf.observers import report
+from albert_tf.metrics import classification
+from albert_tf.observers import report, simple_alternative
 from albert_tf.observers.report import Section
 from albert_tf.tasks.error_tables import MAX_ERRORS
 from albert_tf.training import run_folder, run_tables
 
 _LOGGER = logging.getLogger(__name__)
 
-_DETAILS = re.compile("_of_|_interval_|_baseline$|^global_step$")
+_SIMPLE = "|".join(simple_alternative.MODELS)
+_DETAILS = re.compile(
+    f"_of_|_interval_|_baseline$|_({_SIMPLE})(_p)?$|^global_step$"
+)
 # Of text: columns of a terminal, and runs side by side.
 _WIDTH = 100
 _RUNS_AT_A_TIME = 3
@@ -177,6 +179,8 @@ def _scores(results: files.JsonObject) -> dict[str, str]:
     keys = (f"{main}_interval_{end}" for end in ("low", "high"))
     if ends := [results[key] for key in keys if key in results]:
         row[main] += " ({:.4g} to {:.4g})".format(*ends)
+    keys = (f"{main}_{name}" for name in simple_alternative.MODELS)
+    row |= {key: f"{results[key]:.4g}" for key in keys if key in results}
     return {**row, "examples": str(evaluated.get("examples", ""))}
 
 
@@ -217,8 +221,7 @@ def _mcnemar(rows: _Rows, ours: _Answers, first: _Answers) -> dict[str, str]:
         sum(a[guid] == label != b[guid] for guid, (_, label) in rows.items())
         for a, b in ((ours, first), (first, ours))
     )
-    either = gains + losses
-    p = stats.binomtest(gains, either).pvalue if either else 1.0
+    p = classification.mcnemar(gains, losses)
     verdict = "better" if gains > losses else "worse"
     verdict = (
         f"{verdict}, more than chance at 5%" if p < 0.05 else "may be chance"

@@ -79,6 +79,20 @@ class Labelled(NamedTuple):
     words: Sequence[str] = ()
 
 
+class SimpleInputs(NamedTuple):
+    """Examples as `metrics.simple_models` takes them.
+
+    `kind` is "tfidf", or "linear" where words have the labels. `texts` are two
+    texts of each of N examples, or its words. `labels` are None if nothing is
+    to be trained. Of numbers, `num_labels` is 0.
+    """
+
+    kind: str
+    texts: Sequence[Sequence[str]]
+    labels: np.ndarray | None = None
+    num_labels: int = 0
+
+
 class AnswerData(abc.ABC):
     """Base class of the data half that answers texts."""
 
@@ -228,6 +242,18 @@ class TaskData(AnswerData):
         `start_outputs` are the outputs before the training, if the
         model half has `compares_start`.
         """
+
+    def simple_inputs(self, examples: Examples) -> SimpleInputs | None:
+        """Returns labelled examples for a simple model; None if it has none."""
+        return None
+
+    def simple_logits(self, examples: Examples, logits: np.ndarray) -> Any:
+        """Returns the logits of a simple model, one row for each record."""
+        return logits
+
+    def simple_scores(self, examples: Examples, logits: Any) -> Scores:
+        """Returns the scores of the `simple_logits`."""
+        return self.scores(examples, {"logits": logits})
 
     def compare_with_chance(
         self, columns: RecordColumns, outputs: Outputs

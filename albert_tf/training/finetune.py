@@ -336,8 +336,14 @@ class FinetuningRun:
             main, thresholds = sets.evaluation[0], evaluation.scores
             if not evaluation.comparison:
                 _LOGGER.info("%s", main.data.why_not_compared(main.columns))
+            alternative = registry.load(registry.ALTERNATIVES["simple"])
+            outputs = alternative.with_outputs(
+                evaluation.outputs[main], sets.train, main
+            )
+            all_outputs = {**evaluation.outputs, main: outputs}
+            evaluation = evaluation._replace(outputs=all_outputs)
             more = self._observers.additional_scores(
-                main, evaluation.outputs[main], scores, **start_outputs
+                main, outputs, scores, **start_outputs
             )
             scores = scores.with_entries(map(_finite, more))
             facts = record_sets.describe(main, scores, config.evaluated)

@@ -42,7 +42,7 @@ _LOGGER = logging.getLogger(__name__)
 
 # Scores of fewer evaluated examples come with a warning.
 _FEW_EXAMPLES = 50
-_COLUMNS = ("score", "value", "baseline", "low", "high")
+_COLUMNS = ("score", "value", "baseline", "simple", "low", "high")
 _PATHS = ("output_dir", "weights")
 _STOPPED = "The run was stopped and has a checkpoint. The same call resumes it."
 
@@ -70,14 +70,16 @@ class RunResult(Result):
     def table(self) -> list[dict[str, str | float | None]]:
         """Returns a row for each main score, ready for `pandas.DataFrame`.
 
-        A row has the `score`, its `value`, its `baseline`, and the bounds of
-        its 95% interval, `low` and `high`; unknown numbers are None.
+        A row has the `score`, its `value`, its `baseline`, the score of a
+        `simple` model, and the bounds of its 95% interval, `low` and `high`;
+        unknown numbers are None.
         """
         scores = self.scores
         rows: list[dict[str, str | float | None]] = []
         for key, value in scores.shown().items():
             low, high = scores.interval(key) or (None, None)
-            cells = (key, value, scores.baselines.get(key), low, high)
+            others = scores.baselines.get(key), scores.simple.get(key)
+            cells = (key, value, *others, low, high)
             rows.append(dict(zip(_COLUMNS, cells, strict=True)))
         return rows
 
@@ -339,7 +341,10 @@ def pretrain(
 
 
 def warn_of_chance(scores: Scores, evaluated: Sequence[ExampleSet]) -> None:
-    """Warns if scores of the first set may be no better than baselines."""
+    """Warns if scores of the first set may be no better than baselines.
+
+    The last line compares them with a simple model, if there is one.
+    """
     if not evaluated:
         return
     num_examples = len(evaluated[0].examples)
@@ -352,3 +357,6 @@ def warn_of_chance(scores: Scores, evaluated: Sequence[ExampleSet]) -> None:
             text = "Only %d examples were evaluated: on others, %s may be "
             text += "between %.3g and %.3g."
             _LOGGER.warning(text, num_examples, metric, *bounds)
+    alternative = registry.load(registry.ALTERNATIVES["simple"])
+    if verdict := alternative.verdict(scores, metric):
+        _LOGGER.log(*verdict)

@@ -144,10 +144,11 @@ def _in_order(
         folds = np.repeat(folds, [len([*each]) for each in records])
     order = np.argsort(np.argsort(folds, kind="stable"))
     outputs: dict[str, np.ndarray | list[np.ndarray]] = {}
-    for name, values in by_fold[0].items():
+    shared = {*by_fold[0]}.intersection(*by_fold)
+    for name in shared:
         flat = [*itertools.chain(*(fold[name] for fold in by_fold))]
         ordered = [flat[i] for i in order]
-        is_list = isinstance(values, list)
+        is_list = isinstance(by_fold[0][name], list)
         outputs[name] = ordered if is_list else np.stack(ordered)
     return outputs
 

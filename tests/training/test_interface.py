@@ -105,9 +105,11 @@ def test_every_row_is_predicted_by_a_run_that_has_not_seen_it(
     )
 
     # Of all rows together, whatever each fold has logged.
-    assert caplog.messages[-1].startswith(
+    assert caplog.messages[-2].startswith(
         ("No better than the baseline: accuracy", "Only 41 examples were")
     )
+    assert "etter than TF-IDF of words" in caplog.messages[-1]
+    assert result.scores.simple["accuracy"] > 0
     found = predictions(tmp_path / "run")
     assert [row[0] for row in found] == [row["id"] for row in rows]
     assert [row[2] for row in found] == [row["kind"] for row in rows]
@@ -365,6 +367,7 @@ def test_a_result_is_a_mapping_of_scores_and_a_short_table():
             Score("accuracy", 0.97),
             Score.of_label("f1", "ham", 0.5),
             Score.baseline("accuracy", 0.55),
+            Score("accuracy_tfidf", 0.94, Role.SIMPLE, "accuracy"),
             Score("accuracy_interval_low", 0.9, Role.INTERVAL, "accuracy"),
             Score("accuracy_interval_high", 0.99, Role.INTERVAL, "accuracy"),
             Score("loss", 0.1, Role.LOSS),
@@ -376,19 +379,20 @@ def test_a_result_is_a_mapping_of_scores_and_a_short_table():
 
     assert dict(result.scores)["f1_of_ham"] == 0.5
     assert [*result.scores][:2] == ["accuracy", "f1_of_ham"]
-    accuracy = ("accuracy", 0.97, 0.55, 0.9, 0.99)
+    accuracy = ("accuracy", 0.97, 0.55, 0.94, 0.9, 0.99)
     rows = [tuple(row.values()) for row in result.table()]
-    assert rows == [accuracy, ("loss", 0.1, None, None, None)]
+    assert rows == [accuracy, ("loss", 0.1, None, None, None, None)]
     text = "RunResult(Scores(accuracy=0.97, loss=0.1), output_dir='a<b')"
     assert repr(result) == text
     assert str(result).splitlines() == [
-        "score     value  baseline  low  high",
-        "accuracy  0.97   0.55      0.9  0.99",
+        "score     value  baseline  simple  low  high",
+        "accuracy  0.97   0.55      0.94    0.9  0.99",
         "loss      0.1",
         "a<b",
     ]
     page = result._repr_html_()
-    assert "<td>0.97</td><td>0.55</td><td>0.9</td><td>0.99</td>" in page
+    cells = ("0.97", "0.55", "0.94", "0.9", "0.99")
+    assert "".join(f"<td>{cell}</td>" for cell in cells) in page
     assert "<td>0.1</td><td></td>" in page and "a&lt;b" in page
 
 

@@ -18,7 +18,7 @@ import numpy as np
 from albert_tf.checkpoints.metadata import Metadata
 from albert_tf.features import ArraySpec
 from albert_tf.metrics import classification
-from albert_tf.metrics.scores import Role, Score, Scores
+from albert_tf.metrics.scores import Score, Scores
 from albert_tf.settings import SettingValues
 from albert_tf.tasks import encoder_records, prediction_tables
 from albert_tf.tasks.classification import decision as decision_lib
@@ -29,6 +29,7 @@ from albert_tf.tasks.task_data import (
     Predictions,
     Record,
     Section,
+    SimpleInputs,
     TaskData,
     TextAnswer,
 )
@@ -182,11 +183,7 @@ class ClassificationData(TaskData):
         )
         others = [*metadata.chosen.entries]
         if not self.is_multi_label:
-            plain = Decision().probabilities(logits)
-            for ending, each in (("", probabilities), ("_before", plain)):
-                error = decision_lib.calibration_error(labels, each)
-                key = f"calibration_error{ending}"
-                others.append(Score(key, error, Role.ERROR))
+            others += decision_lib.calibration_errors(labels, logits, decision)
         if self.has_class_scores or decision.goal:
             decided = decision.predictions(logits)
             others += classification.class_scores(labels, decided, self.labels)
@@ -216,12 +213,8 @@ class ClassificationData(TaskData):
         both = labels == self._positive, decided == self._positive
         if self._may_not_answer:
             both = labels == decided, decided != decision_lib.NO_ANSWER
-        bounds = decision_lib.goal_interval(decision.goal, *both)
         key = self._score_of_goal
-        return [
-            Score(f"{key}_interval_{end}", bound, Role.INTERVAL, key)
-            for end, bound in zip(("low", "high"), bounds, strict=True)
-        ]
+        return decision_lib.goal_interval(decision.goal, key, *both)
 
     def score_of_rows(
         self, examples: _Examples, outputs: Outputs, scores: Scores
@@ -250,6 +243,12 @@ class ClassificationData(TaskData):
             self.score_names[0], labels, len(self.labels)
         )
         return {self.primary_metric: score}
+
+    def simple_inputs(self, examples: _Examples) -> SimpleInputs:
+        """See `task_data.TaskData`."""
+        texts = [(each.text_a, each.text_b) for each in examples]
+        labels = np.array([self._label_ids(example) for example in examples])
+        return SimpleInputs("tfidf", texts, labels, len(self.labels))
 
     def _score(self, name: str, value: float) -> Score:
         """Returns a score, which may belong to the positive class."""

@@ -13,7 +13,7 @@ import scipy.special
 import scipy.stats
 
 from albert_tf.metrics import classification
-from albert_tf.metrics.scores import Score
+from albert_tf.metrics.scores import Role, Score
 from albert_tf.tasks.labelled_texts import LEAST_EXAMPLES
 from albert_tf.tasks.task_data import Section
 
@@ -139,6 +139,20 @@ def calibration_error(labels: np.ndarray, probabilities: np.ndarray) -> float:
     return float(np.abs(np.bincount(bins, weights=gaps)).sum() / len(labels))
 
 
+def calibration_errors(
+    labels: np.ndarray, logits: np.ndarray, decision: Decision
+) -> list[Score]:
+    """Returns the errors after calibration, and before."""
+    return [
+        Score(
+            f"calibration_error{ending}",
+            calibration_error(labels, each.probabilities(logits)),
+            Role.ERROR,
+        )
+        for ending, each in (("", decision), ("_before", Decision()))
+    ]
+
+
 def calibration_chart(
     labels: np.ndarray, logits: np.ndarray, decision: Decision
 ) -> Section:
@@ -198,21 +212,25 @@ def threshold_for(
 
 
 def goal_interval(
-    goal: str, is_positive: np.ndarray, is_predicted: np.ndarray
-) -> tuple[float, float]:
+    goal: str, key: str, is_positive: np.ndarray, is_predicted: np.ndarray
+) -> list[Score]:
     """Returns the 95% interval, on other rows, of the score that a goal names.
 
-    By Wilson's score; both arrays are bool `[N]`.
+    By Wilson's score; both arrays are bool `[N]`. `key` is that of the score.
     """
     kind = goal.partition(":")[0]
     if kind == "precision":
         hits = is_positive[is_predicted]
     else:
         hits = is_predicted[is_positive == (kind == "recall")]
-    if not hits.size:
-        return 0.0, 1.0
-    test = scipy.stats.binomtest(int(hits.sum()), hits.size)
-    return tuple(test.proportion_ci(method="wilson"))
+    low, high = 0.0, 1.0
+    if hits.size:
+        test = scipy.stats.binomtest(int(hits.sum()), hits.size)
+        low, high = test.proportion_ci(method="wilson")
+    return [
+        Score(f"{key}_interval_low", float(low), Role.INTERVAL, key),
+        Score(f"{key}_interval_high", float(high), Role.INTERVAL, key),
+    ]
 
 
 def answered_scores(labels: np.ndarray, decided: np.ndarray) -> list[Score]:
