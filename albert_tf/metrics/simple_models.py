@@ -80,7 +80,8 @@ def answer_words(
 ) -> Answers:
     """Trains on words, neighbours, affixes and shapes; returns logits `[W, K]`.
 
-    Labels are classes of all words, one text after another, int `[W]`.
+    Labels are classes of all words, one text after another, int `[W]`, or
+    negative if they are not known.
     """
     from sklearn import feature_extraction
 
@@ -94,17 +95,21 @@ def answer_words(
         for each in ([texts[i] for i in rows], evaluated)
     )
     labels = np.concatenate(chosen)
-    logits = _logits(trained, labels, num_labels, others, is_small=False)
+    known = np.flatnonzero(labels >= 0)
+    logits = _logits(
+        trained[known], labels[known], num_labels, others, is_small=False
+    )
     return Answers(logits, len(rows))
 
 
-def character_rows(texts: Sequence[str], others: Sequence[str]) -> Any:
-    """Returns TF-IDF of characters of N texts and M others, of length 1."""
+def character_rows(*columns: Sequence[str]) -> list[Any]:
+    """Returns TF-IDF of the characters of texts, sparse rows of length 1."""
+    from scipy import sparse
     from sklearn.feature_extraction import text
 
     model = text.TfidfVectorizer(analyzer="char_wb", ngram_range=(2, 4))
-    model.fit([*texts, *others])
-    return model.transform(texts), model.transform(others)
+    model.fit([*itertools.chain(*columns)])
+    return [sparse.csr_array(model.transform(texts)) for texts in columns]
 
 
 def _some(sizes: Sequence[int], most: int) -> np.ndarray:

@@ -20,8 +20,8 @@ _LOGGER = logging.getLogger(__name__)
 
 # By the ending of keys: which simple model it is.
 MODELS = {
-    "tfidf": "TF-IDF of words and characters",
-    "linear": "a linear model of words and their neighbours",
+    "tfidf": "TF-IDF",
+    "linear": "a linear model of words",
 }
 _MOST_PAIRS = 5000
 _FAILED = "No simple model is compared: %s"
@@ -89,7 +89,8 @@ def _trained_outputs(train: ExampleSet, evaluated: ExampleSet) -> Outputs:
         answer = simple_models.answer_words
     answers = answer(known.texts, labels, num_labels, asked.texts)
     _LOGGER.info(
-        "To compare with, %s was trained on %d texts; %d were left out.",
+        "To compare with, a simple model (%s) was trained on %d texts; "
+        "%d were left out.",
         *(MODELS[kind], answers.num_trained),
         len(known.texts) - answers.num_trained,
     )

@@ -59,7 +59,7 @@ def test_a_simple_model_is_trained_and_scored_on_the_same_rows(num_right):
     assert scores.simple == {"accuracy": 1, "f1": 1}
     found = simple_alternative.verdict(scores, "accuracy")
     assert found[0] == logging.WARNING
-    assert found[1].startswith("No better than TF-IDF of words")
+    assert found[1].startswith("No better than TF-IDF")
     p_value = 1 if num_right == 20 else 2 / 2**12
     assert scores["accuracy_tfidf_p"] == pytest.approx(p_value)
     assert ("may be chance" in found[1]) == (num_right == 20)
@@ -68,9 +68,9 @@ def test_a_simple_model_is_trained_and_scored_on_the_same_rows(num_right):
 @pytest.mark.parametrize(
     ("simple", "p_value", "words"),
     [
-        (0.8, 0.01, "Better than TF-IDF of words and characters: accuracy"),
+        (0.8, 0.01, "Better than TF-IDF: accuracy"),
         (0.8, 0.2, "(may be chance, McNemar's p = 0.2)"),
-        (0.9, None, "No better than TF-IDF of words and characters: accu"),
+        (0.9, None, "No better than TF-IDF: accu"),
         (0.95, 0.01, "0.9, against 0.95 (McNemar's p = 0.01)"),
     ],
 )

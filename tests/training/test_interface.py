@@ -108,7 +108,7 @@ def test_every_row_is_predicted_by_a_run_that_has_not_seen_it(
     assert caplog.messages[-2].startswith(
         ("No better than the baseline: accuracy", "Only 41 examples were")
     )
-    assert "etter than TF-IDF of words" in caplog.messages[-1]
+    assert "etter than TF-IDF" in caplog.messages[-1]
     assert result.scores.simple["accuracy"] > 0
     found = predictions(tmp_path / "run")
     assert [row[0] for row in found] == [row["id"] for row in rows]

@@ -25,6 +25,7 @@ from albert_tf.tasks.task_data import (
     Outputs,
     Record,
     Section,
+    SimpleInputs,
     TaskData,
     TextAnswer,
 )
@@ -265,6 +266,15 @@ class SimilarityData(TaskData):
         metric = self.primary_metric
         baselines = {name: score[metric] for name, score in scores.items()}
         return {metric: max(baselines.values()), **baselines}
+
+    def simple_inputs(self, examples: _Pairs) -> SimpleInputs:
+        """See `task_data.TaskData`; nothing is to be trained."""
+        texts = [(pair.text_a, pair.text_b) for pair in examples]
+        return SimpleInputs("tfidf", texts)
+
+    def simple_scores(self, examples: _Pairs, logits: Any) -> Scores:
+        """Returns the scores of two columns of rows, whose length is 1."""
+        return self._scores(examples, *logits, lambda cosines, *_: cosines)
 
     def answers(
         self, examples: _Pairs, outputs: Outputs

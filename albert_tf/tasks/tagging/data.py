@@ -36,6 +36,7 @@ from albert_tf.tasks.task_data import (
     Outputs,
     Record,
     Section,
+    SimpleInputs,
     TaskData,
     TextAnswer,
 )
@@ -297,6 +298,32 @@ class TaggingData(TaskData):
                 examples=np.array(rows),
                 words=strings,
             )
+
+    def simple_inputs(self, examples: _Examples) -> SimpleInputs:
+        """See `task_data.TaskData`; an unknown tag is -1."""
+        numbers = {label: i for i, label in enumerate(self.labels)}
+        tags = [
+            numbers.get(tag, _NO_TAG)
+            for each in examples
+            for tag in each.tags or [""] * len(each.words.starts)
+        ]
+        words = [each.strings for each in examples]
+        return SimpleInputs("linear", words, np.array(tags), len(self.labels))
+
+    def simple_logits(
+        self, examples: _Examples, logits: np.ndarray
+    ) -> list[np.ndarray]:
+        """Puts the logits of words, `[W, K]`, where records have the words."""
+        rows, start = [], 0
+        for example in examples:
+            own = logits[start : start + len(example.words.starts)]
+            start += len(own)
+            for ids, words, places in self._windows(example.words):
+                length = len(ids) + self.tokenizer.special_ids.num_around(1)
+                row = np.zeros((length, len(self.labels)))
+                row[places] = own[words]
+                rows.append(row)
+        return rows
 
     def answers(
         self, examples: _Examples, outputs: Outputs

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from albert_tf.data import record_columns
+from albert_tf.observers import simple_alternative
 from albert_tf.tasks.encoder.data import SimilarityData
 from albert_tf.tasks.labelled_texts import ClassificationExample
 from albert_tf.tasks.task_data import ExampleSet
@@ -186,3 +187,32 @@ def test_the_report_has_the_queries_that_found_another_text(words):
     assert found == [("2", "4", "c", "A girl", "It was")]
     assert of_folds == []
     assert make_data(words, has_scores=True).report_sections([], {}, None) == []
+
+
+@pytest.mark.parametrize(
+    ("has_scores", "rows", "keys"),
+    [
+        (True, SCORED, {"spearman_tfidf", "pearson_tfidf"}),
+        (
+            False,
+            PAIRS,
+            {"mrr_at_10_tfidf", "recall_at_1_tfidf", "recall_at_10_tfidf"},
+        ),
+    ],
+)
+def test_characters_of_words_stand_beside_vectors(
+    words, monkeypatch, has_scores, rows, keys
+):
+    data = make_data(words, has_scores=has_scores)
+    evaluated = ExampleSet(examples=rows, data=data)
+    outputs = vectors(0.9, 0.8, 0.7)
+    scores = data.scores(rows, outputs)
+    observer = simple_alternative.SimpleAlternative()
+
+    found = observer.additional_scores(evaluated, outputs, scores)
+    monkeypatch.setattr(simple_alternative, "_MOST_PAIRS", 2)
+    of_many = observer.additional_scores(evaluated, outputs, scores)
+
+    assert {score.key for score in found} == keys
+    assert found[0].value == 1
+    assert not of_many

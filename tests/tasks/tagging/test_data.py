@@ -6,9 +6,11 @@ import pytest
 
 from albert_tf.metrics.entities import entity_scores
 from albert_tf.metrics.scores import Scores
+from albert_tf.observers import simple_alternative
 from albert_tf.tasks.tagging import data as data_lib
 from albert_tf.tasks.tagging import decoding
 from albert_tf.tasks.tagging import words as words_lib
+from albert_tf.tasks.task_data import ExampleSet
 from albert_tf.text.base import WORDPIECE_NAMES
 from albert_tf.text.tokenizer import load_tokenizer
 from tests.tasks.writing import write_predictions
@@ -335,3 +337,42 @@ def test_predictions_have_the_words_of_the_file(make_data, tmp_path):
     assert (first["id"], second["id"]) == ("1", "9")
     assert first["tags"] == [*TAGS]
     assert [one["text"] for one in second["entities"]] == ["Anna"]
+
+
+def test_a_simple_model_of_words_gives_tags_that_are_legal(make_data):
+    data = make_data(max_seq_length=8, rules={"scheme": "IOB2"})  # windows
+    tags = ("B-PER", "I-PER", "O", "O", "B-LOC", "O")
+    train = [
+        data.example(str(i), (a, b, "lives", "in", place, "."), tags=tags)
+        for i, (a, b, place) in enumerate(
+            zip(
+                ("Anna", "Bea", "Carl", "Dora") * 3,
+                ("Berg", "Stern", "Blume") * 4,
+                ("Rome", "Paris", "Bonn") * 4,
+                strict=True,
+            )
+        )
+    ]
+    asked = [
+        data.example(
+            "1", ("Anna", "Stern", "lives", "in", "Paris", "."), tags=tags
+        ),
+        data.example("2", ("in", "Rome"), tags=("O", "B-LOC")),
+    ]
+    sets = [ExampleSet(examples=rows, data=data) for rows in (train, asked)]
+
+    outputs = simple_alternative.with_outputs({}, *sets)
+    scores = data.scores(asked, {"logits": outputs["linear"]})
+    more = simple_alternative.SimpleAlternative().additional_scores(
+        sets[1], outputs, scores
+    )
+
+    records = [*data.records(asked, is_training=False)]
+    assert len(outputs["linear"]) == len(records) > len(asked)
+    assert scores["f1"] == 1
+    assert {score.key for score in more} == {
+        "f1_linear",
+        "precision_linear",
+        "recall_linear",
+        "accuracy_linear",
+    }
