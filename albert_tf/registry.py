@@ -33,14 +33,16 @@ CALLBACKS = {
     "label_issues": "albert_tf.observers.label_issues:LabelIssues",
     "model_card": "albert_tf.observers.model_card:ModelCard",
     "report": "albert_tf.observers.report:Report",
+    "small_batches": "albert_tf.observers.token_frequencies:SmallBatches",
 }
 # Callbacks that are created with the plan, by the setting that asks for them.
 PLAN_CALLBACKS = {"export_dir": "albert_tf.observers.export:Export"}
 # Summaries of several runs, from their folders and failures; charts of a log.
 CHARTS = {"curves": "albert_tf.observers.report:Curves"}
 SUMMARIES = {"grid": "albert_tf.observers.comparison:summarize"}
-# A simple model beside a run: `with_outputs`, and `verdict`.
+# Simple models beside a run: `with_outputs` or `measure`, and `verdict`.
 ALTERNATIVES = {"simple": "albert_tf.observers.simple_alternative"}
+FREQUENCIES = {"tokens": "albert_tf.observers.token_frequencies"}
 
 # Records and text: runners of builds (`--runner`), readers of other text files
 # by ending, finders of repeated documents (`--deduplicate`), reading, packing.

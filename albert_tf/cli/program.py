@@ -41,7 +41,7 @@ _SWITCHES = ("use_einsum", "train_adapters_only")
 _EXIT_CODE_FLAG = "preemption_exit_code"
 
 # The command to type next, with values of the flags. Fine-tuning commands
-# log theirs in `cli.finetuning.run`.
+# log theirs in `cli.finetuning.run`; a pretraining logs `fine_tuning`.
 _NEXT = {
     "build_vocab": "python create_pretraining_data.py --input_file={input_file}"
     " --spm_model_file={output_prefix}.model --do_lower_case={do_lower_case}"
@@ -52,7 +52,7 @@ _NEXT = {
     "--input_file={output_file} --albert_config_file=CONFIG --output_dir=run "
     "--max_seq_length={max_seq_length} "
     "--max_predictions_per_seq={max_predictions_per_seq}",
-    "run_pretraining": "python run_classifier.py --do_train --do_eval "
+    "fine_tuning": "python run_classifier.py --do_train --do_eval "
     "--init_checkpoint={output_dir} --task_name=custom --train_file=TABLE "
     "--text_columns=text --label_column=label --validation_share=0.1 "
     "--max_seq_length={max_seq_length} --output_dir=classifier",
@@ -108,7 +108,7 @@ def run(
         code = main(values)
         sys.stdout.flush()
         if not code:
-            _say_what_is_next(main.__module__.split(".")[-1], values)
+            say_what_is_next(main.__module__.split(".")[-1], values)
         return code
 
     def code_if_interrupted() -> Any:
@@ -148,7 +148,8 @@ def _report_unused_flags(values: flags.FlagValues) -> None:
             raise ValueError(f"--{name} is not supported. {advice}")
 
 
-def _say_what_is_next(command: str, values: flags.FlagValues) -> None:
+def say_what_is_next(command: str, values: flags.FlagValues) -> None:
+    """Logs the command to type next, if one follows."""
     if command == "export_saved_model" and values["format"].value in (
         "litert",
         "onnx",

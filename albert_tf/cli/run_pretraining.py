@@ -10,14 +10,17 @@ LAMB, learning rate 0.00176, batch size 4096, 125,000 steps, 3,125 of warm-up.
 """
 
 import functools
+import logging
 
 from absl import flags
 
-from albert_tf import globs
+from albert_tf import globs, registry
 from albert_tf.cli import flags as cli_flags
 from albert_tf.cli import program
 from albert_tf.training import plan
 from albert_tf.training.pretrain_config import PretrainingConfig
+
+_LOGGER = logging.getLogger(__name__)
 
 
 def define_flags() -> None:
@@ -40,6 +43,11 @@ def run(values: cli_flags.FlagValues) -> int:
     if result is None:
         return int(values.preemption_exit_code)
     program.print_scores(result.scores.flat())
+    frequencies = registry.load(registry.FREQUENCIES["tokens"])
+    if verdict := frequencies.verdict(result.scores):
+        _LOGGER.log(*verdict)
+    else:
+        program.say_what_is_next("fine_tuning", values)
     return 0
 
 

@@ -23,10 +23,6 @@ class Role(enum.Enum):
     P_VALUE = enum.auto()  # of McNemar's test against the simple model
 
 
-# With several seeds, the numbers of the best seed.
-_OF_BEST = (Role.THRESHOLD, Role.FITTED, Role.BASELINE, Role.SIMPLE)
-
-
 class Score(NamedTuple):
     """One number, under its key in `eval_results.json`.
 
@@ -200,8 +196,9 @@ def medians(
     lacks is left out.
     """
     entries: list[Score] = []
+    of_best = Role.THRESHOLD, Role.FITTED, Role.BASELINE, Role.SIMPLE
     for score in by_seed[best].entries:
-        if score.role in _OF_BEST:
+        if score.role in of_best:
             entries.append(score)
             continue
         numbers = [s[score.key] for s in by_seed.values() if score.key in s]

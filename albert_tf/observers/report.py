@@ -12,7 +12,11 @@ import numpy as np
 from albert_tf import files
 from albert_tf.checkpoints import run_checkpoints
 from albert_tf.metrics.scores import Role, Scores
-from albert_tf.observers import metric_log, simple_alternative
+from albert_tf.observers import (
+    metric_log,
+    simple_alternative,
+    token_frequencies,
+)
 from albert_tf.tasks import error_tables
 from albert_tf.training import run_folder
 from albert_tf.training.callbacks import (
@@ -94,7 +98,8 @@ def write(
         metric=metric,
         evaluation=result.evaluation or {},
         advice=result.scores.verdict(),
-        alternative=simple_alternative.verdict(result.scores, metric),
+        alternative=simple_alternative.verdict(result.scores, metric)
+        or token_frequencies.verdict(result.scores),
         draw=_draw,
         text=_text,
     )

@@ -62,9 +62,9 @@ def verdict(scores: Scores, metric: str) -> tuple[int, str] | None:
     """Says which is better, with the level of the log; None if unknown."""
     entries = {(s.role, s.of): s for s in scores.entries}
     simple = entries.get((Role.SIMPLE, metric))
-    if simple is None or metric not in scores:
+    name = MODELS.get(simple.key.rpartition("_")[2]) if simple else None
+    if simple is None or name is None or metric not in scores:
         return None
-    name = MODELS[simple.key.rpartition("_")[2]]
     numbers = f"{metric} {scores[metric]:.4g}, against {simple.value:.4g}"
     if test := entries.get((Role.P_VALUE, metric)):
         chance = "" if test.value < 0.05 else "may be chance, "

@@ -337,6 +337,9 @@ def pretrain(
         result = pretrain_lib.run(config, callbacks)
     if result is None:
         raise KeyboardInterrupt(_STOPPED)
+    frequencies = registry.load(registry.FREQUENCIES["tokens"])
+    if verdict := frequencies.verdict(result.scores):
+        _LOGGER.log(*verdict)
     return _run_result(result, weights=os.path.abspath(config.output_dir))
 
 

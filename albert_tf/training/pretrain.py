@@ -26,12 +26,7 @@ from albert_tf.tasks.pretraining.objectives import PretrainingTask
 from albert_tf.tasks.task import Batch
 from albert_tf.text.tokenizer import Vocabulary
 from albert_tf.text.vocabulary_file import AS_WRITTEN, TokenizerSettings
-from albert_tf.training import (
-    loop,
-    pretrain_config,
-    resume,
-    run_folder,
-)
+from albert_tf.training import loop, pretrain_config, resume, run_folder
 from albert_tf.training.callbacks import Callback, CallbackList, Result, Run
 from albert_tf.training.pretrain_config import PretrainingConfig
 from albert_tf.training.run_config import Phase
@@ -138,6 +133,8 @@ def _result(
 ) -> Result:
     evaluation: files.JsonObject | None = None
     if records:
+        tokens = registry.load(registry.FREQUENCIES["tokens"])
+        scores = scores.with_entries(tokens.measure(config, records))
         evaluation = {
             "data": config.evaluated,
             "examples": _num_evaluated(config, records),
