@@ -18,10 +18,11 @@ Texts: TypeAlias = Sequence[Sequence[str]]
 
 # Bounds of the time: about 20 seconds of a slow core.
 _MOST_TO_ANSWER = 40_000_000
-_CHARACTERS_TO_ANSWER = 4_000_000
-_MOST_CHARACTERS = 1_500_000
+_MOST_CHARACTERS = 8_000_000
+# Counted for n-grams of characters: the beginnings of the texts.
+_MOST_IN_NGRAMS = 2_000_000
 _MOST_WORDS = 150_000
-_MOST_LOGITS = 2_000_000
+_MOST_LOGITS = 1_000_000
 # Up to so many, the exact solution is quick.
 _FEW_LOGITS = 40_000
 _LEAST_PROBABILITY = 1e-6
@@ -49,8 +50,10 @@ def answer_texts(
     size = sum(len(text) for pair in evaluated for text in pair)
     if size > _MOST_TO_ANSWER:
         raise ValueError(f"There are {size:,} characters to answer.")
-    # Of long texts, the n-grams of the first characters are counted.
-    end = _CHARACTERS_TO_ANSWER // max(1, len(evaluated))
+    rows = _some([sum(map(len, each)) for each in texts], _MOST_CHARACTERS)
+    rows = rows[: _MOST_LOGITS // max(1, num_labels)]
+    texts, labels = [texts[i] for i in rows], labels[rows]
+    end = _MOST_IN_NGRAMS // max(1, len(texts), len(evaluated))
     count = functools.partial(
         feature_extraction.text.TfidfVectorizer, sublinear_tf=True
     )
@@ -62,9 +65,6 @@ def answer_texts(
             preprocessor=lambda text: text[:end].lower(),
         ),
     )
-    rows = _some([sum(map(len, each)) for each in texts], _MOST_CHARACTERS)
-    rows = rows[: _MOST_LOGITS // max(1, num_labels)]
-    texts, labels = [texts[i] for i in rows], labels[rows]
     features.fit([*itertools.chain(*texts)])
     trained, others = (_rows(features, each) for each in (texts, evaluated))
     if not num_labels:
