@@ -181,7 +181,11 @@ def test_several_numbers_are_several_runs_and_the_best_is_named(
     assert lines[0] == (
         f"Runs of {tmp_path}/a b, and McNemar's test against the first:"
     )
-    assert lines[2].startswith(f"{best}  {found[best]['accuracy']:.4g}")
+    # A run is a column, the best one first.
+    columns = [name for name in lines[1].split() if name in names]
+    scores = next(x.split() for x in lines if x.startswith("accuracy "))
+    assert columns[0] == best
+    assert scores[1] == f"{found[best]['accuracy']:.4g}"
     assert f"The best: {tmp_path}/a b/{best}" in lines
     assert f"loss = {found[best]['loss']:.6g}" in lines
     assert f"next: python -m albert_tf.predict '{tmp_path}/a b/{best}'" in (
