@@ -36,6 +36,7 @@ def _without_numbers(answer: object) -> Any:
     if not isinstance(answer, dict):
         return answer
     labels = {n: v for n, v in answer.items() if isinstance(v, str | list)}
+    labels.pop("vector", None)
     if "masks" in labels:
         labels["masks"] = [mask[:1] for mask in labels["masks"]]
     return {name: _without_numbers(value) for name, value in labels.items()}

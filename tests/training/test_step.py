@@ -245,9 +245,7 @@ def test_sequences_that_share_rows_give_the_same_update(
     num_replicas, run_whole, two_replicas
 ):
     parts = 2 // num_replicas
-    config = runs.run_config(
-        clip_norm=CLIP_NORM, gradient_accumulation_steps=2 * parts
-    )
+    config = runs.run_config(**_OPTIONS, gradient_accumulation_steps=2 * parts)
     strategy = two_replicas if num_replicas == 2 else None
     packed = runs.Trainer(config, strategy=strategy)
     batches = runs.batches(6)
@@ -438,7 +436,7 @@ def test_lower_precisions_stay_near_float32(
 ):
     expected, _ = run_whole("lamb")
     lower = runs.Trainer(
-        runs.run_config(clip_norm=CLIP_NORM, precision=precision),
+        runs.run_config(**_OPTIONS, precision=precision),
         strategy=two_replicas if num_replicas == 2 else None,
     )
 
