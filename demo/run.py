@@ -55,6 +55,9 @@ RESULTS = """
     reviews_train.tsv reviews_dev.tsv classifier exported report.html
 """.split()
 
+# Of 1,500 held-out pairs, chance alone gets 2.6% more than half right.
+CHANCE = 0.03
+
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Phase:
@@ -165,7 +168,8 @@ def main(values: flags.FlagValues) -> None:
     print(f"{minutes:.1f} minutes. Accuracy on held-out text:")
     missed = []
     for name, (score, baseline) in results(folder).items():
-        print(f"  {name:15}{score:6.1%} (baseline {baseline:.1%})")
+        note = ", may be chance" if score - baseline < CHANCE else ""
+        print(f"  {name:15}{score:6.1%} (baseline {baseline:.1%}{note})")
         if score <= baseline:
             missed.append(name)
     print(f"report: {(folder / 'report.html').resolve()}")

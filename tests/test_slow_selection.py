@@ -149,9 +149,10 @@ def test_a_branch_counts_from_where_it_left_main(repository, monkeypatch):
 
 def test_tests_are_cut_off_and_left_out_but_failures_are_failures(tmp_path):
     (tmp_path / "test_it.py").write_text(
-        "import time\n"
+        "import pytest, time\n"
         "def test_failing(): assert False\n"
-        "def test_long():\n"
+        "@pytest.mark.parametrize('n', range(4))\n"
+        "def test_long(n):\n"
         "    while True: time.sleep(0.01)\n"
         "def test_later(): assert False\n"
     )
@@ -171,6 +172,8 @@ def test_tests_are_cut_off_and_left_out_but_failures_are_failures(tmp_path):
     )
 
     assert done.returncode == 1, done.stdout
-    assert "left out, cut off: test_it.py::test_long" in done.stdout
+    # One test takes a third of the time at most.
+    for n in (0, 1):
+        assert f"left out, cut off: test_it.py::test_long[{n}]" in done.stdout
     assert "left out, no time: test_it.py::test_later" in done.stdout
-    assert "1 failed, 2 skipped" in done.stdout
+    assert "1 failed, 5 skipped" in done.stdout

@@ -158,7 +158,8 @@ def _value(
     """
     shares, prediction = answer.get("probabilities"), answer.get("prediction")
     if isinstance(shares, Mapping):
-        if isinstance(prediction, list):  # of several labels, the likeliest
+        # Of several labels, or where none is sure enough, the likeliest.
+        if prediction is None or isinstance(prediction, list):
             prediction = max(shares, key=shares.__getitem__)
         name = prediction if label is None else label
         checks.check_choice("label", name, tuple(shares))

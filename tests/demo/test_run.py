@@ -186,6 +186,17 @@ def test_a_demo_that_has_learnt_nothing_fails(values, tmp_path, commands):
         run.main(values)
 
 
+def test_a_score_near_its_baseline_may_be_chance(
+    values, tmp_path, commands, capsys
+):
+    write_results(tmp_path, {"accuracy": 0.57, "accuracy_baseline": 0.55})
+
+    run.main(values)
+
+    printed = capsys.readouterr().out
+    assert "reviews         57.0% (baseline 55.0%, may be chance)" in printed
+
+
 def test_results_of_an_earlier_demo_are_kept(
     values, tmp_path, commands, capsys, monkeypatch
 ):

@@ -59,7 +59,10 @@ TWO = {"labels": ("ham", "spam"), "temperature": 2.5, "thresholds": (0.6, 0.4)}
 KINDS = {
     "two_labels": Kind("classifier", **TWO),
     "unanswered": Kind(
-        "classifier", labels=("a", "b", "c"), thresholds=(0.6, 0.6, 0.6)
+        "classifier",
+        labels=("a", "b", "c"),
+        temperature=2.0,
+        thresholds=(0.5, 0.5, 0.5),
     ),
     "several_labels": Kind(
         "classifier",

@@ -43,6 +43,15 @@ def changes(explanation):
     }
 
 
+def test_a_text_without_an_answer_has_its_likeliest_label_explained():
+    predictor = Counting(lambda item: of_cats(item) | {"prediction": None})
+
+    explanation = predictor.explain("The cat sat.")
+
+    assert explanation.of == "probability of yes"
+    assert changes(explanation) == {("text_a", "cat"): 0.1}
+
+
 def test_a_word_is_worth_what_its_absence_costs():
     predictor = Counting(of_cats)
 
