@@ -166,12 +166,7 @@ def main(values: flags.FlagValues) -> None:
     report.write(folder, facts=facts, answers=answers, results=results(folder))
     minutes = (time.monotonic() - start) / 60
     print(f"{minutes:.1f} minutes. Accuracy on held-out text:")
-    missed = []
-    for name, (score, baseline) in results(folder).items():
-        note = ", may be chance" if score - baseline < CHANCE else ""
-        print(f"  {name:15}{score:6.1%} (baseline {baseline:.1%}{note})")
-        if score <= baseline:
-            missed.append(name)
+    missed = print_scores(results(folder))
     print(f"report: {(folder / 'report.html').resolve()}")
     if missed:
         raise ValueError(
@@ -180,6 +175,17 @@ def main(values: flags.FlagValues) -> None:
         )
     path = shlex.quote(str(folder / "classifier"))
     print(f'next: python -m albert_tf.predict {path} "The parser is fast."')
+
+
+def print_scores(scores: dict[str, tuple[float, float]]) -> list[str]:
+    """Prints scores and baselines; returns the names of scores not above."""
+    missed = []
+    for name, (score, baseline) in scores.items():
+        note = ", may be chance" if score - baseline < CHANCE else ""
+        print(f"  {name:15}{score:6.1%} (baseline {baseline:.1%}{note})")
+        if score <= baseline:
+            missed.append(name)
+    return missed
 
 
 def results(folder: pathlib.Path) -> dict[str, tuple[float, float]]:
