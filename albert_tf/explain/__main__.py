@@ -12,7 +12,8 @@ what the answer depends on (occlusion), not why it is given.
 
 import argparse
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from albert_tf import console
 from albert_tf.cli import program
@@ -45,15 +46,21 @@ def _errors(path: str) -> dict[str, list[str]]:
 
     metadata = discovery.open(path).metadata
     rows = run_tables.errors(run_tables.predictions(path, metadata))
-    names = ("text_a", "text_b", "text")
     inputs = {
-        f"\nid {row['id']}, label {row['label']}\n": [*filter(None, texts)]
+        f"\nid {row['id']}, label {row['label']}\n": texts
         for row in rows[:_NUM_ERRORS]
-        if any(texts := [row.get(name) for name in names])
+        if any(texts := _texts(row))
     }
     if not inputs:
         raise ValueError(f"{path} has no errors with texts. Pass a text.")
     return inputs
+
+
+def _texts(row: Mapping[str, Any]) -> list[str]:
+    """Returns the text of a row, or two; the first may be empty."""
+    if row.get("text_b"):
+        return [row["text_a"], row["text_b"]]
+    return [row.get("text_a") or row.get("text") or ""]
 
 
 def _parse_arguments(arguments: Sequence[str] | None) -> argparse.Namespace:

@@ -12,6 +12,7 @@ import html
 import itertools
 import math
 import re
+import unicodedata
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -22,9 +23,10 @@ from albert_tf.tasks.task_data import TextAnswer
 if TYPE_CHECKING:
     from albert_tf.inference.predictor import Predictor
 
-# Letters and digits, also joined by a mark; a character of scripts without
-# blanks. Other marks are never left out.
-_WORD = re.compile(rf"[{UNSPACED}]|[^\W{UNSPACED}]+(?:['’.-][^\W{UNSPACED}]+)*")
+# Letters and digits with their accents, also joined by a mark; a character of
+# scripts without blanks. Other marks are never left out.
+_LETTERS = rf"(?:[^\W{UNSPACED}]\u0300*)+"
+_WORD = re.compile(rf"[{UNSPACED}]\u0300*|{_LETTERS}(?:['’.-]{_LETTERS})*")
 # Names of the texts of a tuple, and those of a dict.
 _TUPLE = ("text_a", "text_b", "text_c")
 _NAMES = (*_TUPLE, "text", "article", "question", "context")
@@ -214,6 +216,12 @@ def _replaced(item: Any, name: str, text: str) -> Any:
     return {**item, name: text}
 
 
+def _with_one_accent(text: str) -> str:
+    """Returns a text of the same length, each combining character U+0300."""
+    category = unicodedata.category
+    return "".join("\u0300" if category(c)[0] == "M" else c for c in text)
+
+
 def _parts(
     texts: Mapping[str, str], answer: TextAnswer
 ) -> list[tuple[str, int, int]]:
@@ -227,7 +235,7 @@ def _parts(
     words = {
         name: [
             word.span()
-            for word in _WORD.finditer(text)
+            for word in _WORD.finditer(_with_one_accent(text))
             if [name] != last
             or not any(
                 word.start() < span["end"] and span["start"] < word.end()

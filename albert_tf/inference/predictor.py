@@ -303,9 +303,7 @@ class Predictor:
         """Returns the vectors of N texts, float32 `[N, H]`."""
         if not self.head_spec.gives_vectors:
             raise ValueError('Pass head="encoder" to `load_predictor`.')
-        if isinstance(texts, str) or not (texts := [*texts]):
-            raise ValueError(f"Pass a list of texts. Received: {texts!r}.")
-        answers = self._stream(texts, batch_size)
+        answers = self._stream(input_forms.list_of_texts(texts), batch_size)
         # At once: lists of numbers take eight times the memory.
         vectors = [np.array(each["vector"], np.float32) for each in answers]
         return np.stack(vectors)

@@ -13,13 +13,15 @@ import numpy as np
 
 from albert_tf import checks, files
 from albert_tf.metrics import similarity
+from albert_tf.tasks import inputs
 
 if TYPE_CHECKING:
     from albert_tf.inference.predictor import Predictor
 
 _QUERIES_AT_A_TIME = 256
-# Texts whose vectors are computed again when an index is loaded, and how far
-# they may be from the stored ones, relative to their lengths.
+# Texts whose vectors are computed again when an index is loaded, the longest:
+# all settings change them. And how far these vectors may be from the stored
+# ones, relative to their lengths.
 _NUM_PROBES = 4
 _TOLERANCE = 1e-2
 
@@ -83,7 +85,7 @@ def make(
     predictor: "Predictor", texts: Sequence[str], **options: Any
 ) -> TextIndex:
     """Computes the vectors of texts."""
-    texts = [*texts] if not isinstance(texts, str) else texts
+    texts = inputs.list_of_texts(texts)
     vectors = predictor.encode(texts, **options)
     return TextIndex(predictor=predictor, texts=texts, vectors=vectors)
 
@@ -93,7 +95,7 @@ def load(predictor: "Predictor", path: files.Path) -> TextIndex:
 
     Raises:
         ValueError: The file is damaged, or another model has made the vectors:
-            the first texts get other vectors now.
+            the longest texts get other vectors now.
     """
     try:
         with np.load(path, allow_pickle=False) as arrays:
@@ -101,15 +103,18 @@ def load(predictor: "Predictor", path: files.Path) -> TextIndex:
             texts = json.loads(arrays["texts"].tobytes())
     except (EOFError, KeyError, ValueError, zipfile.BadZipFile) as error:
         raise ValueError(f"{path} is not an index of texts: {error}") from error
-    now = predictor.encode(texts[:_NUM_PROBES])
-    before = vectors[:_NUM_PROBES]
+    probes = sorted(range(len(texts)), key=lambda i: -len(texts[i]))
+    probes = probes[:_NUM_PROBES]
+    example = texts[probes[0]]
+    now = predictor.encode([texts[i] for i in probes])
+    before = vectors[probes]
     if now.shape != before.shape or np.any(
         np.linalg.norm(now - before, axis=1)
         > _TOLERANCE * np.linalg.norm(before, axis=1)
     ):
         raise ValueError(
             f"{path} has vectors of another model, or of other settings: this "
-            f"model has another vector for {texts[0]!r:.60}. Load the model "
+            f"model has another vector for {example!r:.60}. Load the model "
             "that made the index, or make it again by `predictor.index(texts)`."
         )
     return TextIndex(predictor=predictor, texts=texts, vectors=vectors)

@@ -24,6 +24,8 @@ MODELS = {
     "linear": "a linear model of words",
 }
 _MOST_PAIRS = 5000
+# The metric whose differences McNemar's test is about.
+_TESTED = "accuracy"
 _FAILED = "No simple model is compared: %s"
 # Several seeds evaluate the same set, and train on the same rows.
 _OUTPUTS: "weakref.WeakKeyDictionary[ExampleSet, Outputs]" = (
@@ -126,8 +128,8 @@ def _scores(
         return entries
     gains, losses = np.sum(ours & ~theirs), np.sum(theirs & ~ours)
     p_value = classification.mcnemar(int(gains), int(losses))
-    key = f"{data.primary_metric}_{kind}_p"
-    test = Score(key, p_value, Role.P_VALUE, data.primary_metric)
+    # Not of F1, or of another metric of all rows, which may say the opposite.
+    test = Score(f"{_TESTED}_{kind}_p", p_value, Role.P_VALUE, _TESTED)
     return [*entries, test]
 
 

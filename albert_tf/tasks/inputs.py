@@ -93,6 +93,15 @@ def texts_by_name(position: int, item: object, *names: str) -> dict[str, str]:
     return {name: text(position, value) for name, value in values.items()}
 
 
+def list_of_texts(texts: Any) -> list[Any]:
+    """Returns texts as a list; refuses a text, and tables of named columns."""
+    # Iterating over a DataFrame would give the names of its columns.
+    is_table = isinstance(texts, Mapping) or hasattr(texts, "columns")
+    if is_table or isinstance(texts, str) or not (texts := [*texts]):
+        raise ValueError(f"Pass a list of texts. Received: {texts!r:.100}.")
+    return texts
+
+
 def one_or_two_texts(position: int, item: object) -> OneOrTwoTexts:
     """Returns a text, or `text_a` and `text_b`."""
     if not isinstance(item, tuple | Mapping):

@@ -65,7 +65,7 @@ class FinetuningSettings(TypedDict, total=False):
     high_only: bool
     """Leave out RACE's middle level."""
     id_column: str | PathLike[str] | None
-    """Custom task: column with an id for each row, which the predictions then have. By default, the line number is the id."""
+    """Custom task: column with an id for each row, which the predictions then have. By default, the number of its line, from 0."""
     init_checkpoint: str | PathLike[str] | None
     """Weights to start from: a TF1 checkpoint (prefix or folder), the output directory of a run or one of its checkpoints, a Hugging Face folder (safetensors), or a KerasHub preset folder."""
     iterations_per_loop: int | Sequence[int]

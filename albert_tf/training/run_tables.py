@@ -60,8 +60,11 @@ def predictions(output_dir: str, metadata: Metadata) -> Rows:
             row["probability"] = of.get(row["prediction"])
             if "label" in row:
                 row["label_probability"] = of[row["label"]]
+        if metadata.head == "encoder" and "label" in row:
+            # A cosine has other units: their difference is no error.
+            row["similarity"] = row.pop("label")
         if not metadata.labels:
-            for name in {"label", "prediction"} & {*row}:
+            for name in {"label", "prediction", "similarity"} & {*row}:
                 with contextlib.suppress(ValueError):  # several, or letters
                     row[name] = float(row[name])
     return rows

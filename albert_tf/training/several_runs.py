@@ -153,6 +153,21 @@ def _in_order(
     return outputs
 
 
+def _of_folds(keys: Sequence[str], folds: Sequence[Scores]) -> list[Score]:
+    """Returns mean and deviation of the scores that all folds have.
+
+    A fold whose rows are all of one class has no area under a curve.
+    """
+    entries = []
+    for key in keys:
+        if all(key in scores for scores in folds):
+            values = [scores[key] for scores in folds]
+            deviation = float(np.std(values, ddof=1))
+            entries.append(Score(f"{key}_mean", float(np.mean(values))))
+            entries.append(Score(f"{key}_std", deviation))
+    return entries
+
+
 def _summarize_folds(
     config: FinetuningConfig,
     evaluated: ExampleSet,
@@ -168,11 +183,7 @@ def _summarize_folds(
     chunks = iter([(evaluated.examples, outputs)])
     record_outputs.write_predictions(evaluated, chunks, folder, scores, workers)
     entries = [*scores.entries]
-    for key in scores.shown():
-        of_folds = [r.scores[key] for r in results if key in r.scores]
-        deviation = float(np.std(of_folds, ddof=1))
-        entries.append(Score(f"{key}_mean", float(np.mean(of_folds))))
-        entries.append(Score(f"{key}_std", deviation))
+    entries += _of_folds([*scores.shown()], [r.scores for r in results])
     entries += observers.additional_scores(evaluated, outputs, scores)
     scores = Scores(entries=tuple(entries))
     facts = record_sets.describe(

@@ -72,6 +72,13 @@ def test_a_word_is_worth_what_its_absence_costs():
     json.dumps(other.words)
 
 
+def test_an_accent_belongs_to_its_letter():
+    explanation = Counting(of_cats).explain("Scho\u0308n, नमस्ते! „Größe“ ที่")
+
+    words = [word["text"] for word in explanation.words]
+    assert words == ["Scho\u0308n", "नमस्ते", "Größe", "ที่"]
+
+
 def test_of_a_long_text_neighbours_are_left_out_together():
     explanation = Counting(of_cats).explain("a b c " * 199 + "my cat")
 

@@ -71,7 +71,24 @@ def test_a_damaged_index_is_one_line(content, predictor, tmp_path):
         predictor.load_index(path)
 
 
-@pytest.mark.parametrize("texts", [[], "a text"])
+def test_an_index_of_a_longer_length_is_refused(predictor, load, tmp_path):
+    predictor.index(["a", "b", "c", "d", "the cat sat " * 9]).save(
+        tmp_path / "faq.npz"
+    )
+
+    with pytest.raises(ValueError, match="vector for 'the cat sat the"):
+        load(max_seq_length=8).load_index(tmp_path / "faq.npz")
+
+
+class Table(list):
+    """Iterates over the names of its columns, as a data frame does."""
+
+    columns = ("text",)
+
+
+@pytest.mark.parametrize(
+    "texts", [[], "a text", {"text": ["a"]}, Table(["text"])]
+)
 def test_an_index_needs_a_list_of_texts(texts, predictor):
     with pytest.raises(ValueError, match="Pass a list of texts"):
         predictor.index(texts)

@@ -54,6 +54,16 @@ def test_numbers_are_numbers_and_the_worst_is_the_furthest(predictions):
     assert [row["error"] for row in errors] == [-5, -0.5]
 
 
+def test_a_cosine_is_no_error_of_a_similarity(predictions):
+    [row] = rows = predictions(
+        Metadata(head="encoder"), predictions__tsv=f"{TABLE}7\t0.9\t4.5\tx\n"
+    )
+
+    assert (row["prediction"], row["similarity"]) == (0.9, 4.5)
+    with pytest.raises(ValueError, match="See report.html"):
+        run_tables.errors(rows)
+
+
 def test_choices_and_tags_have_labels_and_other_answers_none(predictions):
     line = {"prediction": "B", "answer": "A", "probabilities": [0.25, 0.75]}
     rows = predictions(predictions__jsonl=json.dumps({"id": 3, **line}) + "\n")

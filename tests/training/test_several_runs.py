@@ -180,3 +180,15 @@ def test_outputs_of_folds_come_in_the_order_of_rows():
     arrays = [{"logits": np.array([1.0, 3.0])}, {"logits": np.array([2.0])}]
     found = several_runs._in_order(rows, np.array([0, 1, 0]), arrays)
     np.testing.assert_array_equal(found["logits"], [1, 2, 3])
+
+
+def test_a_score_that_a_fold_lacks_has_no_mean():
+    both, one = (
+        Scores(entries=tuple(Score(key, value) for key in keys))
+        for keys, value in ((("accuracy", "roc_auc"), 0.5), (("accuracy",), 1))
+    )
+
+    entries = several_runs._of_folds(["accuracy", "roc_auc"], [both, one])
+
+    assert [score.key for score in entries] == ["accuracy_mean", "accuracy_std"]
+    assert entries[0].value == 0.75

@@ -61,7 +61,7 @@ class ClassificationConfig(HeadFlags, FileFlags):
     id_column: str | None = setting(
         None,
         "Custom task: column with an id for each row, which the predictions "
-        "then have. By default, the line number is the id.",
+        "then have. By default, the number of its line, from 0.",
     )
     labels: tuple[str, ...] = setting(
         (),
