@@ -1,12 +1,13 @@
 """How every command with flags starts and logs; `console` says how it ends."""
 
 import contextlib
+import gc
 import logging
 import os
 import shlex
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from importlib import metadata
 from typing import Any, NoReturn
 
@@ -176,11 +177,22 @@ def say_next(command: str) -> None:
         _LOGGER.info("next: %s", command)
 
 
-def quiet_import() -> contextlib.AbstractContextManager[None]:
+@contextlib.contextmanager
+def quiet_import() -> Iterator[None]:
     """Hides what TensorFlow prints, here and later, but for `--verbosity=1`."""
     if not _is_debugging():
         quiet.IN_COMMAND.set()
-    return quiet.hidden()
+    # Half a million objects are made, which stay: looking for garbage among
+    # them takes a second.
+    is_first = "keras" not in sys.modules
+    gc.disable()
+    try:
+        with quiet.hidden():
+            yield
+    finally:
+        gc.enable()
+        if is_first:
+            gc.freeze()
 
 
 def print_scores(scores: Mapping[str, float]) -> None:

@@ -3,6 +3,7 @@
 Batches and outputs are NumPy, so that the caller need not know the engine.
 """
 
+import functools
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -59,10 +60,10 @@ def compiled(
             name: tf.TensorSpec([None] * array.ndim, array.dtype)
             for name, array in batch.items()
         }
-        traced = tf.function(function, autograph=False)
+        trace = functools.partial(tf.function, autograph=False)
         kernels = registry.load(registry.COMPUTATION["kernels"])
-        with kernels.casting_once(model):
-            run = traced.get_concrete_function(specs)
+        with kernels.casting_once(model, trace):
+            run = trace(function).get_concrete_function(specs)
     elif backend == "jax":
         run = _jitted(function, model.variables)
     else:

@@ -172,7 +172,8 @@ class Encoder(base.AlbertLayer):
                 attention=calls[2 * index],
                 feed_forward=calls[2 * index + 1],
                 seed=seed,
-                dropout_index=dropout.first_index(index),
+                # Without dropout, all calls of a sublayer are alike.
+                dropout_index=0 if seed is None else dropout.first_index(index),
             )
             for index in range(num_blocks)
         ]

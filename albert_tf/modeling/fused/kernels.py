@@ -200,13 +200,32 @@ def computing_with(
 
 
 def casting_once(
-    model: keras.Model,
+    model: keras.Model, trace: Callable[[Function], Function] = lambda f: f
 ) -> contextlib.AbstractContextManager[None]:
     """Casts matrices that blocks share once a call, and compiles nothing.
 
     For graphs without gradients; they keep it when the context has ended.
+    `trace` makes a function of a graph of a sublayer that blocks share, as
+    `tf.function` does.
     """
-    return computing_with(model, Kernels())
+    return computing_with(model, _SharedCalls(trace))
+
+
+class _SharedCalls(Kernels):
+    """Kernels without gradients: all calls of a layer are one function."""
+
+    def __init__(self, trace: Callable[[Function], Function]) -> None:
+        super().__init__()
+        self._trace = trace
+
+    def calls(
+        self, layers: Sequence[keras.layers.Layer], order: Sequence[int]
+    ) -> list[Function]:
+        calls = dict(zip(order, super().calls(layers, order), strict=True))
+        for index in calls:
+            if order.count(index) > 1:
+                calls[index] = self._trace(calls[index])
+        return [calls[index] for index in order]
 
 
 @functools.cache

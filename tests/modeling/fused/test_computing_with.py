@@ -1,6 +1,7 @@
 """Other operations are those of a context, for all layers of a model."""
 
 import keras
+import numpy as np
 import pytest
 import tensorflow as tf
 
@@ -57,3 +58,23 @@ def test_a_prediction_casts_shared_matrices_once():
     casts = [x.outputs[0].shape for x in operations if x.type == "Cast"]
     # Query, key, value and output of the shared block, and the pooler.
     assert casts.count((size, size)) == 5
+
+
+def test_a_prediction_traces_shared_sublayers_once(monkeypatch):
+    model = AlbertModel(tiny.config(num_hidden_layers=5), seed=1)
+    [attention] = model.encoder.attention_sublayers
+    calls = []
+
+    def call(*args, **kwargs):
+        calls.append(args)
+        return type(attention).call(attention, *args, **kwargs)
+
+    monkeypatch.setattr(attention, "call", call)
+    batch = tiny.batch()
+    outputs = engine.compiled(model, model, batch)(batch)
+
+    assert len(calls) == 1
+    # The numbers of a graph with one call for each layer.
+    plain = tf.function(model, autograph=False)(batch)
+    for name, values in plain.items():
+        np.testing.assert_array_equal(outputs[name], values)
