@@ -65,8 +65,10 @@ def answer_texts(
             preprocessor=lambda text: text[:end].lower(),
         ),
     )
-    features.fit([*itertools.chain(*texts)])
-    trained, others = (_rows(features, each) for each in (texts, evaluated))
+    # A pair without a second text is one text, and no empty one.
+    features.fit([*filter(None, itertools.chain(*texts))])
+    rows_of = _rows if any(second for _, second in texts) else _first_rows
+    trained, others = (rows_of(features, each) for each in (texts, evaluated))
     if not num_labels:
         model = linear_model.Ridge().fit(trained, labels)
         return Answers(model.predict(others).reshape(-1, 1), len(rows))
@@ -116,6 +118,11 @@ def _some(sizes: Sequence[int], most: int) -> np.ndarray:
     """Returns random indices, in order, whose sizes add up to `most`."""
     order = np.random.default_rng(0).permutation(len(sizes))
     return order[np.cumsum(np.array(sizes)[order]) <= most]
+
+
+def _first_rows(features: Any, texts: Texts) -> Any:
+    """Returns the features of the first texts."""
+    return features.transform([first for first, _ in texts])
 
 
 def _rows(features: Any, texts: Texts) -> Any:

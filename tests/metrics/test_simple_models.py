@@ -1,7 +1,11 @@
 """Simple models: what they learn of few texts and words."""
 
+import functools
+
 import numpy as np
 import pytest
+from sklearn import linear_model, pipeline
+from sklearn.feature_extraction import text
 
 from albert_tf.metrics import simple_models
 
@@ -26,6 +30,23 @@ def test_texts_are_told_apart_by_their_words(monkeypatch, few):
     # No text has the third label.
     assert np.exp(answers.logits[:, 2]).max() < 0.01
     assert answers.num_trained == 24
+
+
+def test_single_texts_have_the_model_that_the_docs_describe():
+    count = functools.partial(text.TfidfVectorizer, sublinear_tf=True)
+    model = pipeline.make_pipeline(
+        pipeline.make_union(
+            count(ngram_range=(1, 2), token_pattern=r"\w+"),
+            count(analyzer="char_wb", ngram_range=(2, 4)),
+        ),
+        linear_model.LogisticRegression(C=10, class_weight="balanced"),
+    )
+    model.fit([first for first, _ in TEXTS], KINDS)
+    wanted = model.predict_proba([first for first, _ in ASKED])
+
+    logits = simple_models.answer_texts(TEXTS, KINDS, 2, ASKED).logits
+
+    np.testing.assert_allclose(np.exp(logits), wanted, atol=1e-4)
 
 
 def test_a_text_may_have_several_labels_also_such_that_all_have():
