@@ -91,7 +91,7 @@ def sections(
         else:
             table[run] |= _mcnemar(rows, predictions, first)
             table[run] |= _difference(results, reference)
-        if rows and all(label is not None for _, label in rows.values()):
+        if predictions and all(label is not None for _, label in rows.values()):
             # The accuracy above is of the likelier labels, without thresholds.
             right = sum(predictions[guid] == rows[guid][1] for guid in rows)
             table[run][_RIGHT] = f"{right} of {len(rows)}"
@@ -104,7 +104,8 @@ def sections(
     differing = [
         (guid, text, label or "", *given)
         for guid, (text, label) in rows.items()
-        if len({*(given := [own[guid] for own in answers.values()])}) > 1
+        if all(answers.values())
+        and len({*(given := [own[guid] for own in answers.values()])}) > 1
     ]
     title = f"{len(differing)} of {len(rows)} answers differ"
     tables: list[Section] = [
@@ -122,7 +123,8 @@ def sections(
             "rows": differing[:MAX_ERRORS],
         },
     ]
-    return tables if rows and len(answers) > 1 else tables[:1]
+    has_answers = len(answers) > 1 and all(answers.values())
+    return tables if has_answers else tables[:1]
 
 
 def as_text(tables: Sequence[Section]) -> str:
@@ -187,18 +189,17 @@ def _scores(results: files.JsonObject) -> dict[str, str]:
 def _answers(path: str, results: files.JsonObject) -> tuple[_Rows, _Answers]:
     """Returns what a run was evaluated on, and its answers.
 
-    Both are empty where answers are no labels, or where the files of a task
+    There are no answers where they are no labels, or where the files of a task
     have none.
     """
-    if results["evaluated"].get("has_numbers"):
-        return {}, {}
+    has_numbers = results["evaluated"].get("has_numbers")
     rows: _Rows = {}
     answers: _Answers = {}
     for one in run_tables.evaluated_rows(path):
-        if "prediction" in one:
-            names = ("text_a", "text_b", "question", "text")
-            texts = filter(None, map(one.get, names))
-            rows[one["id"]] = " | ".join(texts), one.get("label")
+        names = ("text_a", "text_b", "question", "text")
+        texts = filter(None, map(one.get, names))
+        rows[one["id"]] = " | ".join(texts), one.get("label")
+        if "prediction" in one and not has_numbers:
             answers[one["id"]] = one["prediction"]
     return rows, answers
 
@@ -215,7 +216,7 @@ def _difference(
 
 def _mcnemar(rows: _Rows, ours: _Answers, first: _Answers) -> dict[str, str]:
     """Returns the test of a run against the first, and what it means."""
-    if not rows or any(label is None for _, label in rows.values()):
+    if not (ours and first) or any(label is None for _, label in rows.values()):
         return {_VERDICT: "not tested: no labels beside answers"}
     gains, losses = (
         sum(a[guid] == label != b[guid] for guid, (_, label) in rows.items())

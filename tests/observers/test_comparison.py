@@ -204,10 +204,16 @@ def test_numbers_are_neither_right_nor_wrong(make_run):
         for name, numbers in answers.items()
     ]
 
+    others = {"labels": "124", "has_numbers": True}
+    paths.append(make_run("three", "456", **others))
+
     [by_run] = comparison.sections(paths)
 
-    verdict = rows_of(by_run)["two"]["against the first"]
-    assert verdict.startswith("not tested")
+    _, two, three = rows_of(by_run).values()
+    assert two["against the first"].startswith("not tested")
+    assert two["difference"] == "+0 accuracy"
+    assert three["against the first"].startswith("not compared: other ids")
+    assert three["difference"] == ""
 
 
 def test_a_run_that_comes_twice_or_was_not_evaluated(make_run, tmp_path):
