@@ -100,6 +100,7 @@ def run_folds(
     Scores are computed on all rows together, with mean and deviation of folds.
     """
     fold_of_row = record_sets.fold_numbers(rows, config.num_folds)
+    cautions: list[str] = []
 
     def run_fold(fold: int) -> Result | None:
         train, held_out = (
@@ -113,6 +114,8 @@ def run_folds(
         )
         fold_config = config.fold_configs()[fold]
         records = record_sets.make_sets(fold_config, sets)
+        if caution := records.evaluation[0].caution:
+            cautions.append(f"Fold {fold}: {caution}")
         return make_run(fold_config, records).run()
 
     folds = {fold: fold for fold in range(config.num_folds)}
@@ -126,7 +129,7 @@ def run_folds(
         results: list[Result] = [*outcome[0].values()]
         outputs = _in_order(rows, fold_of_row, [r.outputs for r in results])
         return _summarize_folds(
-            config, evaluated, outputs, results, workers, observers
+            config, evaluated, outputs, results, workers, observers, cautions
         )
 
 
@@ -175,6 +178,7 @@ def _summarize_folds(
     results: Sequence[Result],
     workers: Workers,
     observers: CallbackList,
+    cautions: Sequence[str],
 ) -> Result:
     """Scores the answers of all folds together, and writes them."""
     data = evaluated.data
@@ -189,6 +193,7 @@ def _summarize_folds(
     facts = record_sets.describe(
         evaluated, scores, config.evaluated, num_folds=config.num_folds
     )
+    facts["cautions"] += cautions
     result = Result(
         scores=scores,
         output_dir=config.output_dir,

@@ -18,8 +18,10 @@ from tests.cli.conftest import CONFIG, ROOT
 pytestmark = pytest.mark.slow
 # What other machines are needed for, or what a reader is to fill in.
 LEFT_OUT = ("://", "=multi_worker", "=tpu", "grpc=", "_client.py")
-# Pages with tests of their own, and one whose data sets are not here.
+# Pages with tests of their own, one whose data sets are not here, and one whose
+# command trains for an hour and adds a row to the page.
 OTHER_PAGES = (
+    "docs/board.md",
     *("docs/own_data.md", "docs/keras.md", "docs/experiments.md"),
     *("docs/browser.md", "docs/new_head.md", "docs/results.md"),
 )
@@ -40,6 +42,7 @@ ADDED = [
     ("_schedule", "--depth_schedule=1@0,2@2 --length_schedule=128@0,512@3"),
     ("_schedule", "--batch_schedule=4@0,8@1 --mask_schedule=0.3@0,0.15@2"),
     ("run_classifier.py", SMALL),
+    ("--num_folds=5", "--num_train_steps=2"),
     ("run_squad.py", SMALL + "--doc_stride=8 --max_query_length=8"),
     ("run_race.py", SMALL + "--max_qa_length=16"),
     ("run_ner.py", "--max_seq_length=32 --train_batch_size=4"),
@@ -114,6 +117,9 @@ def write_tables(folder):
     (folder / "pairs.tsv").write_text("\n".join(lines))
     lines = ["text,kind", *(f"{text},{label}" for text, _, label in rows)]
     (folder / "mails.csv").write_text("\n".join(lines))
+    lines = [f"{i},{line}" for i, line in enumerate(lines[1:])]
+    lines = ["id,text,klasse", *lines]
+    (folder / "tickets.csv").write_text("\n".join(lines))
     lines = [
         "sentence\tlabel",
         *(f"{text}\t{label}" for text, _, label in rows),

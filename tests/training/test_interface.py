@@ -153,6 +153,8 @@ def test_every_row_is_predicted_by_a_run_that_has_not_seen_it(
 
 def test_texts_are_ranked_among_vectors_of_their_own_fold(start, tmp_path):
     rows = [{"a": f"cat {i}", "b": f"cat {20 - i}"} for i in range(9)]
+    # Other characters, and in another fold, but the same tokens.
+    rows.append({"a": "CAT 2", "b": "cat 18"})
 
     result = albert_tf.finetune(
         "similarity",
@@ -166,12 +168,16 @@ def test_texts_are_ranked_among_vectors_of_their_own_fold(start, tmp_path):
     each = [results(tmp_path / "run" / f"fold-{i}") for i in range(2)]
     # One for each row, whatever the vectors of other folds are.
     for name in ("mrr_at_10", "word_overlap_baseline"):
-        mean = np.average([one[name] for one in each], weights=[5, 4])
+        mean = np.average([one[name] for one in each], weights=[5, 5])
         found = results(tmp_path / "run")[name]
         assert found == pytest.approx(mean)
     assert (
         result.scores["mrr_at_10_interval_high"] >= result.scores["mrr_at_10"]
     )
+    for fold, caution in enumerate(result.evaluation["cautions"]):
+        assert caution.startswith(f"Fold {fold}: 1 of the 5 records to evalua")
+    page = (tmp_path / "run" / "report.html").read_text("utf-8")
+    assert "Fold 1: 1 of the 5 records to evaluate are also trained on" in page
 
 
 @pytest.mark.parametrize(
