@@ -34,6 +34,7 @@ class Decision:
             label is predicted; None is 1/2. Else, the label furthest above
             its threshold is predicted; None predicts the likeliest label. Those
             of two labels add up to 1. With more, a row below all has no answer.
+            Empty if none reaches the goal, so that none is chosen again.
         has_several: Whether a row has any number of labels.
         goal: The goal of the threshold, such as `precision:0.95`; see
             `threshold_for`. With more than two labels, it is the precision of
@@ -86,8 +87,11 @@ class Decision:
         temperature = self.temperature
         if self.calibrates and temperature is None:
             temperature = best_temperature(labels, logits)
-        new = dataclasses.replace(self, temperature=temperature)
-        if not self.goal or self.thresholds:
+        thresholds = self.thresholds or None
+        new = dataclasses.replace(
+            self, temperature=temperature, thresholds=thresholds
+        )
+        if not self.goal or self.thresholds is not None:
             return new
         if logits.shape[1] > 2:
             shares = new.probabilities(logits)

@@ -95,9 +95,12 @@ def _decision(config: ClassificationConfig, request: DataRequest) -> "Decision":
             "number from 0 to 1, such as precision:0.95. Received: "
             f"{config.decide}."
         )
+    thresholds = None if has_other_goal else metadata.thresholds
+    if earlier and not has_other_goal:
+        thresholds = thresholds or ()  # That none reaches the goal stays, too.
     return Decision(
         temperature=metadata.temperature if config.calibrate else None,
-        thresholds=None if has_other_goal else metadata.thresholds,
+        thresholds=thresholds,
         goal=config.decide or earlier,
         calibrates=config.calibrate and chooses,
     )

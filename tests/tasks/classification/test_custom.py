@@ -92,6 +92,11 @@ def test_what_the_weights_in_use_decide_is_not_decided_again(read):
     # The command of the training, on rows of a test: not chosen for them.
     assert decision("eval", decide="recall:0.9") == (2, (0.25, 0.75))
     assert decision("eval", calibrate=False) == (None, (0.25, 0.75))
+    # Nor is one chosen for them if no threshold has reached the goal.
+    kept = dataclasses.replace(kept, thresholds=None)
+    assert decision("eval") == decision("eval", decide="recall:0.9") == (2, ())
+    assert decision("eval", decide="recall:0.5") == (2, None)
+    kept = dataclasses.replace(kept, thresholds=(0.25, 0.75))
     # F1 and goals are of the label that they were of.
     for flags, label in (({}, "fraud"), ({"positive_label": "ok"}, "ok")):
         trained = {"positive_label": "fraud"}

@@ -127,6 +127,8 @@ def test_of_two_labels_the_positive_one_is_predicted_from_its_threshold(
     # Given, it is not chosen again.
     chosen = dataclasses.replace(chosen, goal="recall:0.9")
     assert chosen.chosen_for(1 - labels, logits) == chosen
+    missed = dataclasses.replace(goal, thresholds=())
+    assert missed.chosen_for(labels, logits).thresholds is None
 
 
 def test_a_threshold_lies_between_what_it_divides_best():
