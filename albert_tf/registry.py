@@ -159,6 +159,7 @@ EXPORTS = {
 }
 # Replacements of the paper's formulas: kernels, and options of a config.
 COMPUTATION = {
+    "gradients": "albert_tf.devices.gradients:give_to_graph",
     "kernels": "albert_tf.modeling.fused",
     "attention_window": "albert_tf.modeling.windows:AttentionWithinWindow",
     "pack": "albert_tf.modeling.packing:encode",

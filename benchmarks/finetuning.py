@@ -137,6 +137,7 @@ def time_training(
             tf.constant(first, tf.int64),
             tf.constant(number),
             tf.constant([step.INITIAL_LOSS_SCALE, 0.0]),
+            tf.constant(settings.random_seed, tf.int64),
         )
         rows.numpy()
 

@@ -121,6 +121,7 @@ def steps(
             tf.constant(number, tf.int64),
             tf.constant(1),
             tf.constant([step.INITIAL_LOSS_SCALE, 0.0]),
+            tf.constant(settings.random_seed, tf.int64),
         )
         tokens = float(rows.numpy()[0, column])
         yield time.perf_counter() - start, tokens

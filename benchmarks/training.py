@@ -94,6 +94,7 @@ def measure(arguments: argparse.Namespace) -> dict[str, Any]:
             tf.constant(number, tf.int64),
             tf.constant(1),
             tf.constant([step.INITIAL_LOSS_SCALE, 0.0]),
+            tf.constant(settings.random_seed, tf.int64),
         )
         rows.numpy()
         seconds.append(time.perf_counter() - start)

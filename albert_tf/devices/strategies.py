@@ -2,6 +2,7 @@
 
 import contextlib
 import functools
+import gc
 import os
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
@@ -60,6 +61,7 @@ def start_workers(
 ) -> contextlib.AbstractContextManager[Workers]:
     """Returns a context with the workers of a run."""
     check_tensorflow("The training loop")
+    gc.collect()  # the model of an earlier run, which refers to itself
     if reference := registry.WORKERS.get(strategy_name(settings)):
         workers: contextlib.AbstractContextManager[Workers] = registry.load(
             reference

@@ -145,6 +145,7 @@ def _logits(
     is_small: bool,
 ) -> np.ndarray:
     """Returns the logits of a logistic regression with balanced classes."""
+    import threadpoolctl
     from sklearn import linear_model, multiclass
 
     model: Any = linear_model.LogisticRegression(
@@ -161,7 +162,8 @@ def _logits(
         )
     if labels.ndim > 1:
         model = multiclass.OneVsRestClassifier(model)
-    with warnings.catch_warnings():
+    # Threads of BLAS take ten times the processor time for such products.
+    with warnings.catch_warnings(), threadpoolctl.threadpool_limits(1):
         # Of labels that all texts have, and of few iterations.
         warnings.simplefilter("ignore")
         model.fit(trained, labels)

@@ -3,6 +3,7 @@
 Classification and multiple choice. Examples may leave the model early.
 """
 
+import functools
 from collections.abc import Callable
 
 from albert_tf import registry
@@ -24,12 +25,12 @@ class LabelTask(MeanLossTask):
     ) -> losses.LossSums:
         return self._sums(outputs["logits"], batch["label_ids"], weights)
 
-    def final_outputs(self, batch: Batch) -> Totals:
-        """Returns the outputs, with early exit if there is any."""
+    @property
+    def final_outputs(self) -> Callable[[Batch], Totals]:
+        """The function of outputs, with early exit if there is any."""
         if not self._exit_patience:
-            return self.outputs(batch)
+            return self.outputs
         compute = registry.load(registry.EARLY_EXIT["outputs"])
-        outputs: Totals = compute(
-            self.model, batch, patience=self._exit_patience
+        return functools.partial(
+            compute, self.model, patience=self._exit_patience
         )
-        return outputs

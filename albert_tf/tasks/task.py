@@ -88,14 +88,15 @@ class AnswerTask:
         """Returns the outputs of the model, without dropout."""
         return dict(self.model(self.model.inputs_of(batch), training=False))
 
-    def final_outputs(self, batch: Batch) -> Totals:
-        """Returns the outputs that final scores and predictions are made of.
+    @property
+    def final_outputs(self) -> Callable[[Batch], Totals]:
+        """The function of outputs for final scores and predictions.
 
         They are float32 or int32 `[B, ...]`: the model's, or, with early
         exit, of the layer at which each example leaves, and its number,
         `num_layers` int32 `[B]`.
         """
-        return self.outputs(batch)
+        return self.outputs
 
 
 # Makes the model half from a config, `seed` and Keras's dtype policy, `dtype`;

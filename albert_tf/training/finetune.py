@@ -39,6 +39,7 @@ from albert_tf.training import (
     several_runs,
 )
 from albert_tf.training.callbacks import Callback, CallbackList, Result, Run
+from albert_tf.training.computation import Computation
 from albert_tf.training.record_sets import RecordSet
 from albert_tf.training.run_config import FinetuningConfig
 
@@ -85,7 +86,7 @@ def run(
 
         make_run = functools.partial(
             FinetuningRun,
-            make_task=make_task,
+            computation=Computation(config, make_task, workers),
             workers=workers,
             start=start,
             callbacks=callbacks,
@@ -179,7 +180,7 @@ class FinetuningRun:
         config: FinetuningConfig,
         sets: Sets[RecordSet],
         *,
-        make_task: MakeTask,
+        computation: Computation,
         workers: Workers,
         start: Checkpoint | None,
         callbacks: Sequence[Callback],
@@ -189,19 +190,9 @@ class FinetuningRun:
         self._workers = workers
         self._start = start
         self._observers = _make_observers(config, sets, callbacks, workers)
-        self._padding = record_sets.padding_for(config, workers.strategy)
-        with workers.strategy.scope():
-            self._task = make_task(
-                config.albert_config,
-                seed=config.random_seed,
-                dtype=config.dtype_policy,
-            )
-        self._computer = OutputComputer(
-            self._task,
-            self._padding,
-            compute=self._task.outputs,
-            workers=workers,
-        )
+        self._computation = computation
+        computation.begin(config.random_seed)
+        self._task = computation.task
 
     def run(
         self,
@@ -226,20 +217,11 @@ class FinetuningRun:
     def _train(self) -> Checkpoint | None:
         """Trains or resumes; returns the best weights, or None if stopped."""
         config = self._config
-        multipliers = None
-        if config.layerwise_lr_decay < 1 or config.freeze_embeddings:
-            find_multipliers = registry.load(registry.RATES["layerwise"])
-            multipliers = find_multipliers(
-                [v.path for v in self._task.model.trainable_variables],
-                decay=config.layerwise_lr_decay,
-                freeze_embeddings=config.freeze_embeddings,
-            )
         with resume.prepare_training(
             config,
             folder=record_sets.folder_of(config, self._sets),
-            task=self._task,
+            train_step=self._computation.train_step(),
             workers=self._workers,
-            multipliers=multipliers,
             start=self._start,
             # A pretrained checkpoint lacks the head of the task.
             allow_new_heads=True,
@@ -253,7 +235,7 @@ class FinetuningRun:
                     config,
                     cast(RecordSet, self._sets.train),
                     self._workers.strategy,
-                    self._padding,
+                    self._computation.padding,
                 ),
                 evaluate=self.evaluate if self._sets.evaluation else None,
                 patience=config.early_stopping_patience,
@@ -265,7 +247,7 @@ class FinetuningRun:
 
     def evaluate(self) -> Scores:
         """Returns the scores of the current weights, and the `loss`."""
-        return self._evaluate(self._computer).scores
+        return self._evaluate(self._computation.outputs).scores
 
     def _evaluate(
         self, computer: OutputComputer, chosen: Scores | None = None
@@ -321,7 +303,7 @@ class FinetuningRun:
             self._observers.begin(step=weights.step)
         start_outputs = self._start_outputs(weights)
         resume.set_weights(self._task.model, weights, workers)
-        computer = OutputComputer(self._task, self._padding, workers=workers)
+        computer = self._computation.final_outputs
 
         # 1. Evaluation.
         evaluation = self._evaluate(computer, weights.metadata.chosen)
@@ -398,12 +380,7 @@ class FinetuningRun:
         if start.path == weights.path:
             return {}
         resume.set_weights(self._task.model, start, self._workers)
-        computer = OutputComputer(
-            self._task,
-            self._padding,
-            compute=self._task.start_outputs,
-            workers=self._workers,
-        )
+        computer = self._computation.outputs_by(self._task.start_outputs)
         columns, batch_size = evaluated[0].columns, self._config.eval_batch_size
         return {"start_outputs": computer.run(columns, batch_size)}
 

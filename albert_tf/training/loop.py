@@ -165,6 +165,7 @@ class TrainingLoop:
                     tf.constant(state.step, tf.int64),
                     tf.constant(num_steps, tf.int32),
                     tf.constant(state.loss_scale, tf.float32),
+                    tf.constant(self._config.random_seed, tf.int64),
                     self._phase.depth,
                 )
                 values = rows.numpy()  # waits for the device

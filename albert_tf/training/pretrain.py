@@ -31,6 +31,7 @@ from albert_tf.training.callbacks import Callback, CallbackList, Result, Run
 from albert_tf.training.pretrain_config import PretrainingConfig
 from albert_tf.training.run_config import Phase
 from albert_tf.training.run_folder import RunFolder
+from albert_tf.training.step import TrainStep
 
 _LOGGER = logging.getLogger(__name__)
 
@@ -81,7 +82,7 @@ def run(
                 with resume.prepare_training(
                     config,
                     folder=folder,
-                    task=task,
+                    train_step=TrainStep(config, task, strategy),
                     workers=workers,
                     start=start,
                     continue_from=config.continue_from,

@@ -16,7 +16,6 @@ from albert_tf.checkpoints.checkpoint import Checkpoint
 from albert_tf.checkpoints.train_state import Checkpointer
 from albert_tf.devices import strategies
 from albert_tf.devices.strategies import Workers
-from albert_tf.tasks.task import Task
 from albert_tf.training import run_folder
 from albert_tf.training.run_config import RunConfig
 from albert_tf.training.run_folder import RunFolder
@@ -154,9 +153,8 @@ def prepare_training(
     config: RunConfig,
     *,
     folder: RunFolder,
-    task: Task,
+    train_step: TrainStep,
     workers: Workers,
-    multipliers: Mapping[str, float] | None = None,
     start: Checkpoint | None = None,
     continue_from: str | None = None,
     **load_options: bool,
@@ -166,18 +164,15 @@ def prepare_training(
     It begins with the first of these that exists: the newest checkpoint in
     `output_dir`; the newest checkpoint of `continue_from`; the weights of
     `start`, with the `load_options` of `load.load_checkpoint`; the random
-    initialization of the model. The caller makes the task in the scope of the
-    strategy.
+    initialization of the model.
     """
     with contextlib.ExitStack() as stack:
         workers.run_in_chief(stack.enter_context, folder.locked())
-        # 1. Optimizer.
-        train_step = TrainStep(config, task, workers.strategy, multipliers)
-
-        # 2. Weights.
+        # 1. Weights, and the state of the optimizer.
+        model = train_step.task.model
         checkpointer = Checkpointer(
             config.output_dir,
-            model=task.model,
+            model=model,
             optimizer=train_step.optimizer,
             keep_max=config.keep_checkpoint_max,
             trained=train_step.variables,
@@ -204,12 +199,12 @@ def prepare_training(
         else:
             state = RunState()
             if start:
-                load.load_checkpoint(task.model, start, **load_options)
+                load.load_checkpoint(model, start, **load_options)
             else:
                 _LOGGER.info("All weights are randomly initialised.")
-        workers.check_same_weights(task.model, step=state.step)
+        workers.check_same_weights(model, step=state.step)
 
-        # 3. Claim the directory. If a checkpoint cannot be loaded, this is not
+        # 2. Claim the directory. If a checkpoint cannot be loaded, this is not
         # reached, so that the directory does not look like a run.
         workers.run_in_chief(folder.claim, config)
         workers.check_same({"run.json": _is_claimed(folder.path)}, _SHARED)

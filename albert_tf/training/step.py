@@ -99,13 +99,14 @@ class TrainStep:
         first_step: tf.Tensor,
         num_steps: tf.Tensor,
         loss_scale: tf.Tensor,
+        run_seed: tf.Tensor,
         depth: int | None = None,
     ) -> tuple[tf.Tensor, tf.Tensor]:
         """Runs `num_steps` updates, int32 `[]`, of `depth` layers or of all.
 
-        `first_step` is int64 `[]`; `loss_scale` is float32 `[2]`, see
-        `updated_loss_scale`. Returns the columns `result_names`, float32
-        `[num_steps, K]`, and the new `loss_scale`.
+        `first_step` and `run_seed` are int64 `[]`; `loss_scale` is float32
+        `[2]`, see `updated_loss_scale`. Returns the columns `result_names`,
+        float32 `[num_steps, K]`, and the new `loss_scale`.
         """
 
         def update(
@@ -117,7 +118,7 @@ class TrainStep:
             rows = self.strategy.run(
                 # A TPU's strategy makes tensors of all `args`.
                 functools.partial(self._replica_step, depth=depth),
-                args=(next(iterator), step, rate, scale),
+                args=(next(iterator), step, run_seed, rate, scale),
             )
             row = self.strategy.experimental_local_results(rows)[0]
             results = results.write(index, row)
@@ -138,6 +139,7 @@ class TrainStep:
         self,
         batch: Batch,
         step: tf.Tensor,
+        run_seed: tf.Tensor,
         rate: tf.Tensor,
         scale: tf.Tensor,
         *,
@@ -148,7 +150,7 @@ class TrainStep:
         denominators = self.task.loss_denominators(batch)
         reduced = _all_reduce(context, [*denominators.values()])
         loss_denominators = dict(zip(denominators, reduced, strict=True))
-        seed = self._step_seed(step, context)
+        seed = _step_seed(run_seed, step, context)
         gradients, totals = self._gradients(
             batch, loss_denominators, seed, scale, depth
         )
@@ -160,18 +162,6 @@ class TrainStep:
         gradients = dict(zip(gradients, clipped, strict=True))
         context.merge_call(self._apply, args=(gradients, step, rate, norm))
         return tf.concat([totals, [rate, scale, norm]], 0)
-
-    def _step_seed(
-        self, step: tf.Tensor, context: tf.distribute.ReplicaContext
-    ) -> tf.Tensor:
-        """Returns int32 `[2]`, different for each step and replica."""
-        replica = tf.cast(context.replica_id_in_sync_group, tf.int64)
-        stream = step * context.num_replicas_in_sync + replica
-        run_seed = tf.constant(self._config.random_seed, tf.int64)
-        key = tf.stack([run_seed, stream])
-        return tf.random.stateless_uniform(
-            [2], key, minval=None, maxval=None, dtype=tf.int32
-        )
 
     def _accumulated_gradients(
         self, batch: Batch, denominators: Totals, seed: tf.Tensor, *others: Any
@@ -303,6 +293,18 @@ class TrainStep:
         else:
             update()
         return variable.read_value()
+
+
+def _step_seed(
+    run_seed: tf.Tensor, step: tf.Tensor, context: tf.distribute.ReplicaContext
+) -> tf.Tensor:
+    """Returns int32 `[2]`, different for each step and replica."""
+    replica = tf.cast(context.replica_id_in_sync_group, tf.int64)
+    stream = step * context.num_replicas_in_sync + replica
+    key = tf.stack([run_seed, stream])
+    return tf.random.stateless_uniform(
+        [2], key, minval=None, maxval=None, dtype=tf.int32
+    )
 
 
 def _add(total: tf.Tensor, gradient: tf.Tensor) -> tf.Tensor:

@@ -125,6 +125,7 @@ class Trainer:
                 tf.constant(start, tf.int64),
                 tf.constant(per_call or num_steps),
                 state,
+                tf.constant(self.config.random_seed, tf.int64),
                 depth,
             )
             rows.extend(values.numpy().tolist())

@@ -8,7 +8,7 @@ import pytest
 import tensorflow as tf
 
 from albert_tf.devices.strategies import Workers
-from albert_tf.training import loop, resume
+from albert_tf.training import loop, resume, step
 from albert_tf.training.callbacks import CallbackList, Run
 from albert_tf.training.resume import DivergenceDetector, RunState
 from albert_tf.training.run_folder import RunFolder
@@ -28,8 +28,9 @@ def start(config, folder, task):
     }
     dataset = tf.data.Dataset.from_tensor_slices(batches)
     alone = Workers(tf.distribute.get_strategy())
+    update = step.TrainStep(config, task, alone.strategy)
     with resume.prepare_training(
-        config, folder=folder, task=task, workers=alone
+        config, folder=folder, train_step=update, workers=alone
     ) as training:
         return loop.TrainingLoop(
             config,

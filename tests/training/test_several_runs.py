@@ -20,21 +20,19 @@ ONCE = {"save_checkpoints_steps": 60}
 
 @pytest.fixture
 def mute_task():
-    """A task that predicts a constant the first `num_mute` times it is made."""
+    """A task with weights of 0 the first `num_mute` times it is made.
+
+    They have no gradient, except for the last bias.
+    """
 
     class MuteTask(runs.WordTask):
         num_mute = 1
 
         def __init__(self, config, *, seed, dtype):
             super().__init__(config, seed=seed, dtype=dtype)
-            self._is_mute = MuteTask.num_mute > 0
+            for variable in self.model.variables * (MuteTask.num_mute > 0):
+                variable.assign(0 * variable)
             MuteTask.num_mute -= 1
-
-        def outputs(self, batch):
-            outputs = super().outputs(batch)
-            if self._is_mute:
-                outputs["logits"] *= 0
-            return outputs | {"token_sums": 0 * outputs["token_sums"]}
 
     return MuteTask
 
@@ -120,7 +118,7 @@ def test_a_degenerate_seed_is_named_and_left_out_of_the_medians(
     assert "1 of 2 seeds have failed and are left out" in caplog.text
     for text in (report_of(several), caplog.text):
         assert "The model is degenerate, no better" in text
-        assert "trained on, the loss is 0.69" in text
+        assert "trained on, the loss is 0.68" in text
         assert "Try a lower --learning_rate, a longer warm-up, more st" in text
 
 
@@ -143,7 +141,7 @@ def test_seeds_that_diverge_are_an_error_and_keep_what_they_have_learnt(job):
         def training_scores(self, sums):
             self.num_steps = getattr(self, "num_steps", 0) + 1
             scores = super().training_scores(sums)
-            return scores if self.num_steps < 7 else {"loss": math.nan}
+            return scores if self.num_steps % 7 else {"loss": math.nan}
 
     several = job(
         make_task=Spoilt,

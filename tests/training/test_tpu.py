@@ -106,6 +106,7 @@ def trace(config, task, strategy, specs, depth=None):
         tf.constant(0, tf.int64),
         tf.constant(3),
         tf.constant([step.INITIAL_LOSS_SCALE, 0.0]),
+        tf.constant(config.random_seed, tf.int64),
         depth,
     ).graph
 
@@ -193,6 +194,7 @@ def test_a_tpu_strategy_accepts_the_updates(kind, monkeypatch):
             tf.constant(0, tf.int64),
             tf.constant(3),
             tf.constant([step.INITIAL_LOSS_SCALE, 0.0]),
+            tf.constant(config.random_seed, tf.int64),
             1,
         )
 

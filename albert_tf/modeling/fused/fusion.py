@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 import keras
 from keras import ops
 
+from albert_tf import registry
 from albert_tf.modeling import Tensor, operations
 from albert_tf.modeling.operations import Function
 
@@ -121,8 +122,19 @@ def custom_gradient(function: Function) -> Function:
 
         return outputs, grad
 
-    decorated: Function = ops.custom_gradient(call)
+    def decorated(*inputs: Tensor) -> Tensor:
+        outputs = ops.custom_gradient(call)(*inputs)
+        if keras.backend.backend() == "tensorflow":
+            _forgetting()(keras.tree.flatten(outputs)[0])
+        return outputs
+
     return decorated
+
+
+@functools.cache  # AutoGraph does not convert what is cached.
+def _forgetting() -> Function:
+    function: Function = registry.load(registry.COMPUTATION["gradients"])
+    return function
 
 
 def row_sums(tensor: Tensor) -> Tensor:
