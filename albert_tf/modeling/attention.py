@@ -95,11 +95,11 @@ class AttentionSublayer(base.AlbertLayer):
 
         `inputs` are query, key, value and mask; see `Operations.attend`.
         """
+        rate = self.config.attention_probs_dropout_prob
         drop = functools.partial(
-            dropout.dropout,
-            rate=self.config.attention_probs_dropout_prob,
-            dropout_index=dropout_index,
+            dropout.dropout, rate=rate, dropout_index=dropout_index
         )
+        seed = seed if rate else None
         return self.operations.attend(*inputs, drop=drop, seed=seed)
 
     def _split_heads(self, inputs: Tensor, shape: Tensor) -> Tensor:
