@@ -18,10 +18,10 @@ from tests.cli.conftest import CONFIG, ROOT
 pytestmark = pytest.mark.slow
 # What other machines are needed for, or what a reader is to fill in.
 LEFT_OUT = ("://", "=multi_worker", "=tpu", "grpc=", "_client.py")
-# Pages with tests of their own, one whose data sets are not here, and one whose
-# command trains for an hour and adds a row to the page.
+# Pages with tests of their own, one whose data sets are not here, one that
+# needs a GPU, and one whose command trains for an hour and adds a row to it.
 OTHER_PAGES = (
-    "docs/board.md",
+    *("docs/board.md", "docs/gpu_hour.md"),
     *("docs/own_data.md", "docs/keras.md", "docs/experiments.md"),
     *("docs/browser.md", "docs/new_head.md", "docs/results.md"),
 )
