@@ -2,6 +2,7 @@ import sys
 
 import pytest
 
+import albert_tf
 from albert_tf.explain import __main__ as explain
 
 
@@ -40,7 +41,8 @@ def test_without_a_text_the_worst_errors_of_the_run_are_explained(
     (classifier_folder / "eval").mkdir()
     (classifier_folder / "eval" / "predictions.tsv").write_text(
         "index\tprediction\tlabel\ttext_a\ttext_b\n"
-        "7\tham\tham\tA house.\t\n8\tham\tgrün\tThe cat sat.\tIt did.\n",
+        "7\tham\tham\tA house.\t\n8\tham\tgrün\tThe cat sat.\tIt did.\n"
+        "9\tham\tgrün\t\tNo first text.\n",
         encoding="utf-8",
     )
 
@@ -49,8 +51,16 @@ def test_without_a_text_the_worst_errors_of_the_run_are_explained(
     _, title, value, *lines = out.splitlines()
     assert (code, title) == (0, "id 8, label grün")
     assert value.startswith("probability of ")
-    words = [line.split()[1] for line in lines]
+    words = [line.split()[1] for line in lines[:5]]
     assert words == ["The", "cat", "sat", "It", "did"]
+    # A text that is empty stays in its place.
+    _, title, value, *_ = lines[5:]
+    answer = albert_tf.load_predictor(classifier_folder).predict(
+        ("", "No first text.")
+    )
+    assert title == "id 9, label grün"
+    share = answer["probabilities"][answer["prediction"]]
+    assert value == f"probability of {answer['prediction']}: {share:.4g}"
 
 
 @pytest.mark.parametrize(
