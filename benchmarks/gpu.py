@@ -123,6 +123,7 @@ def in_a_process(
         return None
     if done.returncode:
         sys.exit(f"error: {program} failed: {last or done.returncode}")
+    sys.stderr.write(done.stderr)
     figures: dict[str, Any] = json.loads(done.stdout.strip().splitlines()[-1])
     return figures
 

@@ -10,7 +10,11 @@ import pytest
 import tensorflow as tf
 
 from albert_tf.modeling.albert_model import AlbertModel
-from albert_tf.modeling.fused import FlashAttention, computing_with
+from albert_tf.modeling.fused import (
+    FlashAttention,
+    attention,
+    computing_with,
+)
 from albert_tf.modeling.operations import PLAIN
 from tests import tiny
 
@@ -125,3 +129,16 @@ def test_dropped_probabilities_are_those_of_the_formula():
     for name, values in wanted.items():
         np.testing.assert_array_equal(found[name], values)
     assert (without["pooled_output"] != wanted["pooled_output"]).numpy().any()
+
+
+def test_training_without_dropped_probabilities_has_the_kernel(monkeypatch):
+    kernel, calls = attention.ops.dot_product_attention, []
+
+    def counted(*heads, mask):
+        calls.append(mask.shape)
+        return kernel(*heads, mask=mask)
+
+    monkeypatch.setattr(attention.ops, "dot_product_attention", counted)
+    _outputs(FlashAttention(), training=True, seed=tf.constant([1, 2]))
+
+    assert calls == [(2, 1, 5, 5)] * tiny.config().num_hidden_layers
