@@ -53,14 +53,23 @@ def describe(
     """Describes the evaluation of a set, for metadata and reports."""
     caution = evaluated.caution if isinstance(evaluated, RecordSet) else ""
     cautions = [caution] * bool(caution)
-    absent = [
-        score.of
-        for score in scores.entries
-        if score == Score.of_label("number", score.of, 0)
-    ]
+    absent, without_answer = (
+        [s.of for s in scores.entries if s == Score.of_label(kind, s.of, 0)]
+        for kind in ("number", "f1")
+    )
     if absent:
         names = checks.listed(map(repr, absent))
         cautions.append(f"None of the examples has the label {names}.")
+    if missed := [name for name in without_answer if name not in absent]:
+        names = checks.listed(map(repr, missed))
+        caution = f"No example of the label {names} is recognised (f1 0)."
+        if "f1_macro" in scores:
+            caution += (
+                " --best_metric=f1_macro chooses weights by the mean over all "
+                "labels."
+            )
+        cautions.append(caution)
+        _LOGGER.warning("%s", caution)
     return {
         "data": name,
         "examples": len(evaluated.examples),

@@ -212,6 +212,9 @@ def test_an_evaluation_is_described_with_what_makes_it_doubtful():
         Score("accuracy", 0.5),
         Score.of_label("number", "ham", 4),
         Score.of_label("number", "spam", 0),
+        Score.of_label("f1", "ham", 0),
+        Score.of_label("f1", "spam", 0),
+        Score("f1_macro", 0),
     ]
     data = types.SimpleNamespace(
         primary_metric="accuracy", is_regression=False, goal=""
@@ -231,5 +234,7 @@ def test_an_evaluation_is_described_with_what_makes_it_doubtful():
     assert facts["cautions"] == [
         "All are trained on.",
         "None of the examples has the label 'spam'.",
+        "No example of the label 'ham' is recognised (f1 0). "
+        "--best_metric=f1_macro chooses weights by the mean over all labels.",
     ]
     assert facts["scores"]["accuracy"] == 0.5
