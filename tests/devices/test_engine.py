@@ -210,3 +210,37 @@ def test_a_file_that_another_engine_saved_is_read(results):
 
     found = model({"input_ids": np.ones((4, 8), "int32")})["logits"]
     np.testing.assert_allclose(found, outputs["saved"]["logits"], atol=1e-5)
+
+
+@pytest.mark.slow
+def test_commands_work_where_there_is_no_tensorflow(results, tmp_path):
+    folder, _ = results
+    program = (
+        "import runpy, sys; path = sys.argv.pop(1); "
+        "absent = ('tensorflow', 'tensorflow_text', 'keras_hub'); "
+        "sys.modules.update(dict.fromkeys(absent)); "
+        "run = runpy.run_path if '/' in path else runpy.run_module; "
+        "run(path, run_name='__main__')"
+    )
+    converted = tmp_path / "converted"
+
+    def run(*arguments):
+        return subprocess.run(
+            [sys.executable, "-c", program, *arguments],
+            env=os.environ | {"KERAS_BACKEND": "jax", "JAX_PLATFORMS": "cpu"},
+            cwd=_ROOT,
+            capture_output=True,
+            text=True,
+        )
+
+    convert = run(
+        "./convert_checkpoint.py",
+        f"--input_path={folder}/classifier",
+        f"--output_path={converted}",
+        "--output_format=huggingface",
+    )
+    assert convert.returncode == 0, convert.stderr
+    predict = run("albert_tf.predict", str(converted), "A house.")
+    assert predict.returncode == 0, predict.stderr
+    answers = json.loads((folder / "answers.json").read_text())
+    _assert_close(json.loads(predict.stdout), answers["classifier"][0])
