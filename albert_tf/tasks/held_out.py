@@ -101,7 +101,8 @@ def find(
     return existing[0] if existing else ""
 
 
-def _both_texts(row: Any) -> list[str]:
+def both_texts(row: Any) -> list[str]:
+    """Returns the texts of a pair, in their order."""
     return [row.text_a, row.text_b]
 
 
@@ -110,7 +111,8 @@ def read(
     request: DataRequest,
     read_use: Callable[[str], list[Example]],
     *,
-    texts: Callable[[Example], list[str]] = _both_texts,
+    texts: Callable[[Example], list[str]] = both_texts,
+    old_texts: Callable[[Example], list[str]] | None = None,
     label: Callable[[Example], str] = lambda _: "",
 ) -> tuple[dict[str, list[Example]], list[object] | None]:
     """Reads the examples to train on and to evaluate, by use.
@@ -119,7 +121,8 @@ def read(
     training file. Share, seed and digests of these rows are returned, too: a
     run stores them as the setting `validation`. Weights in use, or a start that
     was trained on rows of this table, have digests that hold out the same rows.
-    `read_use` reads the file of a use.
+    `read_use` reads the file of a use. Digests of older runs may be of the
+    `old_texts` of a row.
     """
     uses = [use for use in request.uses if use != "predict"]
     share, seed = config.validation_share, config.validation_seed
@@ -131,9 +134,16 @@ def read(
             f"but there is {str(to_evaluate)!r}. Leave one of them out."
         )
     rows = read_use("train")
-    *old_split, digests = request.weights.settings.get("validation") or [None]
+    weights = request.weights.settings.get("validation")
+    start = request.start.settings.get("validation")
+    if old_texts and any(
+        _are_of(old_texts, rows, stored, texts)
+        for stored in filter(None, (weights, start))
+    ):
+        texts = old_texts
+    *old_split, digests = weights or [None]
     has_seen = request.weights.settings.get("task") == config.name
-    if start := request.start.settings.get("validation"):
+    if start:
         digests_of_rows = _digests(rows, start[1], texts)
         if has_seen := not {*start[2]}.isdisjoint(digests_of_rows):
             *old_split, digests = start
@@ -204,6 +214,18 @@ def hold_out(
             f"{len(parts[1])} out. Pass another share, or an --eval_file."
         )
     return *parts, held_out
+
+
+def _are_of(
+    old_texts: Callable[[Example], list[str]],
+    examples: Sequence[Example],
+    validation: Sequence[Any],
+    texts: Callable[[Example], list[str]],
+) -> bool:
+    """Returns whether digests of an older run are not of `texts`."""
+    _, seed, held_out = validation
+    differing = [row for row in examples if old_texts(row) != texts(row)]
+    return not {*held_out}.isdisjoint(_digests(differing, seed, old_texts))
 
 
 def _digests(

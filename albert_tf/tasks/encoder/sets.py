@@ -92,7 +92,12 @@ def read_sets(
         return labelled_texts.read_examples(path, columns, labels=())
 
     examples, validation = held_out.read(
-        config, request, read, texts=SimilarityData.texts_of
+        config,
+        request,
+        read,
+        texts=SimilarityData.texts_of,
+        # Before the first release, a pair was held out without its mirror.
+        old_texts=held_out.both_texts,
     )
     if config.label_column:
         for use, rows in examples.items():

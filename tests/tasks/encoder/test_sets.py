@@ -4,6 +4,7 @@ import pytest
 
 from albert_tf.checkpoints.checkpoint import Checkpoint
 from albert_tf.checkpoints.metadata import Metadata
+from albert_tf.tasks import held_out
 from albert_tf.tasks.encoder import sets as sets_lib
 from albert_tf.tasks.encoder.sets import SimilarityConfig
 from albert_tf.tasks.example_files import RowsInMemory
@@ -18,13 +19,14 @@ PAIRS = {"text_columns": ("a", "b")}
 TRIPLETS = {"text_columns": ("a", "b", "c")}
 
 
-def read_sets(words, uses, rows=None, **flags):
+def read_sets(words, uses, rows=None, checkpoints=None, **flags):
     return sets_lib.read_sets(
         SimilarityConfig(**flags),
         DataRequest(
             uses=uses,
             tokenizer=words,
             max_seq_length=16,
+            **(checkpoints or {}),
             given_examples={
                 use: RowsInMemory("rows", own)
                 for use, own in (rows or {}).items()
@@ -86,6 +88,31 @@ def test_pairs_in_both_directions_are_held_out_together(words):
     )
     assert (len(train), len(evaluation)) == (7, 3)
     assert not train & evaluation
+
+
+@pytest.mark.parametrize(
+    ("kind", "uses"), [("start", ["train", "eval"]), ("weights", ["eval"])]
+)
+def test_rows_that_an_older_run_held_out_are_held_out(kind, uses, words):
+    """It held out pairs without their mirrors, which it trained on."""
+    mirrored = [row | {"a": row["b"], "b": row["a"]} for row in ROWS]
+    flags = PAIRS | {"validation_share": 0.3}
+    rows = {"train": ROWS + mirrored}
+    [all_pairs] = read_sets(words, ["train"], rows, **PAIRS).all
+    _, wanted, digests = held_out.hold_out(
+        all_pairs.examples,
+        share=0.3,
+        seed=0,
+        texts=held_out.both_texts,
+        label=lambda _: "",
+    )
+    settings = {"task": "similarity", "validation": [0.3, 0, digests]}
+    older = Checkpoint(metadata=Metadata(settings=settings))
+
+    found = read_sets(words, uses, rows, {kind: older}, **flags)
+
+    assert found.evaluation[0].examples == wanted
+    assert found.data.settings["validation"] == [0.3, 0, digests]
 
 
 def test_pooling_is_that_of_the_start_and_of_the_weights():
