@@ -35,7 +35,7 @@ def hidden() -> Iterator[None]:
         os.dup2(file.fileno(), 2)
         try:
             yield
-        except BaseException:
+        except Exception:
             file.seek(0)
             os.write(stderr, file.read())
             raise

@@ -47,6 +47,9 @@ def test_only_an_error_shows_what_is_hidden(monkeypatch, capfd):
     with pytest.raises(ImportError), quiet.hidden():
         os.write(2, b", before the error")
         raise ImportError
+    with pytest.raises(KeyboardInterrupt), quiet.hidden():
+        os.write(2, b"of no interest at Ctrl-C")
+        raise KeyboardInterrupt
 
     assert capfd.readouterr().err == "after, before the error"
     assert os.environ[LEVEL] == "0"  # The user's.

@@ -10,6 +10,7 @@ import sys
 from collections.abc import Sequence
 
 from albert_tf import console
+from albert_tf.cli import program
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -26,7 +27,8 @@ def _compare(arguments: Sequence[str] | None) -> None:
     parser.add_argument("runs", metavar="RUN", nargs="+", help="its folder")
     parser.add_argument("--output", help="a page to write, .html")
     options = parser.parse_args(arguments)
-    from albert_tf.observers import comparison  # slow
+    with program.quiet_import():
+        from albert_tf.observers import comparison
 
     tables = comparison.sections(options.runs)
     sys.stdout.write(console.printable(comparison.as_text(tables)))

@@ -1,6 +1,10 @@
 """The command that compares runs."""
 
 import json
+import subprocess
+import sys
+
+import pytest
 
 from albert_tf.compare import __main__ as compare
 
@@ -31,6 +35,19 @@ def test_a_table_and_a_page(tmp_path, capsys):
     assert "McNemar" in html
     assert "--random_seed=ham" in html
     assert "<b>" not in html
+
+
+@pytest.mark.slow
+def test_tensorflow_prints_nothing(tmp_path):
+    run = make_run(tmp_path / "ham", "a")
+
+    done = subprocess.run(
+        [sys.executable, "-m", "albert_tf.compare", run],
+        capture_output=True,
+        check=True,
+    )
+
+    assert done.stderr == b""
 
 
 def test_what_cannot_be_is_one_line(tmp_path, capsys):
