@@ -119,6 +119,8 @@ def read_rows(
     rows = _without_last_blanks(_read_fields(path))
     if header is None:
         _, header = next(rows, (1, ()))
+    if not header:
+        raise ValueError(f"{path} is empty. It must begin with column names.")
     for column in columns:
         if header.count(column) != 1:
             raise ValueError(

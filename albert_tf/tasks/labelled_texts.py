@@ -182,6 +182,8 @@ def read_labels(
             if label not in labels:
                 _check_label(label, where)
                 labels.add(label)
+    if not labels:
+        raise ValueError(f"{path} has no examples with a label.")
     by_class = {_class(x): x for x in sorted(labels, key=len, reverse=True)}
     names, where = sorted(by_class.values()), f"{path}, column {column!r}"
     check_labels(names, where)

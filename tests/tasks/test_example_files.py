@@ -118,7 +118,7 @@ def test_json_lines_give_text_numbers_and_truth_values(name, write):
 @pytest.mark.parametrize(
     ("name", "text", "message"),
     [
-        ("a.tsv", "", "must have one column named 'a'"),
+        ("a.tsv", "", "is empty. It must begin with column names"),
         ("a.tsv", "a\tb\n\n1\t2\n", "line 2: the row must have 2 .* 1 fields"),
         (
             "a.tsv",

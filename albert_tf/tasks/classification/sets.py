@@ -83,7 +83,10 @@ def _decision(config: ClassificationConfig, request: DataRequest) -> "Decision":
     # Exits have other logits than the layers that a later use may compute.
     chooses = "train" in request.uses or not config.exit_patience
     if config.decide and "eval" not in request.uses:
-        raise ValueError("--decide needs --do_eval, which sets the threshold.")
+        raise ValueError(
+            "--decide needs --do_eval, without --num_folds: the evaluation of "
+            "one model sets the threshold."
+        )
     if config.decide and has_other_goal and not chooses:
         raise ValueError(
             "--decide chooses a threshold for all layers: evaluate without "
