@@ -284,7 +284,7 @@ def _check(values: SettingValues, user_settings: Collection[str]) -> None:
                 f"--{absolute} and --{relative} contradict each other. Pass "
                 "only one of them."
             )
-    unused = ("do_predict", "export_dir", "validation_share")
+    unused = ("do_predict", "export_dir", "validation_share", "eval_file")
     if values["num_folds"] > 1 and (
         any(map(values.get, unused))
         or values["num_seeds"] > 1

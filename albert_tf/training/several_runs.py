@@ -114,9 +114,10 @@ def run_folds(
         )
         fold_config = config.fold_configs()[fold]
         records = record_sets.make_sets(fold_config, sets)
-        if caution := records.evaluation[0].caution:
-            cautions.append(f"Fold {fold}: {caution}")
-        return make_run(fold_config, records).run()
+        result = make_run(fold_config, records).run()
+        found = (records.evaluation[0].caution, result and result.problem)
+        cautions.extend(f"Fold {fold}: {each}" for each in found if each)
+        return result
 
     folds = {fold: fold for fold in range(config.num_folds)}
     outcome = run_each("fold", folds, run_fold, may_diverge=False)

@@ -1,6 +1,7 @@
 """What one run leaves, and which runs give a degenerate model."""
 
 import dataclasses
+import html
 import math
 import os
 import types
@@ -120,6 +121,24 @@ def test_a_degenerate_seed_is_named_and_left_out_of_the_medians(
         assert "The model is degenerate, no better" in text
         assert "trained on, the loss is 0.68" in text
         assert "Try a lower --learning_rate, a longer warm-up, more st" in text
+
+
+def test_a_degenerate_fold_is_named_in_the_report(job, mute_task):
+    class Data(runs.WordData):
+        has_folds = True
+
+        def texts_of(self, example):
+            return (example.guid,)
+
+    folds = {"num_folds": 2, "num_train_steps": 50, "evaluation": ()}
+    several = job(make_task=mute_task, **folds, **ONCE, data=Data())
+
+    several.run()
+
+    path = os.path.join(several.output_dir, "eval_results.json")
+    (caution,) = files.read_json(path)["evaluated"]["cautions"]
+    assert caution.startswith("Fold 0: The model is degenerate, no better")
+    assert caution in html.unescape(report_of(several))
 
 
 @pytest.mark.slow
