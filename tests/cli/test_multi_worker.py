@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from tests.cli import processes
+from tests.cli.conftest import ANIMALS
 from tests.training import runs
 
 
@@ -144,3 +145,42 @@ def test_two_workers_fine_tune_and_evaluate_like_one(
         np.loadtxt(folder / "test_results.tsv") for folder in (one, two)
     ]
     np.testing.assert_allclose(*probabilities, rtol=1e-4)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("label", ["", "label"])
+def test_two_workers_train_vectors_like_one(
+    label, config_flag, tiny_spm_model, run_alone, run_workers, tmp_path
+):
+    """Each compares its pairs with the pairs of the other."""
+    rows = [
+        f"One {a} sat.\tA {a} and a {b} sat.\t{i % 3}"
+        for i, a in enumerate(ANIMALS)
+        for b in ANIMALS
+    ]
+    table = tmp_path / "pairs.tsv"
+    table.write_text("\n".join(["first\tsecond\tlabel", *rows]) + "\n")
+    flags = (
+        config_flag,
+        f"--train_file={table}",
+        f"--spm_model_file={tiny_spm_model}",
+        "--text_columns=first,second",
+        *[f"--label_column={label}"] * bool(label),
+        "--do_train",
+        "--max_seq_length=32",
+        "--train_batch_size=8",
+        "--num_train_steps=6",
+        "--num_warmup_steps=2",
+        "--learning_rate=0.001",
+    )
+    script = "run_similarity.py"
+    run_alone(script, *flags, "--output_dir=one", folder=tmp_path)
+
+    ends = run_workers(script, (*flags, "--output_dir=two"), tmp_path)
+
+    assert [end.code for end in ends] == [0, 0], ends
+    arrays = runs.arrays_of(tmp_path / "two", 6)
+    for name, wanted in runs.arrays_of(tmp_path / "one", 6).items():
+        if "/key/bias" not in name:  # rounding noise, amplified
+            scale = np.abs(wanted).max()
+            assert np.abs(arrays[name] - wanted).max() <= 1e-3 * scale, name

@@ -217,6 +217,8 @@ def _of_all_replicas(*values: Tensor) -> tuple[Any, Any]:
                 "fewer --gradient_accumulation_steps."
             )
         return values, 0
+    # Arrays of a batch have no device, which a worker with one device needs.
+    values = tuple(map(tf.identity, values))
     try:
         gathered = [context.all_gather(each, axis=0) for each in values]
     except RuntimeError as error:
