@@ -3,7 +3,6 @@
 Classification and multiple choice. Examples may leave the model early.
 """
 
-import functools
 from collections.abc import Callable
 
 from albert_tf import registry
@@ -28,9 +27,11 @@ class LabelTask(MeanLossTask):
     @property
     def final_outputs(self) -> Callable[[Batch], Totals]:
         """The function of outputs, with early exit if there is any."""
-        if not self._exit_patience:
-            return self.outputs
+        return self._leaving_early if self._exit_patience else self.outputs
+
+    def _leaving_early(self, batch: Batch) -> Totals:
         compute = registry.load(registry.EARLY_EXIT["outputs"])
-        return functools.partial(
-            compute, self.model, patience=self._exit_patience
+        outputs: Totals = compute(
+            self.model, batch, patience=self._exit_patience
         )
+        return outputs
