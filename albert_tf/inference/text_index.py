@@ -101,17 +101,19 @@ def load(predictor: "Predictor", path: files.Path) -> TextIndex:
         with np.load(path, allow_pickle=False) as arrays:
             vectors = arrays["vectors"]
             texts = json.loads(arrays["texts"].tobytes())
+        if not 0 < len(texts) == len(vectors):
+            raise ValueError(f"{len(texts)} texts, {len(vectors)} vectors.")
     except (EOFError, KeyError, ValueError, zipfile.BadZipFile) as error:
         raise ValueError(f"{path} is not an index of texts: {error}") from error
     probes = sorted(range(len(texts)), key=lambda i: -len(texts[i]))
     probes = probes[:_NUM_PROBES]
-    example = texts[probes[0]]
     now = predictor.encode([texts[i] for i in probes])
     before = vectors[probes]
     if now.shape != before.shape or np.any(
         np.linalg.norm(now - before, axis=1)
         > _TOLERANCE * np.linalg.norm(before, axis=1)
     ):
+        example = texts[probes[0]]
         raise ValueError(
             f"{path} has vectors of another model, or of other settings: this "
             f"model has another vector for {example!r:.60}. Load the model "

@@ -59,11 +59,15 @@ def test_an_index_is_loaded_by_its_model_alone(predictor, load, tmp_path):
             other.load_index(tmp_path / "faq.npz")
 
 
-@pytest.mark.parametrize("content", [b"", b"no index", None])
+@pytest.mark.parametrize(
+    "content",
+    [b"", b"no index", {}, {"texts": b"[]"}, {"texts": b'["a", "b"]'}],
+)
 def test_a_damaged_index_is_one_line(content, predictor, tmp_path):
     path = tmp_path / "faq.npz"
-    if content is None:
-        np.savez(path, vectors=np.zeros((1, 2)))
+    if isinstance(content, dict):
+        arrays = {k: np.frombuffer(v, "uint8") for k, v in content.items()}
+        np.savez(path, vectors=np.zeros((1, 2)), **arrays)
     else:
         path.write_bytes(content)
 
