@@ -174,12 +174,12 @@ def finetuning(
         user_settings: The settings that the user gives, by name.
         examples: Rows in place of files, by use: `train`, `eval`, `predict`.
     """
-    # 1. Checks before any file is read.
+    # 1. Checks before any file is read; rows stand for theirs.
     default_settings = defaults(spec)
     user_settings = _known_and_downloaded(user_settings, default_settings)
     requested = _requested_uses(user_settings)
     values = {**default_settings, **requested, **user_settings}
-    _check(values, user_settings)
+    _check(values | {f"{use}_file": use for use in examples}, user_settings)
     settings.read(spec.config_class, values)  # raises if a value is invalid
 
     # 2. The checkpoint to start from, and the weights in use.

@@ -187,6 +187,7 @@ def test_texts_are_ranked_among_vectors_of_their_own_fold(start, tmp_path):
         ({"validation_share": 0.1}, "neither --num_seeds nor --do_predict"),
         ({"eval_file": "a.tsv"}, "nor --do_predict, .*, --eval_file"),
         ({"num_seeds": 2}, "neither --num_seeds nor --do_predict"),
+        ({"eval_examples": [{"text": "a"}]}, "neither --num_seeds nor"),
         ({"do_train": False, "do_eval": True}, "Pass --do_train, and neither"),
     ],
 )
