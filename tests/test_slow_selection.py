@@ -151,8 +151,11 @@ def test_tests_are_cut_off_and_left_out_but_failures_are_failures(tmp_path):
     (tmp_path / "test_it.py").write_text(
         "import pytest, time\n"
         "def test_failing(): assert False\n"
+        "class Late:\n"
+        "    def __del__(self): time.sleep(2)\n"
         "@pytest.mark.parametrize('n', range(4))\n"
         "def test_long(n):\n"
+        "    if n == 0: Late()\n"
         "    while True: time.sleep(0.01)\n"
         "def test_later(): assert False\n"
     )

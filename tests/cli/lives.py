@@ -21,6 +21,8 @@ LAST = 20
 NUM_ROWS = 60
 # What killed commands may leave.
 LEFT = r"\.(partial|replaced|lock)(/|$)"
+# Scores of a simple model, which is trained where the run is trained.
+OF_SIMPLE_MODEL = re.compile(rb'.*_(tfidf|linear)(_p)?": .*\n')
 # What happens in a command before one of its changes of files.
 ACTIONS = {
     "kill": "os.kill(os.getpid(), signal.SIGKILL)",
@@ -183,7 +185,7 @@ class World:
         done = self.use(folder, *flags, use=(True, True))
         assert done.returncode == 0, done.stderr
         names = self.files_of((True, True))
-        return {x: (self.folder / folder / x).read_bytes() for x in names}
+        return {x: read_result(self.folder / folder / x) for x in names}
 
     def check_weights(self, path, step):
         """Checks that a checkpoint has the weights of a step."""
@@ -292,6 +294,11 @@ def course(run, goodness, *, until, every, keep_max, evaluates, end=None):
     if end not in (None, until) and end % every:
         run = run.saved(end, best, False, keep_max)
     yield run
+
+
+def read_result(path):
+    """The content of a file of results, as far as the weights give it."""
+    return OF_SIMPLE_MODEL.sub(b"", path.read_bytes())
 
 
 def tree(folder):

@@ -303,7 +303,7 @@ class Life(stateful.RuleBasedStateMachine):
             if done.returncode or name not in names:
                 steps.append(self.results.get(name))
             path = self.folder / name
-            found = path.read_bytes() if path.exists() else None
+            found = lives.read_result(path) if path.exists() else None
             same = [x for x in steps if found == self.world.answer(name, x)]
             assert same, (name, steps, done.stderr)
             self.results[name] = same[0]
