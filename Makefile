@@ -24,8 +24,10 @@ test: lint
 test-changed: .venv/dev.stamp
 	$(RUN) -m tests.slow_selection
 
-test-slow: .venv/dev.stamp .venv-transformers/stamp .venv-docs/stamp
+test-slow: .venv/dev.stamp .venv-transformers/stamp .venv-docs/stamp \
+		.venv-jax/stamp
 	ALBERT_TF_PEER_PYTHON="$(CURDIR)/.venv-transformers/bin/python" \
+	ALBERT_TF_JAX_PYTHON="$(CURDIR)/.venv-jax/bin/python" \
 	ALBERT_TF_DOCS_PYTHON="$(CURDIR)/.venv-docs/bin/python" \
 		$(RUN) -m pytest -m slow
 
@@ -77,6 +79,9 @@ lock:
 		--output-file $(NEW)/requirements-dev.lock
 	$(COMPILE) --group docs --constraint $(NEW)/requirements-dev.lock \
 		--output-file $(NEW)/requirements-docs.lock
+	$(COMPILE) pyproject.toml --extra jax \
+		--constraint $(NEW)/requirements-dev.lock \
+		--output-file $(NEW)/requirements-jax.lock
 	$(COMPILE) --group transformers \
 		--output-file $(NEW)/requirements-transformers.lock
 	grep -oE '^($(BEAM_AND_DEV))==[^ ]+' $(NEW)/requirements-dev.lock \
@@ -111,6 +116,13 @@ BEAM_AND_DEV = absl-py|backports-zstd|datasketch|filelock|fsspec|$\
 	$(PYTHON) -m venv .venv-transformers
 	.venv-transformers/bin/python -m pip install --disable-pip-version-check \
 		--quiet --require-hashes --requirement requirements-transformers.lock
+	touch $@
+
+# The package without TensorFlow; tests start programs in it.
+.venv-jax/stamp: requirements-jax.lock
+	$(PYTHON) -m venv .venv-jax
+	.venv-jax/bin/python -m pip install --disable-pip-version-check --quiet \
+		--require-hashes --requirement requirements-jax.lock
 	touch $@
 
 # What makes the site and runs the notebooks. It sees the packages of .venv:

@@ -34,6 +34,7 @@ TESTED_IN = {"docs": {"", "cli"}, "recipes": {"cli"}, "benchmarks": {"cli"}}
 # Environments that only some tests need: the variable, and the folder's name.
 ENVIRONMENTS = {
     "ALBERT_TF_PEER_PYTHON": ".venv-transformers",
+    "ALBERT_TF_JAX_PYTHON": ".venv-jax",
     "ALBERT_TF_DOCS_PYTHON": ".venv-docs",
 }
 

@@ -21,6 +21,8 @@ from tests.exported_models import TINY_CONFIG, write_checkpoint
 from tests.modeling.recorded import PRETRAINED, Recorded
 
 _ROOT = pathlib.Path(__file__).resolve().parents[2]
+# `make test-slow` names one that really has no TensorFlow.
+_JAX_PYTHON = os.environ.get("ALBERT_TF_JAX_PYTHON", sys.executable)
 # The model of each record: a public class, and arguments of it.
 _RECORDED = {
     **{name: ("PretrainingModel", {}) for name in PRETRAINED},
@@ -116,7 +118,7 @@ with open(f"{folder}/answers.json", "w") as file:
 )
 def results(request, tmp_path_factory, tiny_spm_model):
     """The outputs of the recorded models on an engine, and a folder."""
-    python = sys.executable
+    python = _JAX_PYTHON
     if request.param == "jax":
         pytest.importorskip("jax", reason="needs the development extra (jax)")
     elif not (python := os.environ.get("ALBERT_TF_PEER_PYTHON")):
@@ -226,7 +228,7 @@ def test_commands_work_where_there_is_no_tensorflow(results, tmp_path):
 
     def run(*arguments):
         return subprocess.run(
-            [sys.executable, "-c", program, *arguments],
+            [_JAX_PYTHON, "-c", program, *arguments],
             env=os.environ | {"KERAS_BACKEND": "jax", "JAX_PLATFORMS": "cpu"},
             cwd=_ROOT,
             capture_output=True,
