@@ -345,7 +345,7 @@ def _index(label: str, labels: Sequence[str], where: str) -> int:
 def check_rows(
     use: str, rows: Sequence[ClassificationExample], labels: Sequence[str]
 ) -> None:
-    """Refuses rows with all labels; warns of rare labels and missing texts."""
+    """Refuses rows with all labels; warns of rare labels, and of texts."""
     each = (r.label if isinstance(r.label, tuple) else [r.label] for r in rows)
     counts = collections.Counter(itertools.chain(*each))
     rare = [
@@ -370,6 +370,19 @@ def check_rows(
     if not labels and len(counts) == 1:
         text = "All %d rows to %s have the same number, %s."
         _LOGGER.warning(text, len(rows), _VERBS[use], *counts)
-    if empty := sum(row.text_a.strip() in ("", "nan") for row in rows):
+    check_texts(use, rows)
+
+
+def check_texts(use: str, rows: Sequence[ClassificationExample]) -> None:
+    """Warns of missing texts, and of rows that all have the same texts."""
+    num_texts = 2 if any(row.text_b for row in rows) else 1
+    texts = [(row.text_a, row.text_b)[:num_texts] for row in rows]
+    lacks = [any(t.strip() in ("", "nan") for t in each) for each in texts]
+    if any(lacks):
         text = "%d of the %d rows to %s have no text."
-        _LOGGER.warning(text, empty, len(rows), _VERBS[use])
+        if num_texts == 2:
+            text = "%d of the %d rows to %s lack one of their texts."
+        _LOGGER.warning(text, sum(lacks), len(rows), _VERBS[use])
+    if len(rows) > 1 and len({*texts}) == 1:
+        text = "All %d rows to %s have the same text."
+        _LOGGER.warning(text, len(rows), _VERBS[use])

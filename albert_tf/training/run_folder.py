@@ -44,8 +44,9 @@ _NUM_STEPS = "num_train_steps"
 _START, _START_DIGEST = "init_checkpoint", "init_checkpoint_sha256"
 # None in a run that does not evaluate.
 _EVAL_RECORDS = "eval_records"
+_EXAMPLE_FILES = r"(?m)^--(?:(?:train|eval|input)_file|data_dir)=.*"
 # Settings that follow from the records; older runs do not have them.
-_LEARNT_SETTINGS = {"rules"}
+_LEARNT = {"rules"}
 # Config values that matter only while training.
 _DROPOUTS = ("hidden_dropout_prob", "attention_probs_dropout_prob")
 # Settings that, with the records, determine the order of the examples.
@@ -362,14 +363,14 @@ def _check_same(
         for values in (recorded, current)
     ]
     for values in compared:
-        settings = values.get(_SETTINGS, {})
-        learnt = settings.keys() & _LEARNT_SETTINGS
-        values[_SETTINGS] = {n: settings[n] for n in settings.keys() - learnt}
+        settings = values.get(_SETTINGS, {}).items()
+        values[_SETTINGS] = {n: v for n, v in settings if n not in _LEARNT}
     if different := checks.differences(*compared):
+        read = re.findall(_EXAMPLE_FILES, run_checkpoints.flags_of(output_dir))
         raise ValueError(
             f"{output_dir!r} belongs to another run, with "
-            f"{checks.listed(different)}. Pass another --output_dir, or the "
-            "same settings to continue that run."
+            f"{checks.listed(different)}. Examples: {checks.listed(read)}. "
+            "Pass another --output_dir, or its settings to continue that run."
         )
 
 

@@ -195,3 +195,41 @@ def test_bad_rows_are_found_before_any_is_predicted(text, message, tmp_path):
 
     with pytest.raises(ValueError, match=message):
         TableStream(path, Columns(texts=("text",), guid="id"))
+
+
+@pytest.mark.parametrize(
+    ("texts", "expected"),
+    [
+        (
+            [("one", ""), ("", "")],
+            ["1 of the 2 rows to train on have no text."],
+        ),
+        (
+            [("", ""), (" ", ""), ("nan", "")],
+            ["3 of the 3 rows to train on have no text."],
+        ),
+        (
+            [("", "")] * 2,
+            [
+                "2 of the 2 rows to train on have no text.",
+                "All 2 rows to train on have the same text.",
+            ],
+        ),
+        (
+            [("one", "two"), ("one", ""), ("", "two")],
+            ["2 of the 3 rows to train on lack one of their texts."],
+        ),
+        ([("one", "two")] * 3, ["All 3 rows to train on have the same text."]),
+        ([("one", "two"), ("one", "one")], []),
+        ([("one", "")], []),
+    ],
+)
+def test_texts_that_teach_nothing_are_counted(texts, expected, caplog):
+    rows = [
+        ClassificationExample(guid=str(i), text_a=first, text_b=second)
+        for i, (first, second) in enumerate(texts)
+    ]
+
+    labelled_texts.check_texts("train", rows)
+
+    assert caplog.messages == expected

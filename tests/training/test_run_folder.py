@@ -63,7 +63,7 @@ def test_a_new_folder_gets_fingerprint_config_and_flags(tmp_path, claim):
 @pytest.mark.parametrize(
     ("before", "now", "message"),
     [
-        ({}, {"random_seed": 2}, r"with random_seed=1 \(now 2\)\. Pass"),
+        ({}, {"random_seed": 2}, r"with random_seed=1 \(now 2\)\. Example"),
         ({"precision": "float16"}, {}, r"precision='float16' \(now None\)"),
         ({"num_train_steps": 9}, {"num_train_steps": 8}, r"steps=9 \(now 8\)"),
         (
@@ -84,7 +84,7 @@ def test_a_new_folder_gets_fingerprint_config_and_flags(tmp_path, claim):
         (
             {},
             {"config": {"vocab_size": 8}},
-            r"with config\.vocab_size=9 \(now 8\)\. Pass",
+            r"with config\.vocab_size=9 \(now 8\)\. Example",
         ),
     ],
 )
@@ -95,6 +95,15 @@ def test_another_run_is_refused_by_the_settings_that_differ(
 
     with pytest.raises(ValueError, match=f"another run, .*{message}"):
         claim(tmp_path, **now)
+
+
+def test_a_run_is_refused_with_the_files_of_its_examples(tmp_path, claim):
+    flags = "--eval_file=b\n--output_dir=c\n--spm_model_file=d\n--train_file=e"
+    claim(tmp_path, flags, records="x")
+
+    files = r"Examples: --eval_file=b, --train_file=e\. Pass"
+    with pytest.raises(ValueError, match=rf"'x' \(now 'y'\)\. .*{files}"):
+        claim(tmp_path, records="y")
 
 
 def test_files_of_something_else_are_refused(tmp_path, claim):

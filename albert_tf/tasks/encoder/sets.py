@@ -102,8 +102,11 @@ def read_sets(
     if config.label_column:
         for use, rows in examples.items():
             labelled_texts.check_rows(use, rows, labels=())
-    elif "train" in examples:
-        _check_answers(examples["train"])
+    else:
+        for use, rows in examples.items():
+            labelled_texts.check_texts(use, rows)
+        if "train" in examples:
+            _check_answers(examples["train"])
     if "predict" in request.uses:
         examples["predict"] = read("predict")
     is_cosine = config.label_column and config.loss == "cosine"

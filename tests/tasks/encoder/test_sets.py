@@ -172,6 +172,15 @@ def test_one_wrong_answer_is_enough(flags, rows, words):
     assert len(found.train.examples) == len(rows)
 
 
+@pytest.mark.parametrize("flags", [PAIRS, SCORED])
+def test_pairs_without_a_text_are_counted(flags, words, caplog):
+    rows = [*ROWS, ROWS[0] | {"b": ""}]
+
+    read_sets(words, ["train"], {"train": rows}, **flags)
+
+    assert f"1 of the {len(rows)} rows to train on lack one" in caplog.text
+
+
 def test_scores_that_are_all_equal_teach_nothing(words, caplog):
     rows = [row | {"n": "3"} for row in ROWS]
 
