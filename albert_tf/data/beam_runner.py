@@ -39,6 +39,12 @@ def run(
     config: PretrainingDataConfig, inputs: list[str], paths: list[str]
 ) -> BuildResult:
     """Builds the shards with a pipeline; arguments as `builder.run_here`."""
+    options = config.beam_options or ""
+    if "DaskRunner" in options and "--dask_client_address" not in options:
+        raise ValueError(
+            "Dask's runner needs a running cluster. Add the address of its "
+            "scheduler to --beam_options: --dask_client_address=HOST:PORT."
+        )
     chosen = shard_building.chosen(config, paths)
     config.load_tokenizer()  # Its errors are plain here.
     corpus.load_deduplicator(config.deduplicate)

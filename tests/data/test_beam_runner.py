@@ -79,6 +79,13 @@ def test_the_cause_is_the_last_error_that_beam_quotes(
     assert str(caught.value) == message
 
 
+def test_dask_needs_a_running_cluster(build):
+    runner = "--runner=apache_beam.runners.dask.dask_runner.DaskRunner"
+
+    with pytest.raises(ValueError, match="--dask_client_address=HOST:PORT"):
+        build("dask", runner="beam", beam_options=runner)
+
+
 @pytest.fixture
 def task(corpus, tmp_path):
     """A shard to build, and the settings."""
