@@ -7,7 +7,7 @@ What follows `--` goes to run_pretraining.py, or with --program=transformers or
 kerashub to board_peers.py, with as many updates as fit into the hour. The text
 is that of the demo: docstrings of the installed packages. It and its
 vocabulary, records and runs are in build/board; the same command again goes on
-with a run of ours. A row is added to docs/board.md, which says what the columns
+with a run. A row is added to docs/board.md, which says what the columns
 are. Leave the other cores of the machine alone meanwhile (a short disturbance
 does not count). ALBERT_TF_PEER_PYTHON names the Python
 that has transformers.

@@ -2,22 +2,40 @@
 
 Called by board.py, with the Python that has the program. The batches, their
 masks and the held-out set are those of our runs, all of 64 tokens. KerasHub has
-no sentence order. AdamW, a linear warm-up and a linear decay, bfloat16. The log
-is as ours.
+no sentence order. AdamW, a linear warm-up and a linear decay. The log is as
+ours. The same command goes on with a run that was stopped.
 """
 
 import argparse
+import itertools
 import json
+import os
 import pathlib
 import time
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 SAVE_EVERY, LOG_EVERY = 250, 50
 WEIGHT_DECAY = 0.01  # as ours
 Batch = dict[str, np.ndarray]
+
+
+class Program(NamedTuple):
+    """A training with a library.
+
+    Attributes:
+        update: Makes an update of a batch, with a rate.
+        logits: Returns the logits of a batch.
+        state: Returns all weights and the slots of the optimizer, by name.
+        set_state: Takes what `state` returned.
+    """
+
+    update: Callable[[Batch, float], None]
+    logits: Callable[[Batch], dict[str, np.ndarray]]
+    state: Callable[[], dict[str, np.ndarray]]
+    set_state: Callable[[dict[str, np.ndarray]], None]
 
 
 def batches(path: pathlib.Path, size: int) -> Iterator[Batch]:
@@ -32,8 +50,8 @@ def batches(path: pathlib.Path, size: int) -> Iterator[Batch]:
 
 def transformers_program(
     model: dict[str, Any], options: argparse.Namespace
-) -> tuple[Callable[..., None], Callable[[Batch], dict[str, np.ndarray]]]:
-    """Returns a function that makes an update, and one that gives logits."""
+) -> Program:
+    """Returns the training of our model with the library."""
     import torch
     import transformers
 
@@ -62,7 +80,8 @@ def transformers_program(
             torch.tensor(batch[name].astype(np.int64))
             for name in ("input_ids", "input_mask", "segment_ids")
         )
-        with torch.autocast("cpu", dtype=torch.bfloat16):
+        is_half = options.precision == "bfloat16"
+        with torch.autocast("cpu", dtype=torch.bfloat16, enabled=is_half):
             return forward(
                 input_ids=ids,
                 attention_mask=mask,
@@ -98,18 +117,38 @@ def transformers_program(
             "order": found.sop_logits.float().numpy(),
         }
 
-    return update, logits
+    def tensors() -> dict[str, Any]:
+        # The optimizer has its slots after its first update.
+        slots = {
+            f"{number}/{name}": tensor
+            for number, parameter in enumerate(albert.parameters())
+            for name, tensor in optimizer.state[parameter].items()
+        }
+        return {**albert.state_dict(), **slots}
+
+    def state() -> dict[str, np.ndarray]:
+        return {name: tensor.numpy() for name, tensor in tensors().items()}
+
+    def set_state(arrays: dict[str, np.ndarray]) -> None:
+        for parameter in albert.parameters():
+            parameter.grad = torch.zeros_like(parameter)
+        optimizer.step()
+        for name, tensor in tensors().items():
+            tensor.copy_(torch.from_numpy(arrays[name]))
+
+    return Program(update, logits, state, set_state)
 
 
 def kerashub_program(
     model: dict[str, Any], options: argparse.Namespace
-) -> tuple[Callable[..., None], Callable[[Batch], dict[str, np.ndarray]]]:
-    """Returns a function that makes an update, and one that gives logits."""
+) -> Program:
+    """Returns the training of our model with the library."""
     import keras
     import keras_hub
 
     keras.utils.set_random_seed(0)
-    keras.mixed_precision.set_global_policy("mixed_bfloat16")
+    if options.precision == "bfloat16":
+        keras.mixed_precision.set_global_policy("mixed_bfloat16")
     backbone = keras_hub.models.AlbertBackbone(
         vocabulary_size=model["vocab_size"],
         num_layers=model["num_hidden_layers"],
@@ -150,7 +189,19 @@ def kerashub_program(
         found = albert.predict_on_batch(inputs(batch))
         return {"words": np.asarray(found, "float32")}
 
-    return update, logits
+    def variables() -> dict[str, Any]:
+        optimizer.build(albert.trainable_variables)
+        found = [*albert.variables, *optimizer.variables]
+        return {str(number): one for number, one in enumerate(found)}
+
+    def state() -> dict[str, np.ndarray]:
+        return {name: np.array(one) for name, one in variables().items()}
+
+    def set_state(arrays: dict[str, np.ndarray]) -> None:
+        for name, variable in variables().items():
+            variable.assign(arrays[name])
+
+    return Program(update, logits, state, set_state)
 
 
 def scores(
@@ -186,6 +237,47 @@ def scores(
     return result
 
 
+def train(
+    program: Program, options: argparse.Namespace, held_out: list[Batch]
+) -> None:
+    """Makes the updates that are missing, and writes the log."""
+    size, last = options.train_batch_size, options.num_train_steps
+    path = options.run / "state.npz"
+    log = options.run / "metrics.jsonl"
+    first, lines = 0, []
+    if path.exists():
+        arrays = dict(np.load(path))
+        first = int(arrays.pop("step"))
+        program.set_state(arrays)
+        lines = [json.loads(line) for line in log.read_text().splitlines()]
+
+    def write(step: int, **values: float) -> None:
+        lines.append({"step": step, **values})
+        log.write_text("".join(json.dumps(line) + "\n" for line in lines))
+
+    # What was logged after the state was saved comes again.
+    lines = [line for line in lines if line["step"] <= first]
+    if not lines:
+        write(0, **scores(program.logits, held_out))
+    given = batches(options.folder / "train.npz", size)
+    seconds = 0.0
+    for step, batch in enumerate(itertools.islice(given, first, last), first):
+        warm = (step + 1) / max(1, options.num_warmup_steps)
+        rate = options.learning_rate * min(warm, 1 - step / last)
+        start = time.perf_counter()
+        program.update(batch, rate)
+        seconds += time.perf_counter() - start
+        done = step + 1
+        if done % LOG_EVERY == 0:
+            write(done, sequences_per_second=LOG_EVERY * size / seconds)
+            seconds = 0.0
+        if done % SAVE_EVERY == 0 or done == last:
+            write(done, **scores(program.logits, held_out))
+            partial = options.run / "partial.npz"
+            np.savez(partial, step=done, **program.state())
+            os.replace(partial, path)
+
+
 def main() -> None:
     """Trains and writes the log."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -196,6 +288,9 @@ def main() -> None:
     parser.add_argument("--train_batch_size", type=int, default=32)
     parser.add_argument("--num_train_steps", type=int, required=True)
     parser.add_argument("--num_warmup_steps", type=int, default=0)
+    parser.add_argument(
+        "--precision", choices=("float32", "bfloat16"), default="float32"
+    )
     parser.add_argument("--compile", action="store_true")
     options = parser.parse_args()
     model = json.loads((options.folder / "albert_config.json").read_text())
@@ -203,38 +298,17 @@ def main() -> None:
         "transformers": transformers_program,
         "kerashub": kerashub_program,
     }[options.program]
-    update, logits = make(model, options)
-    size, last = options.train_batch_size, options.num_train_steps
-    given = batches(options.folder / "train.npz", size)
-    held_out = dict(np.load(options.folder / "held_out.npz"))
-    rows = range(0, len(held_out["input_ids"]), 64)
-    parts = [
-        {name: values[start : start + 64] for name, values in held_out.items()}
+    arrays = dict(np.load(options.folder / "held_out.npz"))
+    rows = range(0, len(arrays["input_ids"]), 64)
+    held_out = [
+        {name: values[start : start + 64] for name, values in arrays.items()}
         for start in rows
     ]
     options.run.mkdir(parents=True, exist_ok=True)
     (options.run / "run.json").write_text(
         json.dumps(vars(options), default=str)
     )
-    with (options.run / "metrics.jsonl").open("w") as log:
-
-        def write(step: int, **values: float) -> None:
-            log.write(json.dumps({"step": step, **values}) + "\n")
-            log.flush()
-
-        write(0, **scores(logits, parts))
-        seconds = 0.0
-        for step in range(1, last + 1):
-            warm = step / max(1, options.num_warmup_steps)
-            rate = options.learning_rate * min(warm, 1 - (step - 1) / last)
-            start = time.perf_counter()
-            update(next(given), rate)
-            seconds += time.perf_counter() - start
-            if step % LOG_EVERY == 0:
-                write(step, sequences_per_second=LOG_EVERY * size / seconds)
-                seconds = 0.0
-            if step % SAVE_EVERY == 0 or step == last:
-                write(step, **scores(logits, parts))
+    train(make(model, options), options, held_out)
 
 
 if __name__ == "__main__":

@@ -21,8 +21,8 @@ LAST = 20
 NUM_ROWS = 60
 # What killed commands may leave.
 LEFT = r"\.(partial|replaced|lock)(/|$)"
-# Scores of a simple model, which is trained where the run is trained.
-OF_SIMPLE_MODEL = re.compile(rb'.*_(tfidf|linear)(_p)?": .*\n')
+# The key of a score of a simple model, which is trained as the run is.
+OF_SIMPLE_MODEL = re.compile(r"\w+_(tfidf|linear)(_p)?")
 # What happens in a command before one of its changes of files.
 ACTIONS = {
     "kill": "os.kill(os.getpid(), signal.SIGKILL)",
@@ -298,7 +298,14 @@ def course(run, goodness, *, until, every, keep_max, evaluates, end=None):
 
 def read_result(path):
     """The content of a file of results, as far as the weights give it."""
-    return OF_SIMPLE_MODEL.sub(b"", path.read_bytes())
+    content = path.read_bytes()
+    if path.suffix != ".json":
+        return content
+    return json.dumps(without_simple_model(json.loads(content))).encode()
+
+
+def without_simple_model(scores):
+    return {k: v for k, v in scores.items() if not OF_SIMPLE_MODEL.fullmatch(k)}
 
 
 def tree(folder):
