@@ -210,14 +210,11 @@ class RunFolder:
             )
         discovery.open(other_run).check_task(self.metadata)
         # Weights and slots can be taken over only if these are the same.
-        names = ("optimizer", "objectives")
-        different = checks.differences(
-            *(
-                _model_of(values) | {name: values[name] for name in names}
-                for values in (other, self.fingerprint)
-            )
-        )
-        if different:
+        compared = [
+            _model_of(v) | {n: v[n] for n in ("optimizer", "objectives")}
+            for v in (other, self.fingerprint)
+        ]
+        if different := checks.differences(*compared):
             raise ValueError(
                 f"The run of {other_run!r} cannot go on with other settings of "
                 f"the model or the optimizer: {checks.listed(different)}. Pass "
@@ -367,6 +364,8 @@ def _check_same(
         values[_SETTINGS] = {n: v for n, v in settings if n not in _LEARNT}
     if different := checks.differences(*compared):
         read = re.findall(_EXAMPLE_FILES, run_checkpoints.flags_of(output_dir))
+        if not current.keys() <= recorded.keys():
+            read.append("read by an older version, whose records may differ")
         raise ValueError(
             f"{output_dir!r} belongs to another run, with "
             f"{checks.listed(different)}. Examples: {checks.listed(read)}. "

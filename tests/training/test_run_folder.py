@@ -106,6 +106,17 @@ def test_a_run_is_refused_with_the_files_of_its_examples(tmp_path, claim):
         claim(tmp_path, records="y")
 
 
+def test_records_of_a_run_of_an_older_version_may_differ(tmp_path, claim):
+    claim(tmp_path, records="x")
+    new = {"bias_correction": False, "records": "y"}
+
+    with pytest.raises(ValueError, match="read by an older version, whose rec"):
+        claim(tmp_path, **new)
+    with pytest.raises(ValueError, match=r"Examples: \(none\)\. Pass another"):
+        claim(tmp_path, records="y")
+    claim(tmp_path, **new | {"records": "x"})
+
+
 def test_files_of_something_else_are_refused(tmp_path, claim):
     (tmp_path / "thesis.tex").write_text("")
     # What an early failure leaves is not in the way.
