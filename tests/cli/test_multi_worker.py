@@ -147,25 +147,58 @@ def test_two_workers_fine_tune_and_evaluate_like_one(
     np.testing.assert_allclose(*probabilities, rtol=1e-4)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("label", ["", "label"])
-def test_two_workers_train_vectors_like_one(
-    label, config_flag, tiny_spm_model, run_alone, run_workers, tmp_path
-):
-    """Each compares its pairs with the pairs of the other."""
+def _pairs(folder, *label):
     rows = [
         f"One {a} sat.\tA {a} and a {b} sat.\t{i % 3}"
         for i, a in enumerate(ANIMALS)
         for b in ANIMALS
     ]
-    table = tmp_path / "pairs.tsv"
+    table = folder / "pairs.tsv"
     table.write_text("\n".join(["first\tsecond\tlabel", *rows]) + "\n")
+    return (
+        "run_similarity.py",
+        f"--train_file={table}",
+        "--text_columns=first,second",
+        *label,
+    )
+
+
+def _tags(folder):
+    texts = [
+        f"One O\n{a} B-one\nand O\n{b} B-two\n"
+        for a in ANIMALS
+        for b in ANIMALS
+    ]
+    file = folder / "tags.conll"
+    file.write_text("\n".join(texts))
+    return "run_ner.py", f"--train_file={file}", "--dropout_prob=0"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("number", "make_files"),
+    [
+        (4, _pairs),
+        (2, lambda folder: _pairs(folder, "--label_column=label")),
+        (4, _tags),
+    ],
+    ids=["pairs", "labelled pairs", "tags"],
+)
+def test_workers_train_like_one(
+    number,
+    make_files,
+    config_flag,
+    tiny_spm_model,
+    run_alone,
+    run_workers,
+    tmp_path,
+):
+    """Workers that train vectors compare their pairs with all others."""
+    script, *files = make_files(tmp_path)
     flags = (
         config_flag,
-        f"--train_file={table}",
+        *files,
         f"--spm_model_file={tiny_spm_model}",
-        "--text_columns=first,second",
-        *[f"--label_column={label}"] * bool(label),
         "--do_train",
         "--max_seq_length=32",
         "--train_batch_size=8",
@@ -173,13 +206,13 @@ def test_two_workers_train_vectors_like_one(
         "--num_warmup_steps=2",
         "--learning_rate=0.001",
     )
-    script = "run_similarity.py"
     run_alone(script, *flags, "--output_dir=one", folder=tmp_path)
 
-    ends = run_workers(script, (*flags, "--output_dir=two"), tmp_path)
+    flags = (*flags, "--output_dir=several")
+    ends = run_workers(script, flags, tmp_path, number=number)
 
-    assert [end.code for end in ends] == [0, 0], ends
-    arrays = runs.arrays_of(tmp_path / "two", 6)
+    assert [end.code for end in ends] == [0] * number, ends
+    arrays = runs.arrays_of(tmp_path / "several", 6)
     for name, wanted in runs.arrays_of(tmp_path / "one", 6).items():
         if "/key/bias" not in name:  # rounding noise, amplified
             scale = np.abs(wanted).max()
