@@ -320,12 +320,13 @@ def _init_checkpoint(
     Without `init_checkpoint`, it is the run in `output_dir`, if there is one.
     `albert_config_file` replaces its config, a `vocabulary` its vocabulary.
     """
-    output_dir = values["output_dir"]
-    if not output_dir:
+    if not (output_dir := values["output_dir"]):
         raise ValueError("--output_dir must be given.")
     config = values["albert_config_file"]
     path = values["init_checkpoint"] or values.get("continue_from")
-    if not path and run_checkpoints.trained_weights(output_dir):
+    # A run that began with a config adds its new tokens to the config again.
+    adds = config and values["new_tokens"]
+    if not path and not adds and run_checkpoints.trained_weights(output_dir):
         path = output_dir
     if path:
         checkpoint = discovery.open(

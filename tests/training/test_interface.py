@@ -62,6 +62,26 @@ def results(folder):
     return json.loads((folder / "eval_results.json").read_text())
 
 
+def test_a_run_from_a_config_with_new_tokens_goes_on(tmp_path, tiny_spm_model):
+    config = tiny.config(vocab_size=300, max_position_embeddings=16)
+    config.to_json_file(tmp_path / "config.json")
+    given = TABLE | {
+        "train_examples": ROWS,
+        "albert_config_file": tmp_path / "config.json",
+        "spm_model_file": tiny_spm_model,
+        "new_tokens": "fox,[E1]",
+        "output_dir": tmp_path / "run",
+        "num_warmup_steps": 0,
+        "train_batch_size": 8,
+    }
+
+    albert_tf.finetune("custom", num_train_steps=1, **given)
+    albert_tf.finetune("custom", num_train_steps=2, **given)
+
+    lines = (tmp_path / "run" / "metrics.jsonl").read_text().splitlines()
+    assert json.loads(lines[-1])["step"] == 2
+
+
 def test_a_table_is_fine_tuned_from_a_file_as_from_memory(
     start, tmp_path, monkeypatch
 ):
