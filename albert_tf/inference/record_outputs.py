@@ -12,6 +12,7 @@ import dataclasses
 import functools
 import logging
 import os
+import threading
 from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
@@ -65,6 +66,7 @@ class OutputComputer:
         )
         # Keys: specs of a batch's arrays, then ids of variables; or a strategy.
         self._compiled: dict[object, Callable[..., Any]] = {}
+        self._compiling = threading.Lock()  # It changes the model meanwhile.
         self._workers: Any = None
         if workers:
             from albert_tf.devices import strategies
@@ -108,7 +110,6 @@ class OutputComputer:
             num_replicas=num_replicas,
         )
         results: dict[str, Any] = {}
-        lengths = columns.lengths.tolist()
         no_rows = [None] * columns.num_records
         # Off where stderr is not a terminal.
         with auto.tqdm(
@@ -116,11 +117,10 @@ class OutputComputer:
         ) as bar:
             computed = compute(columns, plan)
             for batch, outputs in zip(plan, computed, strict=True):
-                # The other rows only fill the batch.
                 num_records = len(batch.indices)
                 for name, values in outputs.items():
                     rows = results.setdefault(name, [*no_rows])
-                    real = values[:num_records]
+                    real = values[:num_records]  # others fill the batch
                     for index, row in zip(batch.indices, real, strict=True):
                         rows[index] = row
                 bar.update(num_records)
@@ -128,7 +128,7 @@ class OutputComputer:
             if name not in self._task.sequence_outputs:
                 results[name] = np.stack(rows)
                 continue
-            pairs = zip(rows, lengths, strict=True)
+            pairs = zip(rows, columns.lengths.tolist(), strict=True)
             results[name] = [row[:length] for row, length in pairs]
         return results
 
@@ -143,11 +143,11 @@ class OutputComputer:
         # LoRA and quantization replace variables: compile again then.
         variables = getattr(self._task.model, "variables", ())
         key = columns.specs, *map(id, variables)
-        if key not in self._compiled:
-            self._compiled[key] = engine.compiled(
+        with self._compiling:
+            compute = self._compiled.get(key) or engine.compiled(
                 self._compute, self._task.model, columns.batch(plan[0])
             )
-        compute = self._compiled[key]
+            self._compiled[key] = compute
         waiting: collections.deque[Any] = collections.deque()
         with concurrent.futures.ThreadPoolExecutor(_BATCHES_AT_A_TIME) as pool:
             for planned in plan:

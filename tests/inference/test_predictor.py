@@ -3,6 +3,7 @@
 The tests of the commands compare answers with the files of `--do_predict`.
 """
 
+import concurrent.futures
 import dataclasses
 import functools
 import json
@@ -20,6 +21,8 @@ import albert_tf
 from albert_tf.checkpoints import huggingface
 from albert_tf.checkpoints.checkpoint import Checkpoint
 from albert_tf.checkpoints.metadata import Metadata
+from albert_tf.devices import engine
+from albert_tf.modeling.operations import Operations
 from tests.checkpoints.weights import weights_of, write_sentence_transformers
 from tests.exported_models import TINY_CONFIG, write_checkpoint
 
@@ -112,6 +115,27 @@ def test_a_model_that_was_changed_after_an_answer(classify):
             variable.assign(np.ones(variable.shape))
 
     assert classify.predict("A house.") != before
+
+
+def test_threads_that_ask_first_change_no_model(classify, monkeypatch):
+    num_compiled = []
+    compiled = engine.compiled
+    monkeypatch.setattr(
+        engine, "compiled", lambda *a: num_compiled.append(1) or compiled(*a)
+    )
+    [layer, *_] = [
+        layer
+        for layer in classify.model._flatten_layers()
+        if isinstance(getattr(layer, "operations", None), Operations)
+    ]
+    before = layer.operations
+
+    with concurrent.futures.ThreadPoolExecutor(4) as pool:
+        answers = [*pool.map(classify.predict, ["a cat"] * 4)]
+
+    assert answers == [classify.predict("a cat")] * 4
+    assert layer.operations is before
+    assert len(num_compiled) == 1
 
 
 def test_pairs_are_tuples_or_dicts(classify):
