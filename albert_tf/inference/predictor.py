@@ -100,17 +100,15 @@ def load_predictor(  # noqa: PLR0913
         inputs, too: a dict, or a data frame, with the `text_columns` of the
         training.
     """
+    path, vocabulary = _absolute(path), vocabulary and _absolute(vocabulary)
     load_again = functools.partial(load_predictor, **locals())
     if not isinstance(path, str | os.PathLike):
-        paths = [os.fspath(each) for each in path]
-        members = [load_again(path=each) for each in paths]
-        return _together(paths, members, load_again)
-    checkpoint = vocabularies.with_vocabulary(
-        discovery.open(path),
-        VocabularyBeside(
-            spm_model_file=vocabulary, do_lower_case=do_lower_case
-        ),
+        members = [load_again(path=each) for each in path]
+        return _together(path, members, load_again)
+    beside = VocabularyBeside(
+        spm_model_file=vocabulary, do_lower_case=do_lower_case
     )
+    checkpoint = vocabularies.with_vocabulary(discovery.open(path), beside)
     # 1. The head and the model.
     model: Any
     if checkpoint.format in registry.ENGINES:
@@ -161,6 +159,13 @@ def load_predictor(  # noqa: PLR0913
     return predictor
 
 
+def _absolute(path: Any) -> Any:
+    """Returns a path, or a list, that holds in other working directories."""
+    if not isinstance(path, str | os.PathLike):
+        return [*map(_absolute, path)]
+    return path if files.is_remote(path) else os.path.abspath(path)
+
+
 def _check_vectors(head_spec: HeadSpec, *options: object) -> None:
     """Refuses options of vectors where there are none."""
     if not head_spec.gives_vectors and any(x is not None for x in options):
@@ -171,7 +176,7 @@ def _check_vectors(head_spec: HeadSpec, *options: object) -> None:
 
 
 def _together(
-    paths: Sequence[str],
+    paths: Sequence[files.Path],
     members: Sequence["Predictor"],
     load_again: Callable[[], "Predictor"],
 ) -> "Predictor":

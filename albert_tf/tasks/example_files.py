@@ -57,18 +57,18 @@ def rows_in_memory(name: str, rows: Any) -> RowsInMemory:
 
 def rows_of_table(table: Any) -> list[dict[str, object]]:
     """Returns the rows of a data frame of pandas, polars or PyArrow."""
-    rows: list[dict[str, object]]
-    for method in ("to_dicts", "to_pylist"):  # polars, PyArrow
+    names = [*getattr(table, "column_names", table.columns)]
+    if len({*names}) < len(names):  # A row would have one of them.
+        raise ValueError(f"Two columns have the same name: {names}.")
+    # polars, PyArrow, pandas
+    calls = {"to_dicts": (), "to_pylist": (), "to_dict": ("records",)}
+    for method, arguments in calls.items():
         if hasattr(table, method):
-            rows = getattr(table, method)()
-            return rows
-    if not hasattr(table, "to_dict"):
-        raise ValueError(
-            "Pass a data frame of pandas, polars or PyArrow, or a list of "
-            f"dicts. Received: {type(table).__name__}."
-        )
-    rows = table.to_dict("records")
-    return rows
+            return [*getattr(table, method)(*arguments)]
+    raise ValueError(
+        "Pass a data frame of pandas, polars or PyArrow, or a list of dicts. "
+        f"Received: {type(table).__name__}."
+    )
 
 
 def texts_of_row(
@@ -85,10 +85,8 @@ def _check_writable(values: object) -> None:
 
 def read_header(path: Source) -> tuple[str, ...]:
     """Returns the column names: the first row, or keys of the first object."""
-    rows: Iterator[tuple[int, Iterable[str]]] = (
-        read_objects(path) if has_objects(path) else _read_fields(path)
-    )
-    _, names = next(rows, (1, ()))
+    read: Any = read_objects if has_objects(path) else _read_fields
+    _, names = next(read(path), (1, ()))
     return tuple(names)
 
 
@@ -252,7 +250,7 @@ def _text(
 ) -> str:
     value: Any = values.get(column)
     if isinstance(value, str):
-        return value
+        return str.__str__(value)  # An Enum is printed by its name.
     if hasattr(value, "tolist"):  # a number of NumPy
         value = value.tolist()
     # A label may be a number or true or false: written as in JSON. In a

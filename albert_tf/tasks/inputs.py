@@ -47,25 +47,28 @@ def texts_of_columns(
     >>> texts_of_columns(0, {"body": "Hi.", "id": 3}, ["body"])
     'Hi.'
     """
-    if not columns or not isinstance(item, Mapping):
+    row = item._asdict() if hasattr(item, "_asdict") else item
+    if not columns or not isinstance(row, Mapping):
         return item
-    if missing := [name for name in columns if name not in item]:
-        if "text_a" in item:
+    if missing := [name for name in columns if name not in row]:
+        if "text_a" in row or isinstance(item, tuple):
             return item
         raise ValueError(
             f"Input {position} must have {', '.join(columns)}, the "
             f"text_columns of the training. {', '.join(missing)} is missing; "
-            f"the keys are {', '.join(map(repr, item))}."
+            f"the keys are {', '.join(map(repr, row))}."
         )
     where = f"Input {position}"
-    texts = example_files.texts_of_row(item, columns, where)
+    texts = example_files.texts_of_row(row, columns, where)
     return texts if len(texts) > 1 else texts[0]
 
 
 def values_by_name(position: int, item: object, *names: str) -> dict[str, Any]:
     """Returns the values of an input by name, in the order of the names."""
-    if isinstance(item, Mapping) and {*item} >= {*names}:
-        return {name: item[name] for name in names}
+    # The fields of a named tuple may have another order.
+    row = item._asdict() if hasattr(item, "_asdict") else item
+    if isinstance(row, Mapping) and {*row} >= {*names}:
+        return {name: row[name] for name in names}
     if isinstance(item, tuple) and len(item) == len(names):
         return dict(zip(names, item, strict=True))
     raise ValueError(

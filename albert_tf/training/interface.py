@@ -212,13 +212,10 @@ def finetune(
     )
     if isinstance(task_name, str) and "task_name" in plans.defaults(spec):
         values["task_name"] = task_name
+    given = train_examples, eval_examples, predict_examples
     examples = {
         use: example_files.rows_in_memory(f"{use}_examples", rows)
-        for use, rows in zip(
-            SPLITS,
-            (train_examples, eval_examples, predict_examples),
-            strict=True,
-        )
+        for use, rows in zip(SPLITS, given, strict=True)
         if rows is not None
     }
     default_uses = {

@@ -230,11 +230,8 @@ def run_seeds(
     if outcome is None:
         return None
     results, failures = outcome
-    failures |= {
-        seed: result.problem
-        for seed, result in results.items()
-        if result.problem
-    }
+    problems = {seed: result.problem for seed, result in results.items()}
+    failures |= {seed: text for seed, text in problems.items() if text}
 
     # 2. The best seed, and the results of all.
     scores = {seed: result.scores for seed, result in results.items()}

@@ -3,6 +3,7 @@
 The tests of the commands compare answers with the files of `--do_predict`.
 """
 
+import collections
 import concurrent.futures
 import dataclasses
 import functools
@@ -84,6 +85,22 @@ def test_a_pickled_predictor_is_loaded_again(load):
     again = pickle.loads(pickle.dumps(made))
 
     assert again.predict(TEXTS) == made.predict(TEXTS)
+
+
+def test_a_pickled_predictor_holds_in_another_directory(
+    load, tmp_path, monkeypatch
+):
+    model = albert_tf.ClassifierModel(CONFIG, num_labels=2)
+    load(model)
+    expected = load(model, name="other").predict("a cat")
+    monkeypatch.chdir(tmp_path)
+    one = albert_tf.load_predictor("model")
+    both = albert_tf.load_predictor(["model", "other"])
+    (tmp_path / "empty").mkdir()
+    monkeypatch.chdir(tmp_path / "empty")
+
+    assert pickle.loads(pickle.dumps(one)).predict("a cat") == expected
+    assert pickle.loads(pickle.dumps(both)).predict("a cat") == expected
 
 
 @pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
@@ -208,6 +225,21 @@ class PandasFrame:
 )
 def test_rows_are_read_with_the_columns_of_the_training(rows, of_table):
     assert of_table.predict(rows) == [of_table.predict(("12", "Two."))]
+
+
+def test_named_tuples_are_read_by_their_names(of_table, load):
+    row_type = collections.namedtuple("Row", ["index", "body", "title"])
+    other_type = collections.namedtuple("Other", ["first", "second"])
+    expected = of_table.predict(("12", "Two."))
+
+    assert of_table.predict(row_type(7, "Two.", 12)) == expected
+    assert of_table.predict(other_type("12", "Two.")) == expected
+    pair_type = collections.namedtuple("Pair", ["text_b", "text_a"])
+    assert of_table.predict(pair_type("Two.", "12")) == expected
+    squad = load(albert_tf.SpanModel(CONFIG), name="squad")
+    question_type = collections.namedtuple("Asked", ["context", "question"])
+    asked = question_type("The cat sat on the mat.", "Who sat?")
+    assert squad.predict(asked) == squad.predict(asked._asdict())
 
 
 @pytest.mark.parametrize(

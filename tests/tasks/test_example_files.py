@@ -1,5 +1,7 @@
+import enum
 import gzip
 
+import pyarrow
 import pytest
 
 from albert_tf.tasks import example_files
@@ -154,6 +156,25 @@ def test_rows_in_memory_may_be_written_again():
 
     with pytest.raises(ValueError, match="train, row 2: .* surrogates not"):
         example_files.rows_in_memory("train", [{"a": ""}, {"a": ["\ud83d"]}])
+
+
+class Label(enum.StrEnum):
+    HAM = "ham"
+
+
+def test_texts_of_subclasses_are_plain_strings():
+    source = example_files.rows_in_memory("train", [{"a": Label.HAM}])
+
+    [(_, (text,))] = example_files.read_rows(source, ["a"])
+
+    assert (type(text), text) == (str, "ham")
+
+
+def test_a_table_with_two_columns_of_one_name_is_refused():
+    table = pyarrow.table([["x"], ["y"]], names=["kind", "kind"])
+
+    with pytest.raises(ValueError, match="the same name: .*'kind', 'kind'"):
+        example_files.rows_of_table(table)
 
 
 def test_ids_differ():
