@@ -10,6 +10,7 @@ import functools
 import itertools
 import logging
 import re
+import sys
 import time
 from collections.abc import Hashable, Sequence
 
@@ -133,7 +134,7 @@ def run_here(
             total=sum(contents.block_sizes[block] for block in num_parts),
             unit="char",
             unit_scale=True,
-            disable=None,  # Off where stderr is not a terminal.
+            disable=None if sys.stderr else True,  # off without a terminal
         ) as progress,
     ):
         # Shards come in the order of their blocks; two may share one.

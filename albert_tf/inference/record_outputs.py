@@ -12,6 +12,7 @@ import dataclasses
 import functools
 import logging
 import os
+import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any
@@ -111,9 +112,10 @@ class OutputComputer:
         )
         results: dict[str, Any] = {}
         no_rows = [None] * columns.num_records
-        # Off where stderr is not a terminal.
+        # Off where stderr is not a terminal, or closed.
+        is_off = None if sys.stderr else True
         with auto.tqdm(
-            total=columns.num_records, unit="record", disable=None
+            total=columns.num_records, unit="record", disable=is_off
         ) as bar:
             computed = compute(columns, plan)
             for batch, outputs in zip(plan, computed, strict=True):
@@ -169,9 +171,8 @@ class OutputComputer:
         from albert_tf.devices import strategies
 
         strategy = self._workers.strategy
-        has_workers = isinstance(
-            strategy, tf.distribute.MultiWorkerMirroredStrategy
-        )
+        workers_kind = tf.distribute.MultiWorkerMirroredStrategy
+        has_workers = isinstance(strategy, workers_kind)
 
         def compute(batch: task_lib.Batch) -> task_lib.Totals:
             outputs = self._compute(batch)
@@ -247,6 +248,4 @@ def write_predictions(
                 f"The file to predict has changed: it has {num_written} "
                 f"examples, and had {len(examples.examples)}."
             )
-    _LOGGER.info(
-        "Predictions of %d examples are in %s.", len(examples.examples), folder
-    )
+    _LOGGER.info("Predictions of %d examples are in %s.", num_written, folder)

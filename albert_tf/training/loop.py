@@ -16,6 +16,7 @@ import logging
 import math
 import signal
 import statistics
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -110,7 +111,7 @@ class TrainingLoop:
             total=config.num_train_steps,
             initial=self.state.step,
             unit="step",
-            disable=None,  # Off where stderr is not a terminal.
+            disable=None if sys.stderr else True,  # off without a terminal
             dynamic_ncols=True,
         )
 

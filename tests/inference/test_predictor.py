@@ -11,6 +11,7 @@ import json
 import multiprocessing
 import pickle
 import shutil
+import sys
 
 import numpy as np
 import pyarrow
@@ -101,6 +102,12 @@ def test_a_pickled_predictor_holds_in_another_directory(
 
     assert pickle.loads(pickle.dumps(one)).predict("a cat") == expected
     assert pickle.loads(pickle.dumps(both)).predict("a cat") == expected
+
+
+def test_a_program_without_stderr_gets_answers(classify, monkeypatch):
+    monkeypatch.setattr(sys, "stderr", None)
+
+    assert classify.predict("a cat")["prediction"] in ("ham", "spam")
 
 
 @pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
