@@ -147,6 +147,8 @@ def load_predictor(  # noqa: PLR0913
     checks.check_integer(
         "max_seq_length", max_seq_length, at_least=1, at_most=num_positions
     )
+    if isinstance(labels, str | set | frozenset):  # A set has no order.
+        raise ValueError(f"`labels` must be a list of texts: {labels!r}.")
     options = {
         "max_seq_length": max_seq_length,
         "pooling": pooling,

@@ -60,9 +60,8 @@ def rows_of_table(table: Any) -> list[dict[str, object]]:
     names = [*getattr(table, "column_names", table.columns)]
     if len({*names}) < len(names):  # A row would have one of them.
         raise ValueError(f"Two columns have the same name: {names}.")
-    # polars, PyArrow, pandas
     calls = {"to_dicts": (), "to_pylist": (), "to_dict": ("records",)}
-    for method, arguments in calls.items():
+    for method, arguments in calls.items():  # polars, PyArrow, pandas
         if hasattr(table, method):
             return [*getattr(table, method)(*arguments)]
     raise ValueError(

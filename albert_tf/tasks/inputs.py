@@ -65,7 +65,6 @@ def texts_of_columns(
 
 def values_by_name(position: int, item: object, *names: str) -> dict[str, Any]:
     """Returns the values of an input by name, in the order of the names."""
-    # The fields of a named tuple may have another order.
     row = item._asdict() if hasattr(item, "_asdict") else item
     if isinstance(row, Mapping) and {*row} >= {*names}:
         return {name: row[name] for name in names}
@@ -97,10 +96,10 @@ def texts_by_name(position: int, item: object, *names: str) -> dict[str, str]:
 
 
 def list_of_texts(texts: Any) -> list[Any]:
-    """Returns texts as a list; refuses a text, and tables of named columns."""
+    """Returns texts as a list; refuses a text, tables, and sets."""
     # Iterating over a DataFrame would give the names of its columns.
-    is_table = isinstance(texts, Mapping) or hasattr(texts, "columns")
-    if is_table or isinstance(texts, str) or not (texts := [*texts]):
+    is_other = isinstance(texts, Mapping | str | set | frozenset)
+    if is_other or hasattr(texts, "columns") or not (texts := [*texts]):
         raise ValueError(f"Pass a list of texts. Received: {texts!r:.100}.")
     return texts
 

@@ -419,6 +419,23 @@ def test_vocabulary_labels_and_case_may_be_given(load, tiny_spm_model):
         load_without()
 
 
+@pytest.mark.parametrize("labels", ["xy", {"x", "y"}], ids=["text", "set"])
+def test_labels_without_an_order_are_refused(labels, load):
+    model = albert_tf.ClassifierModel(CONFIG, num_labels=2)
+
+    with pytest.raises(ValueError, match="`labels` must be a list of texts"):
+        load(model, labels=labels)
+
+
+def test_vectors_have_no_unclear_settings_and_an_order(load):
+    model = albert_tf.AlbertModel(CONFIG)
+
+    with pytest.raises(ValueError, match="`normalize` must be true or false"):
+        load(model, head="encoder", normalize="no")
+    with pytest.raises(ValueError, match="Pass a list of texts"):
+        load(model, head="encoder").encode({"a", "b"})
+
+
 def test_one_output_is_a_probability_or_a_number(load):
     model = albert_tf.ClassifierModel(CONFIG, num_labels=1)
     odds = load(model, Metadata(multi_label=True)).predict("A house.")

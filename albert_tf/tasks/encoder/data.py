@@ -50,6 +50,11 @@ class VectorData(AnswerData):
 
     def __post_init__(self) -> None:
         checks.check_choice("pooling", self.pooling, POOLINGS)
+        if self.normalizes not in (True, False):
+            raise ValueError(
+                "`normalize` must be true or false. Received: "
+                f"{self.normalizes!r}."
+            )
 
     @property
     def array_specs(self) -> tuple[ArraySpec, ...]:
