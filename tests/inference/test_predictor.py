@@ -412,7 +412,7 @@ def test_vocabulary_labels_and_case_may_be_given(load, tiny_spm_model):
     assert [*cased] == ["no", "yes"]
     assert cased != lower
     with pytest.raises(ValueError, match="names 3 labels .* in Python labels"):
-        load_without(given=given | {"labels": "abc"})
+        load_without(given=given | {"labels": ["a", "b", "c"]})
     with pytest.raises(ValueError, match="texts that differ from one another"):
         load_without(given=given | {"labels": ["no", "no"]})
     with pytest.raises(ValueError, match="in Python vocabulary"):

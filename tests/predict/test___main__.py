@@ -107,7 +107,7 @@ def test_every_answer_is_json(encoding, label, monkeypatch):
 @pytest.mark.parametrize(
     ("texts", "path", "message"),
     [
-        ([], "nowhere", "error: There is no checkpoint 'nowhere'"),
+        ([], "nowhere", "error: There is no checkpoint"),
         (["a", "b", "c"], None, "error: Input 0 must have text_a"),
     ],
 )
