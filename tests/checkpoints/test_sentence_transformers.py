@@ -10,10 +10,16 @@ from albert_tf.checkpoints import discovery, huggingface
 from albert_tf.checkpoints.checkpoint import Checkpoint
 from albert_tf.checkpoints.metadata import Metadata
 from tests import tiny
-from tests.checkpoints.weights import weights_of
+from tests.checkpoints.weights import run_transformers, weights_of
 
 CONFIG = tiny.config(vocab_size=300, max_position_embeddings=16)
 TEXTS = ["The snow fell.", "A boy, or 25 girls?", "The old man sat. " * 9]
+
+ASK = """
+import json, sys, sentence_transformers
+model = sentence_transformers.SentenceTransformer(sys.argv[1])
+print(json.dumps(model.encode(json.loads(sys.argv[2])).tolist()))
+"""
 
 
 def write(folder, vocabulary, **settings):
@@ -60,14 +66,14 @@ def test_other_models_get_none_of_its_files(settings, tmp_path, tiny_spm_model):
     assert not (tmp_path / "modules.json").exists()
 
 
+@pytest.mark.slow
 def test_the_vectors_are_those_of_sentence_transformers(
     tmp_path, tiny_spm_model
 ):
-    sentence_transformers = pytest.importorskip("sentence_transformers")
     write(tmp_path, tiny_spm_model, pooling="mean", normalizes=True)
 
-    model = sentence_transformers.SentenceTransformer(str(tmp_path))
+    theirs = run_transformers(ASK, tmp_path, json.dumps(TEXTS))
 
     ours = albert_tf.load_predictor(tmp_path).predict(TEXTS)
     vectors = np.stack([one["vector"] for one in ours])
-    np.testing.assert_allclose(vectors, model.encode(TEXTS), atol=1e-6)
+    np.testing.assert_allclose(vectors, json.loads(theirs), atol=1e-6)
