@@ -143,18 +143,26 @@ class TimeLimit:
         if seconds <= 0:
             pytest.skip(f"left out, no time: {item.nodeid}")
 
+        left_out = f"left out, cut off: {item.nodeid}"
+        is_cut = False
+
         def cut_off(_: int, frame: types.FrameType | None) -> None:
+            nonlocal is_cut
+            is_cut = True
             # Python drops what is raised in a `__del__`.
             names = {f.f_code.co_name for f, _ in traceback.walk_stack(frame)}
-            if "__del__" in names:
-                signal.setitimer(signal.ITIMER_REAL, 0.1)
-            else:
-                pytest.skip(f"left out, cut off: {item.nodeid}")
+            if "__del__" not in names:
+                pytest.skip(left_out)
 
         before = signal.signal(signal.SIGALRM, cut_off)
-        signal.setitimer(signal.ITIMER_REAL, min(seconds, self._longest))
+        # Again each second, for code that catches everything and goes on.
+        signal.setitimer(signal.ITIMER_REAL, min(seconds, self._longest), 1)
         try:
             yield
+        except (Exception, pytest.fail.Exception):
+            if is_cut:  # and the failure follows from that
+                pytest.skip(left_out)
+            raise
         finally:
             signal.setitimer(signal.ITIMER_REAL, 0)
             signal.signal(signal.SIGALRM, before)

@@ -156,7 +156,11 @@ def test_tests_are_cut_off_and_left_out_but_failures_are_failures(tmp_path):
         "@pytest.mark.parametrize('n', range(4))\n"
         "def test_long(n):\n"
         "    if n == 0: Late()\n"
-        "    while True: time.sleep(0.01)\n"
+        "    try:\n"
+        "        while True: time.sleep(0.01)\n"
+        "    except:\n"
+        "        assert n != 1\n"
+        "        raise\n"
         "def test_later(): assert False\n"
     )
     code = (
