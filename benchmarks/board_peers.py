@@ -253,7 +253,9 @@ def train(
 
     def write(step: int, **values: float) -> None:
         lines.append({"step": step, **values})
-        log.write_text("".join(json.dumps(line) + "\n" for line in lines))
+        partial = log.with_suffix(".partial")
+        partial.write_text("".join(json.dumps(line) + "\n" for line in lines))
+        os.replace(partial, log)
 
     # What was logged after the state was saved comes again.
     lines = [line for line in lines if line["step"] <= first]
