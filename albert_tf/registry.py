@@ -16,6 +16,8 @@ STEPS_AFTER_EXAMPLES = {
     "early_exit": "albert_tf.tasks.head_flags:check_devices",
 }
 
+# Optimizers other than the original's.
+OPTIMIZERS = {"muon": "albert_tf.optimization.muon:AlbertMuon"}
 # Functions that return learning-rate multipliers of weights, by path.
 RATES = {
     "layerwise": (

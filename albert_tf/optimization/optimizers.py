@@ -1,7 +1,6 @@
-"""AdamW and LAMB as ALBERT uses them, and Muon, on any back end of Keras.
+"""AdamW and LAMB as ALBERT uses them, on any back end of Keras.
 
 gradient -> moments -> direction (with decay) -> trust ratio (LAMB only)
-gradient -> momentum -> orthogonal direction (Muon, kernels of the blocks)
 
 `model.fit` updates the weights with an optimizer's `apply`. A training loop
 reduces the gradients of all replicas, then calls `clip_by_global_norm`, then
@@ -9,34 +8,24 @@ reduces the gradients of all replicas, then calls `clip_by_global_norm`, then
 `iterations`.
 
 Source: google-research/albert, `optimization.AdamWeightDecayOptimizer`,
-`optimization.create_optimizer` and `lamb_optimizer.LAMBOptimizer`. Muon:
-Jordan et al. 2024 (https://kellerjordan.github.io/posts/muon), with the scale
-and decay of Liu et al. 2025 (arXiv 2502.16982), section 2.2.
+`optimization.create_optimizer` and `lamb_optimizer.LAMBOptimizer`.
 """
 
 import functools
 import math
-import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import keras
 from keras import ops
 
+from albert_tf import registry
 from albert_tf.modeling import Tensor
 from albert_tf.modeling.operations import PLAIN, Operations
 from albert_tf.optimization import schedules
 from albert_tf.optimization.optimizer_config import OptimizerConfig
 
 EXCLUDED_ROLES = frozenset({"beta", "bias", "gamma", "output_bias"})
-_KERNEL_OF_BLOCK = re.compile(
-    r"(^|/)encoder/(attention|feed_forward)_\d+_\d+/\w+/kernel$"
-)
-# Those of Jordan et al.: all singular values come near 1 in five iterations.
-_NEWTON_SCHULZ = (3.4445, -4.7750, 2.0315)
-_NUM_ITERATIONS = 5
-# What makes an update about as long as one of AdamW, whatever the shape.
-_MUON_SCALE = 0.2
 
 
 def densify(gradient: Tensor) -> Tensor:
@@ -102,41 +91,6 @@ def is_excluded(path: str) -> bool:
     # "layer_norm" and "bias". For the released names the result is the same,
     # and here the name of an outer layer does not matter.
     return path.rsplit("/", maxsplit=1)[-1] in EXCLUDED_ROLES
-
-
-def is_orthogonalized(path: str) -> bool:
-    """Returns whether Muon makes the update of a weight orthogonal.
-
-    These are the kernels of the blocks, of every group; not the embeddings,
-    the heads, norms and biases. `path` is as of `is_excluded`.
-
-    >>> is_orthogonalized("albert/encoder/attention_0_0/query/kernel")
-    True
-    """
-    return bool(_KERNEL_OF_BLOCK.search(path))
-
-
-def orthogonalized(matrix: Tensor, dtype: str = "float32") -> Tensor:
-    """Returns a matrix with its singular vectors and values near 1, float32.
-
-    Five Newton-Schulz iterations bring most of them between 0.7 and 1.2.
-    Products of matrices are of type `dtype`, sums are in float32.
-    """
-
-    def product(first: Tensor, second: Tensor) -> Tensor:
-        result = ops.matmul(ops.cast(first, dtype), ops.cast(second, dtype))
-        return ops.cast(result, "float32")
-
-    is_tall = matrix.shape[0] > matrix.shape[1]
-    x = ops.transpose(matrix) if is_tall else matrix
-    # At most 1, so that the iterations converge.
-    x = x / (ops.sqrt(ops.sum(ops.square(x))) + 1e-7)
-    a, b, c = _NEWTON_SCHULZ
-    for _ in range(_NUM_ITERATIONS):
-        squared = product(x, ops.transpose(x))
-        polynomial = b * squared + c * product(squared, squared)
-        x = a * x + product(polynomial, x)
-    return ops.transpose(x) if is_tall else x
 
 
 @keras.saving.register_keras_serializable("albert_tf")
@@ -298,63 +252,7 @@ class AlbertLamb(AlbertAdamW):
     _has_trust_ratio = True
 
 
-@keras.saving.register_keras_serializable("albert_tf")
-class AlbertMuon(AlbertAdamW):
-    """Muon for the kernels of the blocks, AdamW for all other weights.
-
-    Which they are, `is_orthogonalized` says. Their `m` is the momentum of the
-    gradient, their `v` stays 0, and they decay apart from their direction.
-
-    Args:
-        adamw_rate_ratio: Learning rate of the other weights, as a share of
-            that of the kernels.
-        product_dtype: Type of the products that make updates orthogonal.
-        *args: Arguments of `AlbertAdamW`, as `**kwargs`.
-    """
-
-    momentum = 0.95
-    _saved = (*AlbertAdamW._saved, "adamw_rate_ratio", "product_dtype")
-
-    def __init__(
-        self,
-        *args: Any,
-        adamw_rate_ratio: float = 0.4,
-        product_dtype: str = "float32",
-        **kwargs: Any,
-    ) -> None:
-        super().__init__(*args, **kwargs)
-        self.adamw_rate_ratio = adamw_rate_ratio
-        self.product_dtype = product_dtype
-
-    def build(self, variables: list[keras.Variable]) -> None:
-        """Creates the slots; see `AlbertAdamW.build`."""
-        super().build(variables)
-        if "matrix" not in self._rules:
-            raise ValueError(
-                "Muon is for the kernels of the blocks, and none is trained. "
-                "Use adamw."
-            )
-
-    def _rule(self, path: str) -> str:
-        return "matrix" if is_orthogonalized(path) else super()._rule(path)
-
-    def _updated(
-        self, *arrays: Tensor, rule: str, **options: Any
-    ) -> tuple[Tensor, Tensor, Tensor]:
-        gradient, m, v, weight, rate, num_updates = arrays
-        if rule != "matrix":
-            numbers = rate * self.adamw_rate_ratio, num_updates
-            arrays = gradient, m, v, weight, *numbers
-            return super()._updated(*arrays, rule=rule, **options)
-        m = self.momentum * m + gradient
-        nesterov = gradient + self.momentum * m
-        direction = orthogonalized(nesterov, self.product_dtype)
-        direction *= _MUON_SCALE * math.sqrt(max(weight.shape))
-        direction += self.weight_decay * weight
-        return m, v, weight - rate * direction
-
-
-_CLASSES = {"adamw": AlbertAdamW, "lamb": AlbertLamb, "muon": AlbertMuon}
+_CLASSES = {"adamw": AlbertAdamW, "lamb": AlbertLamb}
 
 
 def create_optimizer(
@@ -374,7 +272,10 @@ def create_optimizer(
         options["product_dtype"] = precision
         if config.adamw_rate_ratio is not None:
             options["adamw_rate_ratio"] = config.adamw_rate_ratio
-    return _CLASSES[config.optimizer](
+    optimizer_class = _CLASSES.get(config.optimizer) or registry.load(
+        registry.OPTIMIZERS[config.optimizer]
+    )
+    return optimizer_class(
         schedules.WarmUpAndDecay(config),
         weight_decay=config.weight_decay,
         beta_1=config.beta_1,
