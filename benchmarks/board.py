@@ -151,16 +151,15 @@ def call_for_an_hour(run: pathlib.Path, command: Sequence[str]) -> None:
 
 
 def training_command(
-    program: str, config: pathlib.Path, run: pathlib.Path, flags: Sequence[str]
+    program: str, folder: pathlib.Path, run: pathlib.Path, flags: Sequence[str]
 ) -> list[str]:
     """Returns the command of a training with the flags of its row."""
-    folder = config.parent
     if program != "albert_tf":
         python = sys.executable
         if program == "transformers":
             python = os.environ.get("ALBERT_TF_PEER_PYTHON", python)
         script = str(ROOT / "benchmarks/board_peers.py")
-        return [python, script, program, str(config), str(run), *flags]
+        return [python, script, program, str(folder), str(run), *flags]
     longest = max(LENGTHS)
     has_schedule = any("length_schedule" in flag for flag in flags)
     lengths = LENGTHS if has_schedule else [longest]
@@ -168,7 +167,7 @@ def training_command(
     return [
         sys.executable,
         str(ROOT / "run_pretraining.py"),
-        f"--albert_config_file={config}",
+        f"--albert_config_file={folder / 'albert_config.json'}",
         f"--input_file={','.join(records)}",
         f"--eval_file={folder / f'held_out.{longest}'}",
         f"--max_seq_length={longest}",
@@ -235,38 +234,22 @@ def main() -> None:
         choices=("albert_tf", "transformers", "kerashub"),
         default="albert_tf",
     )
-    parser.add_argument(
-        "--initializer_range",
-        type=float,
-        default=0.02,
-        help="of the model's config",
-    )
     parser.add_argument("flags", nargs="*", help="those of the training")
     options = parser.parse_args()
     digest = make_data(FOLDER)
     # This program and those that it calls have one core.
     os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
-    if options.program == "kerashub" and options.initializer_range != 0.02:
-        parser.error("KerasHub has an initializer range of 0.02.")
-    command = shlex.join(
-        [
-            f"--program={options.program}",
-            f"--initializer_range={options.initializer_range}",
-            *options.flags,
-        ]
-    )
+    (FOLDER / "albert_config.json").write_text(json.dumps(MODEL))
+    command = shlex.join([f"--program={options.program}", *options.flags])
     commit = commit_name()
     key = hashlib.sha256(f"{commit} {command}".encode()).hexdigest()[:8]
     run = FOLDER / f"run-{key}"
-    config = FOLDER / f"config-{key}.json"
-    model = MODEL | {"initializer_range": options.initializer_range}
-    config.write_text(json.dumps(model))
     if options.program != "albert_tf":
         write_arrays(FOLDER)
     if spent(run) < MINUTES * 60:
         call_for_an_hour(
             run,
-            training_command(options.program, config, run, options.flags),
+            training_command(options.program, FOLDER, run, options.flags),
         )
     new = row(f"{options.name}, {commit}", run, digest, command)
     with BOARD.open("a", encoding="utf-8") as file:

@@ -261,7 +261,7 @@ def train(
     lines = [line for line in lines if line["step"] <= first]
     if not lines:
         write(0, **scores(program.logits, held_out))
-    given = batches(options.config.parent / "train.npz", size)
+    given = batches(options.folder / "train.npz", size)
     seconds = 0.0
     for step, batch in enumerate(itertools.islice(given, first, last), first):
         warm = (step + 1) / max(1, options.num_warmup_steps)
@@ -284,7 +284,7 @@ def main() -> None:
     """Trains and writes the log."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("program", choices=("transformers", "kerashub"))
-    parser.add_argument("config", type=pathlib.Path, help="beside the arrays")
+    parser.add_argument("folder", type=pathlib.Path)
     parser.add_argument("run", type=pathlib.Path)
     parser.add_argument("--learning_rate", type=float, required=True)
     parser.add_argument("--train_batch_size", type=int, default=32)
@@ -295,12 +295,12 @@ def main() -> None:
     )
     parser.add_argument("--compile", action="store_true")
     options = parser.parse_args()
-    model = json.loads(options.config.read_text())
+    model = json.loads((options.folder / "albert_config.json").read_text())
     make = {
         "transformers": transformers_program,
         "kerashub": kerashub_program,
     }[options.program]
-    arrays = dict(np.load(options.config.parent / "held_out.npz"))
+    arrays = dict(np.load(options.folder / "held_out.npz"))
     rows = range(0, len(arrays["input_ids"]), 64)
     held_out = [
         {name: values[start : start + 64] for name, values in arrays.items()}

@@ -66,7 +66,11 @@ class RecordSource:
         if masked_lm_prob in (None, settings.masked_lm_prob):
             return self
         if settings.masking == "static":
-            _check_masks(self.shard, {"masked_lm_prob": masked_lm_prob})
+            raise ValueError(
+                "`mask_schedule` needs records of --masking=dynamic; those of "
+                f"{self.shard.path!r} were masked when they were built. Build "
+                "them anew, or pass an empty --mask_schedule=."
+            )
         ratio = masked_lm_prob / settings.masked_lm_prob
         slots = math.ceil(settings.max_predictions_per_seq * ratio)
         masks = {

@@ -145,7 +145,7 @@ def test_a_recipe_is_a_file_of_flags(parse):
     )
     assert config.optimizer == "muon"
     assert config.learning_rate == 0.002
-    assert (config.num_train_steps, config.num_warmup_steps) == (20_000, 2000)
+    assert (config.num_train_steps, config.num_warmup_steps) == (20_000, 500)
 
 
 # `tests/training/test_loop.py` presses twice, which ends at once.
