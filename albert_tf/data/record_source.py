@@ -67,9 +67,9 @@ class RecordSource:
             return self
         if settings.masking == "static":
             raise ValueError(
-                "`mask_schedule` needs records of --masking=dynamic; those of "
-                f"{self.shard.path!r} were masked when they were built. Build "
-                "them anew, or pass an empty --mask_schedule=."
+                "`mask_schedule` needs records of --masking=dynamic; the masks "
+                f"of {self.shard.path!r} were drawn when it was built. Build "
+                "it anew, or pass an empty --mask_schedule=."
             )
         ratio = masked_lm_prob / settings.masked_lm_prob
         slots = math.ceil(settings.max_predictions_per_seq * ratio)

@@ -19,10 +19,11 @@ from albert_tf.optimization.optimizers import AlbertAdamW
 _KERNEL_OF_BLOCK = re.compile(
     r"(^|/)encoder/(attention|feed_forward)_\d+_\d+/\w+/kernel$"
 )
-# Those of Jordan et al.: all singular values come near 1 in five iterations.
+# Coefficients of Jordan et al.: in five iterations, all singular values come
+# near 1.
 _NEWTON_SCHULZ = (3.4445, -4.7750, 2.0315)
 _NUM_ITERATIONS = 5
-# What makes an update about as long as one of AdamW, whatever the shape.
+# Makes an update about as long as one of AdamW, whatever the shape.
 _MUON_SCALE = 0.2
 
 
@@ -59,14 +60,14 @@ def orthogonalized(matrix: Tensor, dtype: str = "float32") -> Tensor:
     x = x / (ops.sqrt(ops.sum(ops.square(x))) + 1e-7)
     num_rows, num_columns = x.shape
     if num_columns >= 2 * num_rows and dtype == "float32":
-        # The polynomial of the matrix is a polynomial of its square, times the
-        # matrix: two wide products instead of ten. It diverges in bfloat16.
+        # All iterations together are a polynomial in `squared`, times x: two
+        # wide products instead of ten. Rounded to bfloat16, it diverges.
         squared = product(x, ops.transpose(x))
-        identity = a * ops.eye(num_rows)
-        all_factors = factor = identity + polynomial(squared)
+        constant = a * ops.eye(num_rows)
+        all_factors = factor = constant + polynomial(squared)
         for _ in range(_NUM_ITERATIONS - 1):
             squared = product(product(factor, squared), factor)
-            factor = identity + polynomial(squared)
+            factor = constant + polynomial(squared)
             all_factors = product(factor, all_factors)
         x = product(all_factors, x)
     else:
