@@ -3,7 +3,8 @@
 Called by board.py, with the Python that has the program. The batches, their
 masks and the held-out set are those of our runs, all of 64 tokens. KerasHub has
 no sentence order. AdamW, a linear warm-up and a linear decay. The log is as
-ours. The same command goes on with a run that was stopped.
+ours. The same command goes on with a run that was stopped. The folder `model`
+of the run has the weights in the format of the library.
 """
 
 import argparse
@@ -30,12 +31,14 @@ class Program(NamedTuple):
         logits: Returns the logits of a batch.
         state: Returns all weights and the slots of the optimizer, by name.
         set_state: Takes what `state` returned.
+        save: Writes a folder that convert_checkpoint.py reads.
     """
 
     update: Callable[[Batch, float], None]
     logits: Callable[[Batch], dict[str, np.ndarray]]
     state: Callable[[], dict[str, np.ndarray]]
     set_state: Callable[[dict[str, np.ndarray]], None]
+    save: Callable[[str], None]
 
 
 def batches(path: pathlib.Path, size: int) -> Iterator[Batch]:
@@ -136,7 +139,7 @@ def transformers_program(
         for name, tensor in tensors().items():
             tensor.copy_(torch.from_numpy(arrays[name]))
 
-    return Program(update, logits, state, set_state)
+    return Program(update, logits, state, set_state, albert.save_pretrained)
 
 
 def kerashub_program(
@@ -201,7 +204,7 @@ def kerashub_program(
         for name, variable in variables().items():
             variable.assign(arrays[name])
 
-    return Program(update, logits, state, set_state)
+    return Program(update, logits, state, set_state, backbone.save_to_preset)
 
 
 def scores(
@@ -278,6 +281,7 @@ def train(
             partial = options.run / "partial.npz"
             np.savez(partial, step=done, **program.state())
             os.replace(partial, path)
+            program.save(str(options.run / "model"))
 
 
 def main() -> None:
