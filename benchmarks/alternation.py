@@ -43,11 +43,14 @@ def machine() -> str:
     name = platform.processor() or platform.machine()
     about = pathlib.Path("/proc/cpuinfo")
     lines = about.read_text().splitlines() if about.exists() else []
-    for line in lines:
+    about_first = {}
+    for line in reversed(lines):
         field, _, value = line.partition(":")
-        if field.strip() == "model name":
-            name = value.strip()
-            break
+        about_first[field.strip()] = value.strip()
+    name = about_first.get("model name", name)
+    # Several generations of processors have the same name.
+    if "cpu family" in about_first:
+        name += " {cpu family}/{model}".format(**about_first)
     flags = {word for line in lines for word in line.split()}
     parts = [one for one in ("avx512_bf16", "amx_bf16") if one in flags]
     return ", ".join([name, *parts, f"{cores} cores"])
