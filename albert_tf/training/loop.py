@@ -136,6 +136,7 @@ class TrainingLoop:
                 self._start()
             elif self.state.needs_evaluation:
                 self._evaluate_checkpoint()
+            self._log_phase()
             batches = None
             while True:
                 # 1. A finished or stopped run ends, between two updates.
@@ -266,11 +267,17 @@ class TrainingLoop:
         self.state.phase = self._phase_index()
         # Other examples or another depth have another level of the loss.
         self.state.detector = DivergenceDetector()
-        _LOGGER.info(
-            "A new phase begins after step %d: %s",
-            self.state.step,
-            self._phase_fields(),
-        )
+        self._log_phase()
+
+    def _log_phase(self) -> None:
+        if len(self._phases) > 1:
+            _LOGGER.info(
+                "Phase %s begins after step %d: %s. Evaluations are as in the "
+                "last phase, which keeps the best weights.",
+                f"{self.state.phase + 1} of {len(self._phases)}",
+                self._phase.first_step,
+                self._phase_fields(),
+            )
 
     def _phase_fields(self) -> dict[str, float]:
         """Returns the values of the phase that not all phases share."""

@@ -629,7 +629,8 @@ def test_the_lines_of_a_run_of_several_phases_say_which(run, caplog):
         (12, 2, True),
         (12, 2, False),
     ]
-    assert "A new phase begins after step 6: {'depth': 2}" in caplog.text
+    assert "Phase 1 of 2 begins after step 0: {'depth': 1}" in caplog.text
+    assert "Phase 2 of 2 begins after step 6: {'depth': 2}" in caplog.text
     assert whole.positions == [0, 6]
 
 
