@@ -50,7 +50,7 @@ def machine() -> str:
     name = about_first.get("model name", name)
     # Several generations of processors have the same name.
     if "cpu family" in about_first:
-        name += " {cpu family}/{model}".format(**about_first)
+        name += ", family {cpu family}, model {model}".format(**about_first)
     flags = {word for line in lines for word in line.split()}
     parts = [one for one in ("avx512_bf16", "amx_bf16") if one in flags]
     return ", ".join([name, *parts, f"{cores} cores"])

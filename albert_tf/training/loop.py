@@ -136,7 +136,6 @@ class TrainingLoop:
                 self._start()
             elif self.state.needs_evaluation:
                 self._evaluate_checkpoint()
-            self._log_phase()
             batches = None
             while True:
                 # 1. A finished or stopped run ends, between two updates.
@@ -155,6 +154,7 @@ class TrainingLoop:
                     self._enter_next_phase()
                     batches = None
                 if batches is None:
+                    self._log_phase()
                     batches = iter(
                         self._batches_from(self._phase, self._examples_read())
                     )
@@ -267,7 +267,6 @@ class TrainingLoop:
         self.state.phase = self._phase_index()
         # Other examples or another depth have another level of the loss.
         self.state.detector = DivergenceDetector()
-        self._log_phase()
 
     def _log_phase(self) -> None:
         if len(self._phases) > 1:
