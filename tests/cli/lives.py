@@ -111,6 +111,7 @@ class World:
         self._run_script, self._flags = run_script, flags
         self.counts = dict.fromkeys(("lives", "commands", *ACTIONS), 0)
         self.train("reference", LAST, LAST + 1, 1, 1, use=(True, False))
+        self.train("unevaluated", LAST, LAST + 1, 1, 1, use=(False, False))
         key = f"eval_{kind.metric}"
         lines = self.read_log("reference")
         self._losses = [line["loss"] for line in lines if "loss" in line]
@@ -174,17 +175,21 @@ class World:
     def files_of(self, use):
         return self.kind.evaluated * use[0] + self.kind.predicted * use[1]
 
-    def answer(self, name, step):
-        """The content of a file that the weights of a step give."""
-        return None if step is None else self._answers(step)[name]
+    def answer(self, name, step, *, is_evaluated=True):
+        """The content of a file that the weights of a step give.
 
-    def _make_answers(self, step):
-        path = run_checkpoints.checkpoint_path("reference", step)
-        folder = f"answers-{step}"
+        An evaluation chooses the temperature of a classifier's probabilities.
+        """
+        return None if step is None else self._answers(step, is_evaluated)[name]
+
+    def _make_answers(self, step, is_evaluated):
+        run = "reference" if is_evaluated else "unevaluated"
+        path = run_checkpoints.checkpoint_path(run, step)
+        folder, use = f"answers-of-{run}-{step}", (is_evaluated, True)
         flags = ("--do_train=false", f"--init_checkpoint={path}")
-        done = self.use(folder, *flags, use=(True, True))
+        done = self.use(folder, *flags, use=use)
         assert done.returncode == 0, done.stderr
-        names = self.files_of((True, True))
+        names = self.files_of(use)
         return {x: read_result(self.folder / folder / x) for x in names}
 
     def check_weights(self, path, step):

@@ -48,7 +48,8 @@ class Life(stateful.RuleBasedStateMachine):
         self.base = f"life-{self.world.counts['lives']}"
         self.number, self.name = 0, f"{self.base}/run"
         self.model, self.num_steps = Run({}), 0
-        # The step of the weights that each result is of.
+        # The step of the weights that each result is of, and whether they had
+        # been evaluated.
         self.results = {}
 
     @property
@@ -299,14 +300,25 @@ class Life(stateful.RuleBasedStateMachine):
         if done.returncode == 0 and names:
             assert f", of step {used}.\n" in done.stderr
         for name in {*names, *self.results}:
-            steps = [used] * (name in names)
+            is_evaluation = name in self.world.kind.evaluated
+            weights = [(used, is_evaluation or self.is_evaluated)]
+            weights *= name in names
             if done.returncode or name not in names:
-                steps.append(self.results.get(name))
+                weights.append(self.results.get(name, (None, False)))
             path = self.folder / name
             found = lives.read_result(path) if path.exists() else None
-            same = [x for x in steps if found == self.world.answer(name, x)]
-            assert same, (name, steps, done.stderr)
+            same = [x for x in weights if found == self.answer(name, *x)]
+            assert same, (name, weights, done.stderr)
             self.results[name] = same[0]
+
+    def answer(self, name, step, is_evaluated):
+        return self.world.answer(name, step, is_evaluated=is_evaluated)
+
+    @property
+    def is_evaluated(self):
+        """Whether an evaluation of the weights in use is known."""
+        path = run_checkpoints.trained_weights(self.folder)
+        return bool(path and self.check_measured(path, self.model.used))
 
     def check_facts(self):
         """Checks what is said of the weights that are used from now on."""
@@ -339,7 +351,8 @@ class Life(stateful.RuleBasedStateMachine):
     def check_served(self, folder):
         """Checks that all versions answer as the weights in use do."""
         texts = (self.world.folder / "new.tsv").read_text().splitlines()[1:]
-        wanted = self.world.answer("test_results.tsv", self.model.used).split()
+        weights = self.model.used, self.is_evaluated
+        wanted = self.answer("test_results.tsv", *weights).split()
         for version in folder.glob("[0-9]*"):
             found = self.ask(version, text_a=texts, text_b=[""] * len(texts))
             np.testing.assert_allclose(
