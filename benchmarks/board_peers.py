@@ -1,10 +1,13 @@
 """Pretrains the model of board.py with transformers or KerasHub, on its arrays.
 
-Called by board.py, with the Python that has the program. The batches, their
-masks and the held-out set are those of our runs, all of 64 tokens. KerasHub has
-no sentence order. AdamW, a linear warm-up and a linear decay. The log is as
-ours. The same command goes on with a run that was stopped. The folder `model`
-of the run has the weights in the format of the library.
+Called by board.py, with the Python that has the program. The batches are made
+from the records of our runs, with masks of another seed, and all have 64
+tokens; the held-out set is the same. KerasHub has no sentence order, and its
+loss is a mean over all places of masked words, empty ones included: AdamW is
+the same for all scales of the loss, but clipping begins later. AdamW, a linear
+warm-up and a linear decay. The log is as ours. The same command goes on with a
+run that was stopped. The folder `model` of the run has the weights in the
+format of the library.
 """
 
 import argparse
@@ -228,9 +231,10 @@ def scores(
             (is_right * weights).sum(),
         ]
         if "order" in found:
-            order += [
-                *(found["order"].argmax(-1) == batch["sentence_order_labels"])
-            ]
+            answers = found["order"].argmax(-1)
+            # The other rows fill the last batch.
+            is_row = batch["example_weights"] > 0
+            order += [*(answers == batch["sentence_order_labels"])[is_row]]
     result = {
         "eval_masked_lm_loss": float(sums[1] / sums[0]),
         "eval_masked_lm_accuracy": float(sums[2] / sums[0]),

@@ -45,9 +45,8 @@ def timed_lines(folder: pathlib.Path) -> Iterator[dict[str, Any]]:
 
 
 def _phase(line: dict[str, Any]) -> tuple[Any, ...]:
-    return tuple(
-        line.get(name) for name in ("batch_size", "depth", "max_seq_length")
-    )
+    names = ("batch_size", "depth", "max_seq_length", "masked_lm_prob")
+    return tuple(map(line.get, names))
 
 
 def seconds_to(

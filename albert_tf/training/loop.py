@@ -271,8 +271,8 @@ class TrainingLoop:
     def _log_phase(self) -> None:
         if len(self._phases) > 1:
             _LOGGER.info(
-                "Phase %s begins after step %d: %s. Evaluations are as in the "
-                "last phase, which keeps the best weights.",
+                "Phase %s begins after step %d: %s. Evaluations always have "
+                "the depth and length of the last phase.",
                 f"{self.state.phase + 1} of {len(self._phases)}",
                 self._phase.first_step,
                 self._phase_fields(),

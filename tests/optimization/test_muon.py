@@ -68,3 +68,27 @@ def test_muon_in_bfloat16_rounds_products_alone(shape):
     # With sums in bfloat16, too, the error is .058.
     error = np.linalg.norm(found - exact) / np.linalg.norm(exact)
     assert error < 0.027
+
+
+def test_muon_takes_the_stable_form_where_factors_are_rounded(monkeypatch):
+    """Where they are, the form with fewer products diverges."""
+    random = np.random.default_rng(0)
+    left, _ = np.linalg.qr(random.normal(size=(64, 64)))
+    right, _ = np.linalg.qr(random.normal(size=(256, 64)))
+    values = np.arange(1, 65.0) ** -2
+    matrix = ((left * values) @ right.T).astype("float32")
+    values /= np.linalg.norm(values)
+    for _ in range(5):
+        values = 3.4445 * values - 4.775 * values**3 + 2.0315 * values**5
+    exact = (left * values) @ right.T
+
+    def error(device):
+        monkeypatch.setattr(
+            keras.distribution, "list_devices", lambda: [f"{device}:0"]
+        )
+        found = keras.ops.convert_to_numpy(muon.orthogonalized(matrix))
+        return np.linalg.norm(found - exact) / np.linalg.norm(exact)
+
+    assert error("cpu") < 2e-3
+    assert error("gpu") < 2e-5
+    assert error("tpu") < 2e-5
