@@ -82,8 +82,11 @@ def orthogonalized(matrix: Tensor, dtype: str = "float32") -> Tensor:
 def _has_float32_products() -> bool:
     """Returns whether the factors of a product in float32 are not rounded.
 
-    By default, GPUs round them to TF32, TPUs to bfloat16.
+    By default, GPUs round them to TF32, TPUs to bfloat16. On PyTorch, Keras
+    does not know the devices.
     """
+    if keras.backend.backend() == "torch":
+        return False
     return keras.distribution.list_devices()[0].startswith("cpu")
 
 
