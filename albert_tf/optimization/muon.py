@@ -87,7 +87,8 @@ def _has_float32_products() -> bool:
     """
     if keras.backend.backend() == "torch":
         return False
-    return keras.distribution.list_devices()[0].startswith("cpu")
+    devices: list[str] = keras.distribution.list_devices()
+    return devices[0].startswith("cpu")
 
 
 @keras.saving.register_keras_serializable("albert_tf")
