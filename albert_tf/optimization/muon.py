@@ -43,8 +43,8 @@ def orthogonalized(matrix: Tensor, dtype: str = "float32") -> Tensor:
     """Returns a matrix with its singular vectors and values near 1, float32.
 
     Five Newton-Schulz iterations bring most of them between 0.7 and 1.2.
-    Products of matrices are of type `dtype`, sums are in float32. On the
-    processor, a wide matrix in float32 takes fewer products.
+    Products of matrices are of type `dtype`, sums are in float32. On a CPU, a
+    wide matrix in float32 takes fewer products.
     """
 
     def product(first: Tensor, second: Tensor) -> Tensor:

@@ -305,7 +305,8 @@ class Life(stateful.RuleBasedStateMachine):
         for name in {*names, *self.results}:
             weights = [(used, has_temperature)] * (name in names)
             if done.returncode or name not in names:
-                # A kill comes before what an evaluation chose is stored.
+                # A kill may leave predictions with the temperature of an
+                # evaluation that was not stored.
                 weights += [(used, True)] * (name in names)
                 weights.append(self.results.get(name, (None, False)))
             path = self.folder / name
